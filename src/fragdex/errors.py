@@ -1,0 +1,187 @@
+"""Every error that fragdex raises on purpose, as one tree.
+
+    FragdexError
+    ├── FormatError                 bytes that break the rules of their format
+    │   ├── NotISOBMFF              nothing in the input is an ISO base media file
+    │   ├── MalformedBox            a box contradicts itself, its parent or the standard
+    │   ├── TruncatedInput          the input ends before what it announces
+    │   ├── LimitExceeded           a claimed number passes one of our named limits
+    │   ├── DamagedIndex            a saved index (.fidx, JSON …) that cannot be trusted
+    │   └── InvalidDigest           text that is no md5
+    ├── BuildError                  a value that cannot be written in its field
+    ├── InvalidRange                byte positions that make no range, or lie outside
+    ├── SourceError                 reading the input failed
+    │   ├── SourceNotFound          there is no such file or object
+    │   ├── SourceUnavailable       it did not answer, after bounded retries
+    │   ├── SourceChanged           it is not the one that was indexed or first seen
+    │   ├── RangeIgnored            the server answers with the whole file instead of a range
+    │   └── BudgetExceeded          the next read would pass max_bytes or max_requests
+    ├── TrackNotFound               no such track, or one in each of several periods
+    ├── InexactIndex                the answer needs samples that this index does not hold
+    ├── IndexMismatch               the index does not describe this file
+    └── MissingExtra                an optional package is not installed
+
+An error says what is wrong, where (box path, byte offset), what was expected, what was found and
+what to do. It knows nothing of HTTP: the service maps classes to status codes in one table.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceeded",
+    "BuildError",
+    "DamagedIndex",
+    "FormatError",
+    "FragdexError",
+    "IndexMismatch",
+    "InexactIndex",
+    "InvalidDigest",
+    "InvalidRange",
+    "LimitExceeded",
+    "MalformedBox",
+    "MissingExtra",
+    "NotISOBMFF",
+    "RangeIgnored",
+    "SourceChanged",
+    "SourceError",
+    "SourceNotFound",
+    "SourceUnavailable",
+    "TrackNotFound",
+    "TruncatedInput",
+]
+
+
+class FragdexError(Exception):
+    """The root of the tree: catch it to catch everything fragdex raises on purpose.
+
+    Attributes:
+        message: one sentence, no trailing place.
+        path: the box path (`moov/trak[2]/mdia`), or None.
+        offset: bytes from the start of the file, or None.
+        expected: what the rule asks for, or None.
+        found: what stands there, or None.
+        advice: what the reader can do about it, or None.
+
+    >>> error = FragdexError("the run is too long", path="moof/traf/trun", offset=96)
+    >>> str(error)
+    'the run is too long (moof/traf/trun at byte 96)'
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        offset: int | None = None,
+        expected: object = None,
+        found: object = None,
+        advice: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.offset = offset
+        self.expected = expected
+        self.found = found
+        self.advice = advice
+
+    def placed(self, path: str, offset: int) -> FragdexError:
+        """Add the place on the way up: `path` is put before the known one, `offset` is added.
+
+        Returns the error itself, so that a parser can write `raise error.placed(...)`.
+
+        >>> FragdexError("bad", path="trun", offset=4).placed("moof/traf", 100).path
+        'moof/traf/trun'
+        """
+        self.path = f"{path}/{self.path}" if self.path else path
+        self.offset = offset + (self.offset or 0)
+        return self
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.expected is not None:
+            text += f": expected {self.expected}, found {self.found}"
+        place = self.path or ""
+        if self.offset is not None:
+            place += f"{' ' if place else ''}at byte {self.offset}"
+        if place:
+            text += f" ({place})"
+        if self.advice:
+            text += f"; {self.advice}"
+        return text
+
+
+class FormatError(FragdexError):
+    """Bytes that break the rules of their format."""
+
+
+class NotISOBMFF(FormatError):
+    """Nothing in the input is an ISO base media file (ISO/IEC 14496-12, 4.2)."""
+
+
+class MalformedBox(FormatError):
+    """A box contradicts itself, its parent or the standard."""
+
+
+class TruncatedInput(FormatError):
+    """The input ends before what it announces, and nothing before that could be used."""
+
+
+class LimitExceeded(FormatError):
+    """A number that the input claims passes a named limit of fragdex; nothing was allocated."""
+
+
+class DamagedIndex(FormatError):
+    """A saved index that cannot be trusted: wrong magic, version, checksum, or columns outside."""
+
+
+class InvalidDigest(FormatError, ValueError):
+    """Text that is no md5: neither 32 hex digits nor the dashed 8-4-4-4-12 form."""
+
+
+class BuildError(FragdexError, ValueError):
+    """A value that cannot be written in its field: too large, of the wrong type, or missing."""
+
+
+class InvalidRange(FragdexError, ValueError):
+    """Byte positions that make no range, or lie outside of what they address."""
+
+
+class SourceError(FragdexError, OSError):
+    """Reading the input failed."""
+
+
+class SourceNotFound(SourceError):
+    """There is no such file or object."""
+
+
+class SourceUnavailable(SourceError):
+    """The source did not answer, or answered wrongly, after bounded retries."""
+
+
+class SourceChanged(SourceError):
+    """The object is not the one first seen: its ETag or its length differs."""
+
+
+class RangeIgnored(SourceError):
+    """The server answers a range request with the whole file; it was left at its first answer."""
+
+
+class BudgetExceeded(SourceError):
+    """The next read would pass `max_bytes` or `max_requests`; it was not made."""
+
+
+class TrackNotFound(FragdexError, LookupError):
+    """No such track, or one of that id in each of several periods."""
+
+
+class InexactIndex(FragdexError):
+    """The answer needs samples, and this index holds fragments only."""
+
+
+class IndexMismatch(FragdexError):
+    """The index does not describe this file."""
+
+
+class MissingExtra(FragdexError, ImportError):
+    """An optional package is not installed; `advice` names the extra to install."""
