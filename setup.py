@@ -1,0 +1,34 @@
+"""The one thing that pyproject.toml cannot say: the compiled hop is optional.
+
+Everything else about the package stands in pyproject.toml. ``fragdex._hop`` is built for the
+stable ABI of Python 3.11, so that one build serves all later versions. A free-threaded Python
+has no stable ABI before 3.15, other interpreters have none at all: there, and where no compiler
+is, the package is built without it and walks boxes in pure Python.
+"""
+
+import platform
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+HOP = Path("src/fragdex/_hop.c")
+STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get_config_var(
+    "Py_GIL_DISABLED"
+)
+
+if HOP.is_file() and STABLE_ABI:
+    setup(
+        ext_modules=[
+            Extension(
+                "fragdex._hop",
+                [HOP.as_posix()],
+                define_macros=[("Py_LIMITED_API", "0x030B0000")],
+                py_limited_api=True,
+                optional=True,
+            )
+        ],
+        options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    )
+else:
+    setup()
