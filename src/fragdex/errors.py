@@ -18,6 +18,7 @@
     │   └── BudgetExceeded          the next read would pass max_bytes or max_requests
     ├── TrackNotFound               no such track, or one in each of several periods
     ├── InexactIndex                the answer needs samples that this index does not hold
+    ├── NoSyncSample                the track has no sample at which decoding could start
     ├── IndexMismatch               the index does not describe this file
     └── MissingExtra                an optional package is not installed
 
@@ -40,6 +41,7 @@ __all__ = [
     "LimitExceeded",
     "MalformedBox",
     "MissingExtra",
+    "NoSyncSample",
     "NotISOBMFF",
     "RangeIgnored",
     "SourceChanged",
@@ -177,6 +179,10 @@ class TrackNotFound(FragdexError, LookupError):
 
 class InexactIndex(FragdexError):
     """The answer needs samples, and this index holds fragments only."""
+
+
+class NoSyncSample(FragdexError, LookupError):
+    """The track has no sync sample, or no sample at all: there is nowhere to seek to."""
 
 
 class IndexMismatch(FragdexError):

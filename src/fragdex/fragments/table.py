@@ -1,0 +1,224 @@
+"""The tables of an index: their columns, dtypes, units and meaning stand here and nowhere else.
+
+Columns are numpy arrays of equal length, in decode order of one track. Bytes count from the start
+of the file; `start` is inclusive and `stop` exclusive. Times are ticks of the track's timescale on
+the media timeline (before the edit list). What an index cannot tell is `NULL`.
+
+The binary index (docs/index-format.md), Arrow and the CSV forms are these declarations behind a
+header: to add a column, add a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntFlag
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["NULL", "Column", "FragmentFlags", "FragmentTable", "SampleTable", "SyncTable", "Table"]
+
+Int64: TypeAlias = npt.NDArray[np.int64]
+UInt32: TypeAlias = npt.NDArray[np.uint32]
+Bool: TypeAlias = npt.NDArray[np.bool_]
+
+NULL = -(2**63)
+"""What stands in an int64 column for "this index cannot tell"."""
+
+
+class FragmentFlags(IntFlag):
+    """What is special about one row of a fragment table.
+
+    >>> FragmentFlags(3)
+    <FragmentFlags.VIRTUAL|REPAIRED: 3>
+    """
+
+    VIRTUAL = 1
+    """A run of samples of a progressive file (moov tables), not a moof."""
+    REPAIRED = 2
+    """The declared base offset led outside the media data; moof-relative positions were taken."""
+    NO_TFDT = 4
+    """No tfdt: `dts` continues from the fragment before (ISO/IEC 14496-12, 8.8.12)."""
+    OUTSIDE = 8
+    """Some of its samples lie outside every mdat, or past the end of the file."""
+    TIMES_GUESSED = 16
+    """No default duration was known: times inside this fragment are not to be trusted."""
+    APPROXIMATE = 32
+    """Taken from a sidx or mfra; the moof itself was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, numpy dtype, unit, whether it may hold NULL, and meaning.
+
+    >>> FragmentTable.schema()[0].name
+    'offset'
+    """
+
+    name: str
+    dtype: str
+    unit: str
+    nullable: bool
+    meaning: str
+
+
+def _column(dtype: str, unit: str, meaning: str, *, nullable: bool = False) -> Any:
+    return field(metadata={"column": (dtype, unit, nullable, meaning)})
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Table:
+    """Columns of equal length; the base of the three tables below.
+
+    >>> FragmentTable.empty().columns()["offset"].dtype
+    dtype('int64')
+    """
+
+    SCHEMA_NAME: ClassVar[str] = "table"
+
+    @classmethod
+    def schema(cls) -> tuple[Column, ...]:
+        """The columns in order.
+
+        >>> [column.name for column in SampleTable.schema()]
+        ['offset', 'size', 'dts', 'cts', 'duration', 'sync']
+        """
+        found = []
+        for declared in fields(cls):
+            dtype, unit, nullable, meaning = declared.metadata["column"]
+            found.append(Column(declared.name, dtype, unit, nullable, meaning))
+        return tuple(found)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """A table without rows.
+
+        >>> len(SampleTable.empty())
+        0
+        """
+        return cls(**{column.name: np.zeros(0, column.dtype) for column in cls.schema()})
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any]) -> Self:
+        """A table of the given columns; each is brought to its declared dtype.
+
+        Raises:
+            ValueError: a column is missing, or their lengths differ.
+        """
+        arrays = {c.name: np.asarray(columns[c.name], c.dtype) for c in cls.schema()}
+        if len({len(a) for a in arrays.values()}) > 1:
+            raise ValueError(f"columns of different lengths: { {k: len(v) for k, v in arrays.items()} }")
+        return cls(**arrays)
+
+    @classmethod
+    def concat(cls, tables: Sequence[Self]) -> Self:
+        """The rows of several tables, one behind the other.
+
+        >>> len(SampleTable.concat([]))
+        0
+        """
+        if not tables:
+            return cls.empty()
+        if len(tables) == 1:
+            return tables[0]
+        return cls(
+            **{
+                c.name: np.concatenate([getattr(table, c.name) for table in tables])
+                for c in cls.schema()
+            }
+        )
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Name → array, in schema order; the arrays themselves, not copies."""
+        return {declared.name: getattr(self, declared.name) for declared in fields(self)}
+
+    def rows(self, which: Any) -> Self:
+        """The rows that a slice, a mask or an array of row numbers names."""
+        return type(self)(**{name: array[which] for name, array in self.columns().items()})
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        theirs = other.columns()
+        return all(np.array_equal(array, theirs[name]) for name, array in self.columns().items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self):,} rows × {len(fields(self))} columns>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the columns take in memory."""
+        return sum(array.nbytes for array in self.columns().values())
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FragmentTable(Table):
+    """One row per fragment of one track, in file order.
+
+    >>> len(FragmentTable.empty())
+    0
+    """
+
+    SCHEMA_NAME: ClassVar[str] = "fragments"
+
+    offset: Int64 = _column("i8", "byte", "first styp, sidx, emsg or prft before the moof, or the moof")
+    size: Int64 = _column("i8", "byte", "from offset to the end of the fragment's last mdat")
+    moof_offset: Int64 = _column("i8", "byte", "the moof; NULL for a virtual fragment", nullable=True)
+    data_start: Int64 = _column("i8", "byte", "first byte of this track's samples", nullable=True)
+    data_stop: Int64 = _column("i8", "byte", "behind the last byte of this track's samples", nullable=True)
+    dts: Int64 = _column("i8", "tick", "decode time of the first sample", nullable=True)
+    duration: Int64 = _column("i8", "tick", "sum of the sample durations", nullable=True)
+    cts_min: Int64 = _column("i8", "tick", "least composition time", nullable=True)
+    cts_end: Int64 = _column("i8", "tick", "greatest composition time + duration", nullable=True)
+    sample_start: Int64 = _column("i8", "sample", "samples of the track before this row", nullable=True)
+    sample_count: Int64 = _column("i8", "sample", "samples in this row", nullable=True)
+    sync: Int64 = _column("i8", "sample", "first sync sample, counted in the row; -1: none", nullable=True)
+    flags: UInt32 = _column("u4", "bits", "FragmentFlags")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SampleTable(Table):
+    """One row per sample of one track, in decode order.
+
+    >>> SampleTable.empty().sync.dtype
+    dtype('bool')
+    """
+
+    SCHEMA_NAME: ClassVar[str] = "samples"
+
+    offset: Int64 = _column("i8", "byte", "first byte of the sample")
+    size: Int64 = _column("i8", "byte", "bytes of the sample")
+    dts: Int64 = _column("i8", "tick", "decode time")
+    cts: Int64 = _column("i8", "tick", "composition time: dts + composition offset")
+    duration: Int64 = _column("i8", "tick", "until the next sample's decode time")
+    sync: Bool = _column("?", "", "sample_is_non_sync_sample is 0")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SyncTable(Table):
+    """The sync samples of one track as runs that are evenly spaced in time and number.
+
+    Row r stands for `count` sync samples; the k-th (from 0) is sample `sample + k × sample_step`
+    with times `cts + k × step` and `dts + k × step`. Runs are sorted by cts and do not overlap.
+    A track of sound is one run; a track of pictures has one a group of pictures, or fewer.
+
+    >>> SyncTable.empty().count.dtype
+    dtype('int64')
+    """
+
+    SCHEMA_NAME: ClassVar[str] = "sync"
+
+    cts: Int64 = _column("i8", "tick", "composition time of the first")
+    dts: Int64 = _column("i8", "tick", "decode time of the first", nullable=True)
+    step: Int64 = _column("i8", "tick", "time from one to the next")
+    count: Int64 = _column("i8", "sample", "sync samples in the run")
+    sample: Int64 = _column("i8", "sample", "number in the track of the first", nullable=True)
+    sample_step: Int64 = _column("i8", "sample", "samples from one to the next")
+    fragment: Int64 = _column("i8", "row", "row of the fragment table that holds the first")

@@ -1,0 +1,157 @@
+"""The last sync sample at or before a time, in one track.
+
+The sync table is a list of evenly spaced runs sorted by composition time: a bisection finds the
+run, a division the sample in it. Both are exact, and equal to a search over all samples.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import NoSyncSample
+from fragdex.fragments.table import NULL, FragmentTable, SyncTable
+from fragdex.seeking.times import Time
+
+__all__ = ["Hit", "Hits", "Seeker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Where decoding starts for one time in one track.
+
+    Attributes:
+        track: track_ID.
+        fragment: row of the track's fragment table that holds the sync sample.
+        sample: number of the sync sample in the track, from 0 in decode order; None where the
+            index knows fragments only.
+        range: bytes of that fragment: from the boxes before its moof to the end of its last mdat;
+            for a progressive file the smallest range with the virtual fragment's samples.
+        time: presentation time of the sync sample.
+        cts, dts: its composition and decode time on the media timeline, in ticks; dts is None
+            where the index cannot tell.
+        clamped: the time asked for lies before the first or at or after the end.
+
+    >>> from fragdex.byterange import ByteRange
+    >>> Hit(1, 0, 0, ByteRange(0, 9), Time(0, 1000), 0, 0, False).time.seconds
+    0.0
+    """
+
+    track: int
+    fragment: int
+    sample: int | None
+    range: ByteRange
+    time: Time
+    cts: int
+    dts: int | None
+    clamped: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """Many hits as columns of equal length, in the order of the times asked for.
+
+    Attributes:
+        fragment: int64 rows of the fragment table.
+        sample: int64 sample numbers; NULL where the index knows fragments only.
+        offset, size: int64 bytes of the fragments.
+        cts, dts: int64 ticks of the media timeline; dts may be NULL.
+        clamped: bool.
+
+    >>> len(Hits(*[np.zeros(2, np.int64)] * 6, np.zeros(2, bool)))
+    2
+    """
+
+    fragment: npt.NDArray[np.int64]
+    sample: npt.NDArray[np.int64]
+    offset: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    cts: npt.NDArray[np.int64]
+    dts: npt.NDArray[np.int64]
+    clamped: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.fragment)
+
+
+class Seeker:
+    """The tables of one track, made ready for many seeks.
+
+    Bisection runs over memoryviews: reading one element of a numpy array costs four times as much.
+
+    >>> Seeker(FragmentTable.empty(), SyncTable.empty()).find(0)
+    Traceback (most recent call last):
+    ...
+    fragdex.errors.NoSyncSample: the track has no sync sample to seek to
+    """
+
+    def __init__(self, fragments: FragmentTable, sync: SyncTable) -> None:
+        self._fragments, self._sync = fragments, sync
+        self._cts, self._dts = memoryview(sync.cts), memoryview(sync.dts)
+        self._step, self._count = memoryview(sync.step), memoryview(sync.count)
+        self._sample, self._sample_step = memoryview(sync.sample), memoryview(sync.sample_step)
+        self._fragment = memoryview(sync.fragment)
+        self._starts = memoryview(fragments.sample_start)
+        self._offset, self._size = memoryview(fragments.offset), memoryview(fragments.size)
+        ends = fragments.cts_end
+        known = ends[ends != NULL]
+        self.end: int | None = int(known.max()) if len(known) else None
+
+    def find(self, target: int) -> tuple[int, int, int, int, int, int, bool]:
+        """The sync sample for a composition time in ticks.
+
+        Returns: fragment row, sample, offset, size, cts, dts (NULL where unknown), clamped.
+        """
+        if not len(self._cts):
+            raise NoSyncSample("the track has no sync sample to seek to")
+        run = bisect_right(self._cts, target) - 1
+        clamped = run < 0 or (self.end is not None and target >= self.end)
+        run = max(run, 0)
+        cts, step, last = self._cts[run], self._step[run], self._count[run] - 1
+        turn = max(0, min(last, (target - cts) // step if step else last))
+        if turn:
+            sample = self._sample[run] + turn * self._sample_step[run]
+            row = bisect_right(self._starts, sample) - 1
+        else:
+            sample, row = self._sample[run], self._fragment[run]
+        dts = self._dts[run]
+        return (
+            row,
+            sample,
+            self._offset[row],
+            self._size[row],
+            cts + turn * step,
+            dts if dts == NULL else dts + turn * step,
+            clamped,
+        )
+
+    def find_many(self, targets: npt.NDArray[np.int64]) -> Hits:
+        """`find` for many composition times at once."""
+        sync, fragments = self._sync, self._fragments
+        if not len(sync):
+            raise NoSyncSample("the track has no sync sample to seek to")
+        run = np.searchsorted(sync.cts, targets, side="right") - 1
+        clamped = run < 0
+        if self.end is not None:
+            clamped |= targets >= self.end
+        np.maximum(run, 0, out=run)
+        cts, step, last = sync.cts[run], sync.step[run], sync.count[run] - 1
+        if last.any():
+            turn = (targets - cts) // np.where(step, step, 1)
+            turn = np.where(step, np.clip(turn, 0, last), np.where(targets >= cts, last, 0))
+        else:
+            turn = last  # every run is a single sample
+        sample, row = sync.sample[run], sync.fragment[run]
+        dts = sync.dts[run]
+        if turn.any():
+            moved = turn > 0
+            sample = np.where(moved, sample + turn * sync.sample_step[run], sample)
+            by_sample = np.searchsorted(fragments.sample_start, sample, side="right") - 1
+            row = np.where(moved, by_sample, row)
+            cts = cts + turn * step
+            dts = np.where(dts == NULL, NULL, dts + turn * step)
+        return Hits(row, sample, fragments.offset[row], fragments.size[row], cts, dts, clamped)
