@@ -1,0 +1,67 @@
+"""What every test may ask for: hypothesis profiles, the shared corpus, the oracle."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parent.parent
+# Programs of another environment, not tests.
+collect_ignore = ["oracle"]
+
+# No deadlines: a test that fails because the machine is busy proves nothing.
+settings.register_profile("fragdex", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# New examples on every run also there; the failing one is printed in a form that can be replayed.
+settings.register_profile(
+    "ci", settings.get_profile("fragdex"), derandomize=False, print_blob=True, database=None
+)
+settings.register_profile("short", settings.get_profile("fragdex"), max_examples=25)
+settings.load_profile("ci" if os.environ.get("CI", "") not in ("", "false", "0") else "fragdex")
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The root of the checkout."""
+    return ROOT
+
+
+def corpus_folder():
+    """The folder that FRAGDEX_CORPUS names, or None."""
+    named = os.environ.get("FRAGDEX_CORPUS", "")
+    return Path(named) if named else None
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    """The folder with the shared corpus of real files; without it the test is skipped."""
+    folder = corpus_folder()
+    if folder is None:
+        pytest.skip("FRAGDEX_CORPUS names no folder")
+    if not (folder / "MANIFEST.json").is_file():
+        pytest.fail(f"FRAGDEX_CORPUS={folder} holds no MANIFEST.json")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def ask_pymp4():
+    """ask_pymp4(path): one dict per top-level box, as oracle/pymp4_dump.py describes it."""
+    python = ROOT / ".venv-pymp4" / "bin" / "python"
+    if not python.is_file():
+        pytest.skip("no .venv-pymp4: ./dev setup makes it")
+    program = Path(__file__).parent / "oracle" / "pymp4_dump.py"
+
+    def ask(path):
+        done = subprocess.run(
+            [python, program, path],
+            capture_output=True,
+            check=True,
+            text=True,
+            # the environment under test has no say in the oracle's
+            env={k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COVERAGE"))},
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return ask

@@ -1,0 +1,315 @@
+"""Laws on the repository itself: its rooms, its dependencies, its words.
+
+The import law is read from the syntax of every file, so that an import inside a function or under
+TYPE_CHECKING counts like any other.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src"
+DECISIONS = ROOT / "docs" / "decisions"
+
+# A room imports only rooms before it. The empty name is the face, fragdex/__init__.py: what builds
+# the library knows nothing of it, what stands on the library may use it like any user.
+ROOMS = (
+    "errors",
+    "_hop",
+    "byterange",
+    "digest",
+    "sources",
+    "boxes",
+    "fragments",
+    "seeking",
+    "formats",
+    "build",
+    "",
+    "testing",
+    "cli",
+    "__main__",
+)
+# The compiled hop, and the one room that may know of it.
+HOP_USERS = {"fragments"}
+# construct has one importer: every other file sees declarations, not the library behind them.
+CONSTRUCT_IMPORTERS = {"fragdex.boxes.layout"}
+CORE = {"numpy", "construct"}
+# Rooms that are an extra as a whole; everywhere else an extra is imported where it is used.
+ROOMS_OF_EXTRAS = {"cli": {"typer", "rich"}, "testing": {"hypothesis"}}
+# Distributions whose import name is another.
+IMPORT_NAMES: dict[str, str] = {}
+
+LONG, TOO_LONG = 400, 600
+WORDS_WITHOUT_MEANING = {"util", "helper", "common", "core", "misc", "manager"}
+
+
+def modules():
+    """{dotted name: path} of everything under src."""
+    found = {}
+    for path in sorted(SRC.rglob("*.py")):
+        parts = path.relative_to(SRC).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+SYNTAX = {name: ast.parse(path.read_bytes(), path) for name, path in MODULES.items()}
+KNOWN = MODULES.keys() | {"fragdex._hop"}
+
+
+def room(module):
+    return [*module.split("."), ""][1]
+
+
+def imports(module):
+    """(imported module, line, at import time) for every import statement of a module.
+
+    `from package import name` is an import of package.name where that is a module.
+    """
+    tree = SYNTAX[module]
+    late = set()
+    for node in ast.walk(tree):
+        deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        )
+        if deferred:
+            body = node.body if isinstance(node, ast.If) else [node]
+            late.update(id(inner) for part in body for inner in ast.walk(part))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute(module, node)
+            names = [f"{base}.{alias.name}" for alias in node.names]
+            targets = [name if name in KNOWN else base for name in names]
+        else:
+            continue
+        for target in targets:
+            yield target, node.lineno, id(node) not in late
+
+
+def absolute(module, node):
+    if not node.level:
+        return node.module
+    is_package = MODULES[module].name == "__init__.py"
+    parts = module.split(".")
+    base = parts[: len(parts) - node.level + is_package]
+    return ".".join(base + ([node.module] if node.module else []))
+
+
+def ours(target):
+    return target.split(".")[0] == "fragdex"
+
+
+def place(module, line):
+    return f"{MODULES[module].relative_to(ROOT)}:{line}"
+
+
+def tracked_files():
+    """What git has, or would take in; a source distribution has no git."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout
+    paths = [ROOT / name.decode() for name in listed.split(b"\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+# ---- rooms ----------------------------------------------------------------------------------
+
+
+def test_every_module_stands_in_a_room_of_the_house():
+    strangers = [name for name in MODULES if room(name) not in ROOMS]
+    assert strangers == [], "a new room needs its place in ROOMS and in docs"
+
+
+def test_no_room_imports_one_below_it():
+    wrong = [
+        f"{place(module, line)}: {room(module) or 'the face'} imports {target}"
+        for module in MODULES
+        for target, line, _ in imports(module)
+        if ours(target) and ROOMS.index(room(target)) > ROOMS.index(room(module))
+    ]
+    assert wrong == []
+
+
+def test_no_import_circle_even_inside_functions():
+    graph = {
+        module: {target for target, *_ in imports(module) if target in MODULES and target != module}
+        for module in MODULES
+    }
+    # Take away what imports nothing that is left; what cannot be taken away goes in circles.
+    while free := {module for module, targets in graph.items() if not targets & graph.keys()}:
+        graph = {module: targets for module, targets in graph.items() if module not in free}
+    assert sorted(graph) == []
+
+
+def test_the_compiled_hop_is_known_to_the_scan_alone():
+    users = {
+        room(module)
+        for module in MODULES
+        for target, *_ in imports(module)
+        if target == "fragdex._hop"
+    }
+    assert users <= HOP_USERS
+
+
+# ---- dependencies ---------------------------------------------------------------------------
+
+
+def foreign_imports():
+    for module in MODULES:
+        for target, line, at_import in imports(module):
+            package = target.split(".")[0]
+            if package != "fragdex" and package not in sys.stdlib_module_names:
+                yield module, package, line, at_import
+
+
+def declared():
+    """(packages of the core, packages of all extras) by pyproject.toml, as import names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+    def names(requirements):
+        found = (re.match(r"[\w.-]+", text)[0].lower() for text in requirements)
+        return {IMPORT_NAMES.get(name, name) for name in found} - {"fragdex"}
+
+    extras = project["optional-dependencies"]
+    for_users = [extras[name] for name in extras if name not in ("dev", "fuzz")]
+    return names(project["dependencies"]), set().union(*map(names, for_users))
+
+
+def test_the_core_is_numpy_and_construct():
+    assert declared()[0] == CORE
+
+
+def test_what_is_imported_is_declared():
+    core, extras = declared()
+    wrong = [
+        f"{place(module, line)}: {package}"
+        for module, package, line, _ in foreign_imports()
+        if package not in core | extras
+    ]
+    assert wrong == []
+
+
+def test_extras_are_imported_where_they_are_used():
+    wrong = [
+        f"{place(module, line)}: {package}"
+        for module, package, line, at_import in foreign_imports()
+        if at_import and package not in CORE | ROOMS_OF_EXTRAS.get(room(module), set())
+    ]
+    assert wrong == []
+
+
+def test_construct_has_one_importer():
+    importers = {module for module, package, *_ in foreign_imports() if package == "construct"}
+    assert importers <= CONSTRUCT_IMPORTERS
+
+
+def test_importing_the_library_brings_in_numpy_and_construct_at_most():
+    program = (
+        "import sys, fragdex\n"
+        "for name in getattr(fragdex, '__all__', ()): getattr(fragdex, name)\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    # Isolated and without site hooks that coverage or an editable install might bring.
+    before = loaded_packages("import sys; print(*{name.split('.')[0] for name in sys.modules})")
+    after = loaded_packages(program)
+    strangers = after - before - sys.stdlib_module_names - CORE - {"fragdex"}
+    assert strangers == set()
+
+
+def loaded_packages(program):
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    return set(done.stdout.split())
+
+
+# ---- files and words ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", MODULES.values(), ids=MODULES.keys())
+def test_files_stay_short(path):
+    lines = len(path.read_text("utf-8").splitlines())
+    assert lines < TOO_LONG
+    if lines > LONG:
+        name = path.relative_to(ROOT)
+        warnings.warn(f"{name}: {lines} lines, over {LONG} is a conversation", stacklevel=1)
+
+
+def test_names_say_what_is_inside():
+    vague = [
+        path.relative_to(ROOT).as_posix()
+        for path in tracked_files()
+        if path.suffix in (".py", ".c")
+        and {
+            word.removesuffix("s")
+            for part in path.relative_to(ROOT).with_suffix("").parts
+            for word in part.lower().split("_")
+        }
+        & WORDS_WITHOUT_MEANING
+    ]
+    assert vague == []
+
+
+# Written in pieces, so that this file does not find itself.
+OF_ONE_MACHINE = [
+    "/(?:" + "work|root|farm" + r")/[\w.]",
+    "/(?:" + "home|Users" + r")/(?!you\b|user\b|me\b)\w+/",
+    r"[A-Z]:\\" + "Users",
+    "/tmp/" + "plan",
+    "pypi" + r"\.org/simple",
+    "files" + r"\.pythonhosted\.org",
+    "registry" + r"\.(?:npmjs|yarnpkg)\.",
+    "--(?:extra-)?" + "index-url",
+    "--find" + "-links",
+    '"resolved"' + ":",
+]
+
+
+def line_of(data, hit):
+    return data.count(b"\n", 0, hit.start()) + 1
+
+
+def test_no_file_knows_a_machine_or_a_package_registry():
+    pattern = re.compile("|".join(OF_ONE_MACHINE).encode())
+    found = []
+    for path in tracked_files():
+        data = path.read_bytes()
+        if b"\0" in data[:8192]:
+            continue  # media and indexes
+        found += [
+            f"{path.relative_to(ROOT)}:{line_of(data, hit)}: {hit[0].decode()}"
+            for hit in pattern.finditer(data)
+        ]
+    assert found == []
+
+
+def test_versions_are_pinned_by_name_and_number_alone():
+    for path in sorted(ROOT.glob("constraints*.txt")):
+        lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+        odd = [line for line in lines if not re.fullmatch(r"#.*|[\w.-]+==[\w.+!]+", line)]
+        assert odd == [], path.name
+
+
+# ---- decisions ------------------------------------------------------------------------------
+
+
+def test_every_decision_is_listed_in_order():
+    listed = re.findall(
+        r"\]\((\d{4}-[a-z0-9-]+\.md)\)", (DECISIONS / "README.md").read_text("utf-8")
+    )
+    written = sorted(path.name for path in DECISIONS.glob("*.md") if path.name != "README.md")
+    assert listed == written, "docs/decisions/README.md lists every record once, in order"
