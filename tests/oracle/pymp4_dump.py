@@ -24,10 +24,8 @@ import struct
 import sys
 import uuid
 
-CONTAINERS = frozenset(
-    ["moov", "trak", "mdia", "minf", "dinf", "stbl", "edts", "mvex", "udta"]
-    + ["moof", "traf", "mfra", "sinf", "schi", "tref"]
-)
+CONTAINERS = {"moov", "trak", "mdia", "minf", "dinf", "stbl", "edts", "mvex", "udta", "tref"}
+CONTAINERS |= {"moof", "traf", "mfra", "sinf", "schi"}
 # The payload is never handed over: media bytes, and what is there to be ignored.
 SKIPPED = frozenset(["mdat", "free", "skip", "wide"])
 TABLES = {
