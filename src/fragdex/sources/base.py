@@ -1,0 +1,239 @@
+"""What every source promises: exact reads, counted reads, and a budget that holds.
+
+A source is the one thing in fragdex that does I/O. It knows nothing of boxes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import BudgetExceeded, SourceError, TruncatedInput
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["PIECE_SIZE", "Source"]
+
+PIECE_SIZE = 1 << 20
+"""Bytes per piece when everything is read once: larger ones fall out of the processor's cache."""
+
+
+class Source(ABC):
+    r"""An input that can be read anywhere: a file, bytes, a URL, an object in a store.
+
+    Attributes:
+        name: what to call it in messages; a path or a URL without credentials.
+        size: length in bytes, or None while a remote source has not told it.
+        etag: the entity tag that a remote source gave (RFC 9110, 8.8.3), or None.
+        remote: whether reads go over a network, so that few large ones are better than many.
+        requests: reads made so far, tries that failed included.
+        bytes_read: bytes received so far, or touched in the view and told by `note_read`.
+        max_bytes, max_requests: the budget, or None; the read that would pass it is not made, and
+            BudgetExceeded is raised instead.
+
+    Made by `open_source`; a context manager. To be used by one thread at a time. Subclass it to
+    read from elsewhere: `read_up_to` is all that must be written.
+
+    >>> class Zeros(Source):
+    ...     def read_up_to(self, range):
+    ...         return bytes(self._spend(range).size)
+    >>> with Zeros("zeros", size=1000) as source:
+    ...     source.read(ByteRange(990, 1000)), source.requests, source.bytes_read
+    (b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', 1, 10)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        size: int | None,
+        etag: str | None = None,
+        remote: bool = False,
+        max_bytes: int | None = None,
+        max_requests: int | None = None,
+    ) -> None:
+        self.name = name
+        self.size = size
+        self.etag = etag
+        self.remote = remote
+        self.requests = 0
+        self.bytes_read = 0
+        self.max_bytes = max_bytes
+        self.max_requests = max_requests
+        self.closed = False
+
+    @abstractmethod
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """Return the bytes of `range`, or as many as the object has; b"" past its end.
+
+        A remote source learns its size and ETag here, so that the first read can be a guess.
+        """
+
+    def read(self, range: ByteRange) -> bytes:
+        """Return exactly the bytes of `range`, in one request.
+
+        Raises TruncatedInput where the object ends before `range.stop`, before reading if its
+        size is known; SourceChanged where it is no longer the object first seen.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abcdef").read(ByteRange(1, 4))
+        b'bcd'
+        """
+        if self.size is not None and range.stop > self.size:
+            raise self._ends_before(range, self.size)
+        data = self.read_up_to(range)
+        if len(data) != range.size:
+            raise self._ends_before(range, range.start + len(data))
+        return data
+
+    def view(self) -> memoryview | None:
+        """Return all bytes of a local source without copying them, or None.
+
+        Whoever reads from the view tells `note_read` how much. A view of a file stays valid while
+        the file does not shrink: reading from it where the file was cut off meanwhile ends the
+        process (SIGBUS). The length is therefore tested each time a view is handed out; for files
+        that other programs cut, use `read`, which is always safe.
+
+        >>> from fragdex.sources import open_source
+        >>> bytes(open_source(b"abcdef").view()[:3])
+        b'abc'
+        """
+        return None
+
+    def pieces(
+        self, range: ByteRange | None = None, size: int = PIECE_SIZE
+    ) -> Iterator[bytes | memoryview]:
+        """Yield the bytes of `range` (default: everything) in order, at most `size` at a time.
+
+        A piece is valid until the next one is asked for, since a buffer may be used again.
+        Raises TruncatedInput if the source ends before the range does.
+
+        >>> from fragdex.sources import open_source
+        >>> [bytes(piece) for piece in open_source(b"abcde").pieces(size=2)]
+        [b'ab', b'cd', b'e']
+        """
+        start = 0 if range is None else range.start
+        while range is None or start < range.stop:
+            stop = start + size if range is None else min(start + size, range.stop)
+            data = self.read_up_to(ByteRange(start, stop))
+            if data:
+                yield data
+            start += len(data)
+            if start < stop:
+                if range is not None:
+                    raise self._ends_before(range, start)
+                return
+
+    def note_read(self, size: int, requests: int = 0) -> None:
+        """Count `size` bytes about to be touched in the view; BudgetExceeded if that is too much.
+
+        >>> from fragdex.sources import open_source
+        >>> source = open_source(b"abcdef", max_bytes=4)
+        >>> source.note_read(3)
+        >>> source.bytes_read
+        3
+        """
+        self._within_budget(size, requests)
+        self.requests += requests
+        self.bytes_read += size
+
+    def refresh(self) -> int | None:
+        """Look again how long a growing source is, and return its size.
+
+        Until then, `size` and all reads stay with the length first seen. Raises SourceChanged if
+        the source is shorter than it was, or was replaced by another one. Views handed out before
+        keep the old length.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abcdef").refresh()
+        6
+        """
+        return self.size
+
+    def fileno(self) -> int | None:
+        """Return the descriptor of a local file, to be read at any position, or None.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abcdef").fileno() is None
+        True
+        """
+        return None
+
+    def close(self) -> None:
+        """Give back files and connections; views already handed out stay valid.
+
+        >>> from fragdex.sources import open_source
+        >>> source = open_source(b"abcdef")
+        >>> source.close()
+        >>> source.closed
+        True
+        """
+        self.closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        size = "size unknown" if self.size is None else f"{self.size} bytes"
+        return (
+            f"<{type(self).__name__} {self.name!r}, {size}, "
+            f"{self.requests} reads of {self.bytes_read} bytes>"
+        )
+
+    # for subclasses
+
+    def _spend(self, range: ByteRange) -> ByteRange:
+        """Count one read of `range`, cut at the known size, and return what is left of it."""
+        stop = range.stop if self.size is None else min(range.stop, self.size)
+        cut = ByteRange(min(range.start, stop), stop)
+        self._within_budget(cut.size, 1)
+        self.requests += 1
+        self.bytes_read += cut.size
+        return cut
+
+    def _within_budget(self, size: int, requests: int) -> None:
+        if self.closed:
+            raise SourceError(f"{self.name} is closed", advice="open it again")
+        if self.max_bytes is not None and self.bytes_read + size > self.max_bytes:
+            raise BudgetExceeded(
+                f"the next read of {self.name} would pass the budget",
+                expected=f"at most {self.max_bytes} bytes",
+                found=f"{self.bytes_read} read and {size} more wanted",
+                advice="raise max_bytes",
+            )
+        if self.max_requests is not None and self.requests + requests > self.max_requests:
+            raise BudgetExceeded(
+                f"the next read of {self.name} would pass the budget",
+                expected=f"at most {self.max_requests} requests",
+                found=f"{self.requests} made and {requests} more wanted",
+                advice="raise max_requests",
+            )
+
+    def _ends_before(self, range: ByteRange, end: int) -> TruncatedInput:
+        return TruncatedInput(
+            f"{self.name} ends too early",
+            offset=end,
+            expected=f"the bytes {range}",
+            found=f"the end at {end}",
+        )
+
+
+def steps(whole: ByteRange, size: int) -> range:
+    """Return the starts of the pieces of `size` bytes that `whole` falls into.
+
+    >>> list(steps(ByteRange(0, 5), 2))
+    [0, 2, 4]
+    """
+    return range(whole.start, whole.stop, size)

@@ -1,0 +1,201 @@
+"""Regular files: read by pread, mapped on request, watched for growth and loss."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Iterator
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
+from fragdex.sources.base import PIECE_SIZE, Source, steps
+
+__all__ = ["FileSource"]
+
+_FEED = "feed its bytes to fragdex.Indexer as they arrive"
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory", "name a file in it"),
+    (stat.S_ISFIFO, "a pipe, which cannot be read at any position", _FEED),
+    (stat.S_ISSOCK, "a socket, which cannot be read at any position", _FEED),
+    (stat.S_ISCHR, "a character device, which cannot be read at any position", _FEED),
+    (stat.S_ISBLK, "a block device", "copy the file out of it"),
+)
+
+
+class FileSource(Source):
+    """A regular file, read at any position and mapped on request.
+
+    `read` uses pread and is safe whatever happens to the file; `view` maps it. Raises
+    SourceNotFound where nothing stands at the path, SourceError for what is no regular file
+    (directories, pipes, devices) and for what may not be read.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        descriptor: int | None = None,
+        max_bytes: int | None = None,
+        max_requests: int | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        self._fd = _open(self._path) if descriptor is None else descriptor
+        self._map: mmap.mmap | None = None
+        try:
+            found = os.fstat(self._fd)
+            _regular(found, self._path)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self._identity = (found.st_dev, found.st_ino)
+        super().__init__(
+            self._path, size=found.st_size, max_bytes=max_bytes, max_requests=max_requests
+        )
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """Return the bytes of `range`, cut at the size first seen.
+
+        Raises SourceChanged if the file is shorter than that by now.
+        """
+        cut = self._spend(range)
+        data = _pread(self._fd, cut.size, cut.start) if cut.size else b""
+        while len(data) < cut.size:
+            # short where the file was cut off, and for reads of 2 GiB and more
+            more = _pread(self._fd, cut.size - len(data), cut.start + len(data))
+            if not more:
+                raise self._shrunk(cut.start + len(data))
+            data += more
+        return data
+
+    def view(self) -> memoryview | None:
+        """Map the file and return it; None where it cannot be mapped.
+
+        Raises SourceChanged if the file is shorter than when it was opened or refreshed.
+        """
+        self._within_budget(0, 0)
+        assert self.size is not None
+        found = os.fstat(self._fd).st_size
+        if found < self.size:
+            raise self._shrunk(found)
+        if self.size == 0:
+            return memoryview(b"")  # nothing can be mapped of an empty file
+        if self._map is None:
+            try:
+                self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
+            except (OSError, ValueError):
+                return None  # some file systems cannot map; `read` works on them
+        return memoryview(self._map)
+
+    def pieces(
+        self, range: ByteRange | None = None, size: int = PIECE_SIZE
+    ) -> Iterator[bytes | memoryview]:
+        """Yield the bytes of `range` through one buffer that is used again and again."""
+        assert self.size is not None
+        whole = ByteRange(0, self.size) if range is None else range
+        if whole.stop > self.size:
+            raise self._ends_before(whole, self.size)
+        buffer = memoryview(bytearray(min(size, whole.size)))
+        for start in steps(whole, size):
+            cut = self._spend(ByteRange(start, min(start + size, whole.stop)))
+            filled = 0
+            while filled < cut.size:
+                part = buffer[filled : cut.size]
+                count = _pread_into(self._fd, part, cut.start + filled)
+                if not count:
+                    raise self._shrunk(cut.start + filled)
+                filled += count
+            yield buffer[:filled].toreadonly()
+
+    def refresh(self) -> int:
+        """Look again how long the file is; SourceChanged if it shrank or was replaced."""
+        self._within_budget(0, 0)
+        found = os.fstat(self._fd)
+        assert self.size is not None
+        if found.st_size < self.size:
+            raise self._shrunk(found.st_size)
+        try:
+            now = os.stat(self._path)
+        except OSError:
+            now = found  # deleted or moved: the open file lives on
+        if (now.st_dev, now.st_ino) != self._identity:
+            raise SourceChanged(
+                f"another file stands at {self.name} now", advice="open it again and index it anew"
+            )
+        if found.st_size > self.size:
+            self.size = found.st_size
+            self._map = None  # the old mapping lives as long as its views
+        return self.size
+
+    def fileno(self) -> int | None:
+        """Return the descriptor of the open file."""
+        self._within_budget(0, 0)
+        return self._fd
+
+    def close(self) -> None:
+        """Close the file; views already handed out stay valid."""
+        if not self.closed:
+            super().close()
+            self._map = None  # unmapped when its last view goes
+            os.close(self._fd)
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            self.close()
+
+    def _shrunk(self, found: int) -> SourceChanged:
+        return SourceChanged(
+            f"{self.name} was cut off while open",
+            expected=f"{self.size} bytes",
+            found=f"{found}",
+            advice="index it again when it is complete",
+        )
+
+
+def _open(path: str) -> int:
+    try:
+        # looked at before opening: opening a pipe waits for its other end, a device may do things
+        _regular(os.stat(path), path)
+        return os.open(
+            path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SourceNotFound(f"there is no file {path}") from error
+    except PermissionError as error:
+        raise SourceError(f"{path} may not be read", advice="look at its permissions") from error
+    except ValueError as error:  # a zero byte in the name
+        raise SourceNotFound(f"{path!r} is no file name") from error
+    except SourceError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise SourceNotFound(f"{path[:80]}… is no file name: {error.strerror}") from error
+        raise SourceUnavailable(f"{path} cannot be opened: {error.strerror}") from error
+
+
+def _regular(found: os.stat_result, path: str) -> None:
+    for is_kind, word, advice in _KINDS:
+        if is_kind(found.st_mode):
+            raise SourceError(f"{path} is {word}", advice=advice)
+
+
+if hasattr(os, "pread"):
+
+    def _pread(fd: int, size: int, offset: int) -> bytes:
+        return os.pread(fd, size, offset)
+
+    def _pread_into(fd: int, buffer: memoryview, offset: int) -> int:
+        return os.preadv(fd, [buffer], offset)
+
+else:  # pragma: no cover - Windows has no pread; one thread at a time makes two calls enough
+
+    def _pread(fd: int, size: int, offset: int) -> bytes:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, size)
+
+    def _pread_into(fd: int, buffer: memoryview, offset: int) -> int:
+        data = _pread(fd, len(buffer), offset)
+        buffer[: len(data)] = data
+        return len(data)
