@@ -230,6 +230,21 @@ def test_importing_the_library_brings_in_numpy_and_construct_at_most():
     assert strangers == set()
 
 
+def test_every_module_of_the_core_can_be_imported_without_the_extras():
+    names = sorted(name for name in MODULES if room(name) not in ROOMS_OF_EXTRAS)
+    _, extras = declared()
+    program = (
+        "import importlib, sys\n"
+        # None in sys.modules makes an import fail as if nothing were installed
+        f"sys.modules.update(dict.fromkeys({sorted(extras - CORE)!r}))\n"
+        f"for name in {names!r}: importlib.import_module(name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def loaded_packages(program):
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
