@@ -1,0 +1,219 @@
+"""What an HTTP answer to a range request means; nothing here does I/O.
+
+Decided from the status line and the fields alone, before any of the body is read (RFC 9110, 14
+and 15).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fragdex.byterange import parse_content_range
+from fragdex.errors import (
+    InvalidRange,
+    RangeIgnored,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+)
+
+__all__ = ["BrokenAnswer", "FirstSeen", "Part", "PastTheEnd"]
+
+# answers that another try may turn: time-out, too early, too many requests (RFC 9110, 8470, 6585)
+RETRIED = frozenset({408, 425, 429})
+
+_ADVICE = {
+    401: "it asks for credentials: pass headers=",
+    403: "it is forbidden with these credentials",
+    407: "the proxy asks for credentials",
+}
+
+
+class BrokenAnswer(Exception):
+    """A try that failed in a way that another one may not; `after_s` where the server said when.
+
+    >>> BrokenAnswer("HTTP status 503", after_s=2.0).after_s
+    2.0
+    """
+
+    def __init__(self, why: str, after_s: float | None = None) -> None:
+        super().__init__(why)
+        self.after_s = after_s
+
+
+class PastTheEnd(Exception):
+    """The first byte asked for lies at the end of the object or behind it (416).
+
+    >>> FirstSeen("x").judge(416, {"content-range": "bytes */5"}, 5, 9)
+    Traceback (most recent call last):
+    fragdex.sources.answers.PastTheEnd
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of an answer's body to take: `length` bytes (None: all) after `skip`.
+
+    `whole` tells that the body is the whole object, from its first byte.
+
+    >>> FirstSeen("x").judge(206, {"content-range": "bytes 0-9/100"}, 0, 10)
+    Part(skip=0, length=10, whole=False)
+    """
+
+    skip: int
+    length: int | None
+    whole: bool
+
+
+class FirstSeen:
+    """The object as the first answer described it; later answers are held to that.
+
+    >>> seen = FirstSeen("a.mp4")
+    >>> seen.judge(206, {"content-range": "bytes 0-9/100", "etag": '"1"'}, 0, 10).length, seen.size
+    (10, 100)
+    >>> seen.judge(206, {"content-range": "bytes 0-9/99"}, 0, 10)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    fragdex.errors.SourceChanged: a.mp4 is no longer the object first seen: expected 100 bytes, ...
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.size: int | None = None
+        self.etag: str | None = None
+        self.last_modified: str | None = None
+
+    def judge(self, status: int, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
+        """Judge an answer to a request for [start, stop), or for everything if `stop` is None.
+
+        Names in `fields` are lower-case. Raises BrokenAnswer where another try may help,
+        PastTheEnd, or the error that ends the reading.
+
+        >>> FirstSeen("x").judge(200, {"content-length": "5"}, 0, 10)
+        Part(skip=0, length=5, whole=True)
+        """
+        if status in {404, 410}:
+            raise SourceNotFound(f"there is nothing at {self.name} (HTTP status {status})")
+        if status >= 500 or status in RETRIED:
+            raise BrokenAnswer(f"HTTP status {status}", _retry_after(fields))
+        if status == 416:
+            self._judge_416(fields, start)
+            raise PastTheEnd
+        if status not in {200, 206}:
+            raise SourceError(
+                f"{self.name} cannot be read",
+                expected="HTTP status 206",
+                found=status,
+                advice=_ADVICE.get(status),
+            )
+        coding = fields.get("content-encoding", "identity").lower()
+        if coding != "identity":
+            raise SourceError(
+                f"{self.name} is sent compressed, so that its bytes cannot be counted",
+                expected="Content-Encoding identity",
+                found=coding,
+                advice="ask for another form of it, or copy the file here",
+            )
+        if status == 200:
+            return self._judge_200(fields, start, stop)
+        return self._judge_206(fields, start, stop)
+
+    def ends_at(self, position: int) -> None:
+        """Learn the length where no answer told it.
+
+        >>> seen = FirstSeen("x")
+        >>> seen.ends_at(10)
+        >>> seen.size
+        10
+        """
+        if self.size is None:
+            self.size = position
+
+    def _judge_206(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
+        text = fields.get("content-range")
+        try:
+            told = parse_content_range(text or "")
+        except InvalidRange:
+            told = None
+        if told is None or told.range is None:
+            raise SourceError(
+                f"{self.name} does not say which bytes it sends",
+                expected="a range in Content-Range (RFC 9110, 15.3.7)",
+                found=repr(text),
+                advice="its server handles Range wrongly; copy the file here",
+            )
+        if told.range.start != start or (stop is not None and told.range.stop > stop):
+            raise SourceError(
+                f"{self.name} answers with other bytes than were asked for",
+                expected=f"from {start}, up to {stop}",
+                found=told.range,
+                advice="its server handles Range wrongly; copy the file here",
+            )
+        self._hold_to(fields, told.total)
+        return Part(0, told.range.size, whole=False)
+
+    def _judge_200(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
+        """Judge the whole object: wanted, small enough to be taken, or sent instead of a range."""
+        text = fields.get("content-length", "")
+        length = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+        self._hold_to(fields, length)
+        if start == 0 and stop is None:
+            return Part(0, length, whole=True)
+        if length is None or stop is None or length > stop - start:
+            raise RangeIgnored(
+                f"{self.name} is sent whole where a range was asked for",
+                expected="HTTP status 206",
+                found="200" if length is None else f"200 with {length} bytes",
+                advice="copy the file here, or ask a server that knows Range (RFC 9110, 14.2)",
+            )
+        if start >= length:
+            raise PastTheEnd
+        return Part(start, length - start, whole=True)
+
+    def _judge_416(self, fields: Mapping[str, str], start: int) -> None:
+        total: int | None = None
+        with contextlib.suppress(InvalidRange):
+            total = parse_content_range(fields.get("content-range", "")).total
+        if total is None and start == 0:
+            total = 0  # nothing else has no first byte
+        self._hold_to(fields, total)
+        if self.size is not None and start < self.size:
+            raise SourceError(
+                f"{self.name} refuses a range that lies inside",
+                expected="HTTP status 206",
+                found=f"416 for byte {start} of {self.size}",
+            )
+
+    def _hold_to(self, fields: Mapping[str, str], total: int | None) -> None:
+        etag, modified = fields.get("etag"), fields.get("last-modified")
+        if self.size is not None and total is not None and self.size != total:
+            raise self.changed(f"{self.size} bytes", f"{total}")
+        if self.etag is not None and etag is not None:
+            # compared weakly (RFC 9110, 8.8.3.2): a proxy may weaken a tag on the way
+            if self.etag.removeprefix("W/") != etag.removeprefix("W/"):
+                raise self.changed(f"ETag {self.etag}", etag)
+        elif None not in (self.last_modified, modified) and self.last_modified != modified:
+            raise self.changed(f"Last-Modified {self.last_modified}", f"{modified}")
+        self.size = total if self.size is None else self.size
+        self.etag = self.etag or etag
+        self.last_modified = self.last_modified or modified
+
+    def changed(self, expected: str, found: str) -> SourceChanged:
+        """Return the error for an object that is another one by now.
+
+        >>> FirstSeen("x").changed("5 bytes", "6").found
+        '6'
+        """
+        return SourceChanged(
+            f"{self.name} is no longer the object first seen",
+            expected=expected,
+            found=found,
+            advice="open it again and index it anew",
+        )
+
+
+def _retry_after(fields: Mapping[str, str]) -> float | None:
+    # seconds only: the other form, a date, needs clocks that agree (RFC 9110, 10.2.3)
+    text = fields.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,187 @@
+"""Sources in object stores, through obstore: S3, GCS, Azure, memory, and any store given."""
+
+from __future__ import annotations
+
+import urllib.parse
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
+from fragdex.sources.base import Source
+
+if TYPE_CHECKING:
+    import obstore
+    from obstore.store import ObjectStore
+
+__all__ = ["ObjectSource"]
+
+
+class ObjectSource(Source):
+    """An object in a store, read by ranges; made by `open_source`.
+
+    `name` is a URL, whose last path segment names the object in a store made for the rest, or,
+    with `store` (an obstore store), the object's path there. URLs are percent-decoded. Credentials
+    come from the environment, as the store's own tools read them. Retries are the store's own,
+    bounded by `retries`; a given store keeps its settings.
+
+    Nothing is asked before the first read. Every later read is held to the first one's ETag and
+    length: SourceChanged. SourceNotFound, SourceUnavailable and SourceError as for HTTP.
+
+    >>> from obstore.store import MemoryStore
+    >>> store = MemoryStore()
+    >>> _ = store.put("a/b.mp4", b"abcdef")
+    >>> with ObjectSource("a/b.mp4", store=store) as source:
+    ...     source.read_up_to(ByteRange(4, 100)), source.size
+    (b'ef', 6)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        store: ObjectStore | None = None,
+        retries: int = 3,
+        timeout: float = 30.0,
+        max_bytes: int | None = None,
+        max_requests: int | None = None,
+    ) -> None:
+        import obstore
+
+        self._obstore = obstore
+        scheme, separator, rest = name.partition("://")
+        if store is None:
+            base, _, last = rest.partition("?")[0].rpartition("/")
+            if not base or not last:
+                raise SourceError(
+                    f"{name} names no object",
+                    expected=f"{scheme}://bucket/object",
+                    found=repr(rest),
+                )
+            store = _store_for(f"{scheme}://{base}/", retries, timeout)
+            self._key = urllib.parse.unquote(last)
+        else:
+            self._key = urllib.parse.unquote(rest.partition("/")[2]) if separator else name
+        self._store = store
+        super().__init__(
+            name.partition("?")[0],
+            size=None,
+            remote=True,
+            max_bytes=max_bytes,
+            max_requests=max_requests,
+        )
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """Return the bytes of `range`, or as many as the object has; learns `size` and `etag`."""
+        stop = range.stop if self.size is None else min(range.stop, self.size)
+        if range.start >= stop:
+            self._within_budget(0, 0)
+            return b""
+        self._within_budget(stop - range.start, 1)
+        exceptions = self._obstore.exceptions
+        options: dict[str, Any] = {"range": (range.start, stop)}
+        if self.etag is not None and not self.etag.startswith("W/"):
+            options["if_match"] = self.etag
+        self.requests += 1
+        try:
+            answer = self._obstore.get(
+                self._store, self._key, options=cast("obstore.GetOptions", options)
+            )
+            self._hold_to(answer.meta)
+            data = bytes(answer.bytes())
+        except exceptions.BaseError as error:
+            if self.size is None and isinstance(error, exceptions.GenericError):
+                # a range past the end looks like any failure; the length tells them apart
+                self._ask_size()
+                if self.size is not None and range.start >= self.size:
+                    return b""
+            raise self._failure(error, range.start) from error
+        except OSError as error:
+            raise self._failure(error, range.start) from error
+        self.bytes_read += len(data)
+        assert self.size is not None
+        if len(data) != min(stop, self.size) - range.start:
+            raise SourceUnavailable(
+                f"{self.name} sent fewer bytes than it has",
+                offset=range.start,
+                expected=f"{min(stop, self.size) - range.start} bytes",
+                found=len(data),
+            )
+        return data
+
+    def refresh(self) -> int | None:
+        """Ask for the present length and ETag; SourceChanged if the object is shorter than it was.
+
+        That an object with a new ETag has only grown is the caller's knowledge.
+        """
+        before = self.size
+        self.size = self.etag = None
+        try:
+            self._ask_size()
+        finally:
+            if self.size is None:
+                self.size = before
+        if before is not None and self.size is not None and self.size < before:
+            raise self._changed(f"{before} bytes or more", f"{self.size}")
+        return self.size
+
+    def _ask_size(self) -> None:
+        self._within_budget(0, 1)
+        self.requests += 1
+        try:
+            self._hold_to(self._obstore.head(self._store, self._key))
+        except (self._obstore.exceptions.BaseError, OSError) as error:
+            raise self._failure(error, None) from error
+
+    def _hold_to(self, meta: obstore.ObjectMeta) -> None:
+        size, etag = meta["size"], meta["e_tag"]
+        if self.size is None:
+            self.size, self.etag = size, etag
+        elif self.size != size:
+            raise self._changed(f"{self.size} bytes", f"{size}")
+        elif self.etag is not None and etag is not None and self.etag != etag:
+            raise self._changed(f"ETag {self.etag}", etag)
+
+    def _changed(self, expected: str, found: str) -> SourceChanged:
+        return SourceChanged(
+            f"{self.name} is no longer the object first seen",
+            expected=expected,
+            found=found,
+            advice="open it again and index it anew",
+        )
+
+    def _failure(self, error: Exception, offset: int | None) -> SourceError:
+        exceptions = self._obstore.exceptions
+        why = str(error).partition("\n")[0]  # what follows are internals of the store
+        if isinstance(error, SourceError):
+            return error
+        if isinstance(error, exceptions.PreconditionError):
+            return self._changed(f"ETag {self.etag}", "another one")
+        if isinstance(error, (FileNotFoundError, exceptions.NotFoundError)):
+            return SourceNotFound(f"there is no object {self.name}")
+        if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)):
+            return SourceError(
+                f"{self.name} may not be read: {why}", advice="look at the credentials"
+            )
+        return SourceUnavailable(f"{self.name} could not be read: {why}", offset=offset)
+
+
+def _store_for(url: str, retries: int, timeout: float) -> ObjectStore:
+    from obstore.exceptions import BaseError
+    from obstore.store import MemoryStore, from_url
+
+    if url.startswith("memory:"):
+        return MemoryStore()  # empty: what was put into another one is reached through store=
+    try:
+        return from_url(
+            url,
+            client_options={"timeout": timedelta(seconds=timeout)},
+            retry_config={
+                "max_retries": retries,
+                "retry_timeout": timedelta(seconds=timeout * (retries + 1)),
+            },
+        )
+    except (BaseError, ValueError) as error:
+        raise SourceError(
+            f"no store can be made for {url}: {str(error).partition(chr(10))[0]}"
+        ) from error
