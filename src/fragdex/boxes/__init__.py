@@ -1,0 +1,24 @@
+"""Bytes to boxes and back (ISO/IEC 14496-12): every declared box, and the unknown kept."""
+
+from __future__ import annotations
+
+from fragdex.boxes.box import Box, find, find_all
+from fragdex.boxes.layout import BoxLayout
+from fragdex.boxes.opaque import ESSENTIAL, OPAQUE
+from fragdex.boxes.reading import parse, parse_box
+from fragdex.boxes.tree import layout_of
+from fragdex.boxes.writing import build, make_box
+
+__all__ = [
+    "ESSENTIAL",
+    "OPAQUE",
+    "Box",
+    "BoxLayout",
+    "build",
+    "find",
+    "find_all",
+    "layout_of",
+    "make_box",
+    "parse",
+    "parse_box",
+]

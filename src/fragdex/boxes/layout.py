@@ -1,180 +1,97 @@
-"""How a box is declared; the one importer of construct.
+"""How a box is declared.
 
 A box is declared once, as a list of fields. From that list come the parser, the builder and the
 byte offsets that the batch reader of fragments uses, so that the three cannot drift apart.
 
 A field has a name, a type and at most one condition: on `version` and `flags` of a full box
-(ISO/IEC 14496-12, 4.2.2), or on fields before it. For each (version, flags) met, the fields whose
-place is fixed are joined into runs that one `struct` call reads; the rest is read by construct,
-or by numpy where it is a table of rows.
+(ISO/IEC 14496-12, 4.2.2), on fields before it, or on the bytes that follow. For each (version,
+flags) met, the fields whose place is fixed are joined into runs that one `struct` call reads; the
+rest is read by construct, or by numpy where it is a table of rows.
 """
 
 from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
-import construct
 import numpy as np
 
-from fragdex.errors import BuildError, LimitExceeded, MalformedBox
+from fragdex.boxes.kinds import (
+    Bits,
+    KindError,
+    Part,
+    Payload,
+    array,
+    bits,
+    cstring,
+    empty,
+    fourcc,
+    greedy,
+    i8,
+    i16,
+    i24,
+    i32,
+    i64,
+    items,
+    packed,
+    part,
+    pascal,
+    payload,
+    raw,
+    record,
+    rest,
+    sized,
+    text_rest,
+    u8,
+    u16,
+    u24,
+    u32,
+    u64,
+)
+from fragdex.boxes.rows import Rows, rows
+from fragdex.errors import BuildError, FragdexError, MalformedBox
 
-__all__ = ["BoxLayout", "Field", "Fields", "Rows", "box", "fullbox", "uuid_box"]
+__all__ = [
+    "BoxLayout",
+    "Field",
+    "Fields",
+    "Rows",
+    "array",
+    "bits",
+    "box",
+    "cstring",
+    "fourcc",
+    "fullbox",
+    "greedy",
+    "i8",
+    "i16",
+    "i24",
+    "i32",
+    "i64",
+    "items",
+    "packed",
+    "pascal",
+    "payload",
+    "raw",
+    "record",
+    "rest",
+    "rows",
+    "sized",
+    "text_rest",
+    "u8",
+    "u16",
+    "u24",
+    "u32",
+    "u64",
+    "uuid_box",
+    "where",
+]
 
 Fields = Mapping[str, Any]
-
-u8, u16, u24, u32, u64 = (
-    construct.Int8ub,
-    construct.Int16ub,
-    construct.Int24ub,
-    construct.Int32ub,
-    construct.Int64ub,
-)
-i8, i16, i32, i64 = construct.Int8sb, construct.Int16sb, construct.Int32sb, construct.Int64sb
-
-LATIN_1 = "latin-1"  # maps all 256 byte values both ways, so that no four-letter code is lost
-
-
-class _Text(construct.Adapter):  # type: ignore[misc]
-    """Bytes shown as text without loss: what is no UTF-8 becomes lone surrogates and comes back."""
-
-    def __init__(self, subcon: Any, encoding: str = "utf-8") -> None:
-        super().__init__(subcon)
-        self.encoding = encoding
-
-    def _decode(self, obj: bytes, context: Any, path: Any) -> str:
-        return obj.decode(self.encoding, "surrogateescape")
-
-    def _encode(self, obj: str, context: Any, path: Any) -> bytes:
-        return obj.encode(self.encoding, "surrogateescape")
-
-
-class _Items(construct.Subconstruct):  # type: ignore[misc]
-    """A counted list whose count is held against the bytes that remain before it is believed."""
-
-    def __init__(self, count: Any, item: Any, least: int) -> None:
-        super().__init__(item)
-        self.count, self.least = count, least
-
-    def _parse(self, stream: Any, context: Any, path: Any) -> list[Any]:
-        count = self.count._parsereport(stream, context, path)
-        remaining = len(stream.getbuffer()) - stream.tell()
-        if count * self.least > remaining:
-            raise LimitExceeded(
-                "a list claims more items than its box has bytes for",
-                expected=f"at most {remaining // self.least}",
-                found=count,
-            )
-        return [self.subcon._parsereport(stream, context, path) for _ in range(count)]
-
-    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
-        self.count._build(len(obj), stream, context, path)
-        for item in obj:
-            self.subcon._build(item, stream, context, path)
-        return obj
-
-
-class _Bits(construct.Adapter):  # type: ignore[misc]
-    """Named bit fields packed into a big-endian integer; they stand flat among the box's fields."""
-
-    def __init__(self, size: int, names: Sequence[tuple[str, int]]) -> None:
-        super().__init__(construct.Bytes(size))
-        if sum(width for _, width in names) != size * 8:
-            raise TypeError(f"bit widths of {names} do not fill {size} bytes")
-        self.size, self.names = size, names
-
-    def _decode(self, obj: bytes, context: Any, path: Any) -> dict[str, int]:
-        value, shift = int.from_bytes(obj, "big"), self.size * 8
-        fields = {}
-        for name, width in self.names:
-            shift -= width
-            fields[name] = value >> shift & ((1 << width) - 1)
-        return fields
-
-    def _encode(self, obj: Mapping[str, int], context: Any, path: Any) -> bytes:
-        value = 0
-        for name, width in self.names:
-            if not 0 <= obj[name] < 1 << width:
-                raise BuildError("a bit field does not fit", path=name, found=obj[name])
-            value = value << width | obj[name]
-        return value.to_bytes(self.size, "big")
-
-
-fourcc = _Text(construct.Bytes(4), LATIN_1)
-rest = construct.GreedyBytes
-text_rest = _Text(construct.GreedyBytes)
-cstring = _Text(construct.NullTerminated(construct.GreedyBytes))
-
-
-def raw(size: int) -> Any:
-    """`size` bytes, as they are."""
-    return construct.Bytes(size)
-
-
-def array(count: int, item: Any) -> Any:
-    """A fixed number of items."""
-    return construct.Array(count, item)
-
-
-def greedy(item: Any) -> Any:
-    """Items until the end of the box."""
-    return construct.GreedyRange(item)
-
-
-def items(count: Any, item: Any, least: int) -> Any:
-    """A count of type `count`, then so many items of at least `least` bytes each."""
-    return _Items(count, item, least)
-
-
-def record(**fields: Any) -> Any:
-    """Named fields that stand together inside a list; parsed to a dict."""
-    return construct.Struct(*(construct.Renamed(kind, name) for name, kind in fields.items()))
-
-
-def sized(size: Any) -> Any:
-    """Bytes behind their own length of type `size`."""
-    return construct.Prefixed(size, construct.GreedyBytes)
-
-
-def pascal(size: Any) -> Any:
-    """Text behind its own length in bytes of type `size`."""
-    return _Text(construct.Prefixed(size, construct.GreedyBytes))
-
-
-def bits(size: int, **names: int) -> Any:
-    """Bit fields of the given widths, first one in the highest bits, `size` bytes in all."""
-    return _Bits(size, tuple(names.items()))
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A table of fixed-size rows, read by numpy as one structured array (big-endian).
-
-    Attributes:
-        columns: (name, numpy type code, flag mask or 0) of each column in file order.
-        count: name of the field that holds the number of rows; None: as many as fit.
-    """
-
-    columns: tuple[tuple[str, str, int], ...]
-    count: str | None = None
-
-    def dtype(self, flags: int) -> np.dtype[np.void]:
-        """The row's dtype under these flags: big-endian, packed, unaligned."""
-        return _rows_dtype(self.columns, flags)
-
-
-@lru_cache(maxsize=4096)
-def _rows_dtype(columns: tuple[tuple[str, str, int], ...], flags: int) -> np.dtype[np.void]:
-    return np.dtype([(name, code) for name, code, mask in columns if not mask or flags & mask])
-
-
-def rows(count: str | None, *columns: tuple[str, str] | tuple[str, str, int]) -> Rows:
-    """Declare a table: `rows("entry_count", ("sample_count", ">u4"), …)`."""
-    return Rows(tuple((*c, 0) if len(c) == 2 else c for c in columns), count)
+_MAX_STEPS = 256  # hostile flags must not fill the memory with plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +100,13 @@ class Field:
 
     Attributes:
         name: the standard's own name.
-        kind: a construct type, `Rows`, or a dict from version to a type.
+        kind: a word of `kinds`, `Rows`, or a dict from version to one of them.
         flag: present only if one of these bits of `flags` is set (0: always).
         version: present only in these versions (empty: in all).
         when: present only if this holds for the fields before it.
-        default: what a maker of boxes gets where it names no value.
+        probe: present in a file only if this holds for the fields before it and the bytes that
+            follow, and written where the fields name it: for what the fields cannot tell.
+        default: what a maker of boxes gets where it names no value; None: zero or nothing.
     """
 
     name: str
@@ -195,6 +114,7 @@ class Field:
     flag: int = 0
     version: tuple[int, ...] = ()
     when: Callable[[Fields], bool] | None = None
+    probe: Callable[[Fields, memoryview], bool] | None = None
     default: Any = None
 
     def resolved(self, version: int, flags: int) -> Any:
@@ -205,6 +125,19 @@ class Field:
             return self.kind.get(version, self.kind[max(self.kind)])
         return self.kind
 
+    @property
+    def counted_by(self) -> str:
+        """The field that holds the number of rows of this table, or ""."""
+        kinds = self.kind.values() if isinstance(self.kind, dict) else (self.kind,)
+        return next((kind.count for kind in kinds if isinstance(kind, Rows) and kind.count), "")
+
+    def written(self, fields: Fields) -> bool:
+        """Whether a box with these fields has this one (version and flags aside)."""
+        if self.probe is not None:
+            name = self.kind.names[0][0] if isinstance(self.kind, Bits) else self.name
+            return name in fields
+        return self.when is None or self.when(fields)
+
 
 @dataclass(frozen=True, slots=True)
 class _Run:
@@ -212,6 +145,28 @@ class _Run:
 
     names: tuple[str, ...]
     codec: struct.Struct
+    parts: tuple[Part, ...]
+    defaults: tuple[Any, ...]
+    plain: bool
+
+    def parse(self, body: memoryview, at: int, fields: dict[str, Any]) -> None:
+        values = self.codec.unpack_from(body, at)
+        if self.plain:
+            fields.update(zip(self.names, values, strict=True))
+            return
+        i = 0
+        for name, piece in zip(self.names, self.parts, strict=True):
+            stop = i + piece.values
+            fields[name] = piece.decode(values[i:stop]) if piece.decode else values[i]
+            i = stop
+
+    def build(self, fields: Fields) -> bytes:
+        if self.plain:
+            return self.codec.pack(*[fields[name] for name in self.names])
+        values: list[Any] = []
+        for name, piece in zip(self.names, self.parts, strict=True):
+            values.extend(piece.encode(fields[name]) if piece.encode else (fields[name],))
+        return self.codec.pack(*values)
 
 
 @dataclass(frozen=True)
@@ -226,6 +181,7 @@ class BoxLayout:
         full: whether version and flags stand first (ISO/IEC 14496-12, 4.2.2).
         children: whether boxes follow the fields until the end.
         versions: versions this declaration covers; others are kept as opaque bytes.
+        child_count: the field that holds the number of children, or None.
     """
 
     code: str
@@ -235,38 +191,52 @@ class BoxLayout:
     full: bool = False
     children: bool = False
     versions: tuple[int, ...] = (0, 1)
-    _steps: dict[tuple[int, int], tuple[Any, ...]] = field(default_factory=dict, repr=False)
+    child_count: str | None = None
+    _steps: dict[tuple[int, int], tuple[_Run | Field, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def steps(self, version: int, flags: int) -> tuple[_Run | Field, ...]:
         """The plan for this version and these flags: struct runs, and fields read one by one."""
-        key = (version, flags)
-        if key not in self._steps:
-            if len(self._steps) > 256:  # hostile flags must not fill the memory
+        found = self._steps.get((version, flags))
+        if found is None:
+            if len(self._steps) > _MAX_STEPS:
                 self._steps.clear()
-            self._steps[key] = tuple(self._plan(version, flags))
-        return self._steps[key]
+            found = self._steps[version, flags] = tuple(self._plan(version, flags))
+        return found
 
     def _plan(self, version: int, flags: int) -> list[_Run | Field]:
         plan: list[_Run | Field] = []
-        names: list[str] = []
-        formats = ">"
+        pending: list[tuple[Field, Part]] = []
 
         def close() -> None:
-            nonlocal names, formats
-            if names:
-                plan.append(_Run(tuple(names), struct.Struct(formats)))
-            names, formats = [], ">"
+            if pending:
+                parts = tuple(piece for _, piece in pending)
+                codec = struct.Struct(">" + "".join(piece.format for piece in parts))
+                names = tuple(declared.name for declared, _ in pending)
+                defaults = tuple(declared.default for declared, _ in pending)
+                plain = not any(piece.decode for piece in parts)
+                plan.append(_Run(names, codec, parts, defaults, plain))
+                pending.clear()
 
         for declared in self.fields:
             kind = declared.resolved(version, flags)
             if kind is None:
                 continue
-            if isinstance(kind, construct.FormatField) and declared.when is None:
-                names.append(declared.name)
-                formats += kind.fmtstr[1]
-            else:
+            piece = None if declared.when or declared.probe else part(kind)
+            if piece is None:
                 close()
-                plan.append(Field(declared.name, kind, when=declared.when))
+                plan.append(
+                    Field(
+                        declared.name,
+                        kind,
+                        when=declared.when,
+                        probe=declared.probe,
+                        default=declared.default,
+                    )
+                )
+            else:
+                pending.append((declared, piece))
         close()
         return plan
 
@@ -284,15 +254,12 @@ class BoxLayout:
         found: dict[str, tuple[int, np.dtype[Any]]] = {}
         for step in self.steps(version, flags):
             if isinstance(step, Field):
-                if isinstance(step.kind, Rows):
+                if isinstance(step.kind, Rows) and not (step.when or step.probe):
                     found[step.name] = (at, step.kind.dtype(flags))
                 break
-            for name, code in zip(step.names, step.codec.format[1:], strict=True):
-                # struct's ">" sizes are the standard ones; numpy's letters are the machine's.
-                kind = "u" if code.isupper() else "i"
-                dtype = np.dtype(f">{kind}{struct.calcsize('>' + code)}")
-                found[name] = (at, dtype)
-                at += dtype.itemsize
+            for name, piece in zip(step.names, step.parts, strict=True):
+                found[name] = (at, piece.dtype)
+                at += piece.dtype.itemsize
         return found
 
     def parse(self, body: memoryview) -> tuple[dict[str, Any], int]:
@@ -300,6 +267,7 @@ class BoxLayout:
 
         Raises:
             MalformedBox: the body ends inside a field, or a count does not fit.
+            LimitExceeded: a claimed count passes a named limit.
         """
         fields: dict[str, Any] = {}
         at = version = flags = 0
@@ -312,15 +280,18 @@ class BoxLayout:
             at = 4
         for step in self.steps(version, flags):
             if isinstance(step, _Run):
-                if at + step.codec.size > len(body):
+                stop = at + step.codec.size
+                if stop > len(body):
                     raise MalformedBox(
                         f"the box ends inside {step.names[0]} … {step.names[-1]}",
-                        expected=f"{at + step.codec.size} bytes",
+                        expected=f"{stop} bytes",
                         found=len(body),
                     )
-                fields.update(zip(step.names, step.codec.unpack_from(body, at), strict=True))
-                at += step.codec.size
-            elif step.when is None or step.when(fields):
+                step.parse(body, at, fields)
+                at = stop
+            elif (step.when is None or step.when(fields)) and (
+                step.probe is None or step.probe(fields, body[at:])
+            ):
                 at += _parse_field(step, body[at:], fields, flags)
         return fields, at
 
@@ -332,89 +303,100 @@ class BoxLayout:
         """
         out = bytearray()
         version = flags = 0
-        if self.full:
-            version, flags = fields["version"], fields["flags"]
-            out += (version << 24 | flags).to_bytes(4, "big")
-        for step in self.steps(version, flags):
-            try:
+        names: tuple[str, ...] = ("version", "flags")
+        try:
+            if self.full:
+                version, flags = fields["version"], fields["flags"]
+                out += struct.pack(">B", version) + int(flags).to_bytes(3, "big")
+            for step in self.steps(version, flags):
                 if isinstance(step, _Run):
-                    out += step.codec.pack(*(fields[name] for name in step.names))
-                elif step.when is None or step.when(fields):
+                    names = step.names
+                    out += step.build(fields)
+                elif step.written(fields):
+                    names = (step.name,)
                     out += _build_field(step, fields, flags)
-            except (KeyError, struct.error, construct.ConstructError, TypeError) as error:
-                names = step.names if isinstance(step, _Run) else (step.name,)
-                raise BuildError(
-                    f"cannot write {', '.join(names)}: {error!r}", path=self.code
-                ) from error
+        except FragdexError as error:
+            error.path = f"{self.code}/{error.path or ', '.join(names)}"
+            raise
+        except (KeyError, struct.error, KindError, *_VALUE_ERRORS) as error:
+            raise BuildError(
+                f"cannot write {', '.join(names)}: {error!r}", path=self.code
+            ) from error
         return bytes(out)
+
+    def complete(self, given: Fields) -> dict[str, Any]:
+        """All fields of a box of which some are given: others get their defaults, counts follow.
+
+        Raises:
+            BuildError: a name that the box does not have, or rows that do not fit.
+        """
+        fields: dict[str, Any] = {}
+        version = flags = 0
+        if self.full:
+            fields["version"] = version = given.get("version", self.versions[0])
+            fields["flags"] = flags = given.get("flags", 0)
+        for step in self.steps(version, flags):
+            if isinstance(step, _Run):
+                for name, piece, default in zip(step.names, step.parts, step.defaults, strict=True):
+                    fields[name] = given.get(name, _default(default, piece))
+            elif step.probe is None or step.name in given:
+                if not step.written({**fields, step.name: None}):
+                    continue
+                if isinstance(step.kind, Rows):
+                    table = step.kind.table(given.get(step.name, ()), fields, flags)
+                    fields[step.name] = table
+                    if step.kind.count and step.kind.count not in given:
+                        fields[step.kind.count] = len(table)
+                elif isinstance(step.kind, Bits):
+                    blank = empty(step.kind, fields)
+                    fields.update({name: given.get(name, blank[name]) for name in blank})
+                elif step.name in given:
+                    fields[step.name] = given[step.name]
+                else:
+                    chosen = step.default
+                    fields[step.name] = empty(step.kind, fields) if chosen is None else chosen
+        return fields
+
+
+_VALUE_ERRORS = (TypeError, ValueError, OverflowError, AttributeError, UnicodeError)
+
+
+def _default(default: Any, piece: Part) -> Any:
+    if default is not None:
+        return default
+    if piece.decode is None:
+        return 0
+    return piece.decode(struct.unpack(">" + piece.format, bytes(piece.dtype.itemsize)))
 
 
 def _parse_field(step: Field, body: memoryview, fields: dict[str, Any], flags: int) -> int:
     kind = step.kind
     if isinstance(kind, Rows):
-        dtype = kind.dtype(flags)
-        size = dtype.itemsize
-        count = len(body) // size if kind.count is None else fields[kind.count]
-        if count * size > len(body):
-            raise MalformedBox(
-                f"{kind.count} claims more rows than the box has bytes for",
-                expected=f"at most {len(body) // size}",
-                found=count,
-            )
-        # A row without columns has no bytes: the count alone says how many there are.
-        fields[step.name] = (
-            np.frombuffer(body, dtype, count).copy() if size else np.zeros(0, dtype)
-        )
-        return count * size
+        fields[step.name], size = kind.parse(body, fields, flags)
+        return size
+    if isinstance(kind, Payload):
+        fields[step.name] = body
+        return len(body)
     stream = io.BytesIO(body)
     try:
-        value = kind._parsereport(stream, construct.Container(fields), step.name)
-    except construct.ConstructError as error:
-        raise MalformedBox(f"the box ends inside {step.name}", found=str(error)) from error
-    if isinstance(kind, _Bits):
+        value = kind._parse(stream, fields, step.name)
+    except KindError as error:
+        raise MalformedBox(f"the box ends inside {step.name}", found=error) from error
+    if isinstance(kind, Bits):
         fields.update(value)
     else:
-        fields[step.name] = _plain(value)
+        fields[step.name] = value
     return stream.tell()
 
 
 def _build_field(step: Field, fields: Fields, flags: int) -> bytes:
     kind = step.kind
     if isinstance(kind, Rows):
-        table = np.asarray(fields[step.name])
-        dtype = kind.dtype(flags)
-        if table.dtype != dtype:
-            raise BuildError(
-                "rows of the wrong dtype", path=step.name, expected=dtype, found=table.dtype
-            )
-        if kind.count is not None and dtype.itemsize and fields[kind.count] != len(table):
-            raise BuildError(
-                f"{kind.count} is not the number of rows",
-                path=step.name,
-                expected=len(table),
-                found=fields[kind.count],
-            )
-        return table.tobytes()
-    value = fields if isinstance(kind, _Bits) else fields[step.name]
+        return kind.build(fields[step.name], fields, flags)
     stream = io.BytesIO()
-    kind._build(value, stream, construct.Container(fields), step.name)
+    value = fields if isinstance(kind, Bits) else fields[step.name]
+    kind._build(value, stream, fields, step.name)
     return stream.getvalue()
-
-
-def _plain(value: Any) -> Any:
-    """Construct's containers as plain dicts and tuples, without its private entries."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items() if not str(k).startswith("_")}
-    if isinstance(value, list):
-        return tuple(_plain(v) for v in value)
-    return value
-
-
-def _fields(declared: Mapping[str, Any]) -> tuple[Field, ...]:
-    return tuple(
-        Field(name, *kind[:1], **kind[1]) if isinstance(kind, tuple) else Field(name, kind)
-        for name, kind in declared.items()
-    )
 
 
 def where(kind: Any, **conditions: Any) -> tuple[Any, dict[str, Any]]:
@@ -422,9 +404,26 @@ def where(kind: Any, **conditions: Any) -> tuple[Any, dict[str, Any]]:
     return (kind, conditions)
 
 
-def box(code: str, title: str, source: str, children: bool = False, **fields: Any) -> BoxLayout:
+def _fields(declared: Mapping[str, Any]) -> tuple[Field, ...]:
+    return tuple(
+        Field(**{"name": name, "kind": kind[0], **kind[1]})
+        if isinstance(kind, tuple)
+        else Field(name, kind)
+        for name, kind in declared.items()
+    )
+
+
+def box(
+    code: str,
+    title: str,
+    source: str,
+    *,
+    children: bool = False,
+    child_count: str | None = None,
+    **fields: Any,
+) -> BoxLayout:
     """Declare a plain box."""
-    return BoxLayout(code, title, source, _fields(fields), children=children)
+    return BoxLayout(code, title, source, _fields(fields), False, children, (), child_count)
 
 
 def fullbox(
@@ -433,13 +432,15 @@ def fullbox(
     source: str,
     *,
     children: bool = False,
+    child_count: str | None = None,
     versions: tuple[int, ...] = (0, 1),
     **fields: Any,
 ) -> BoxLayout:
     """Declare a full box: version and flags stand first."""
-    return BoxLayout(code, title, source, _fields(fields), True, children, versions)
+    return BoxLayout(code, title, source, _fields(fields), True, children, versions, child_count)
 
 
 def uuid_box(user_type: str, title: str, source: str, *, full: bool, **fields: Any) -> BoxLayout:
     """Declare a uuid box by the 32 hex digits of its user type (ISO/IEC 14496-12, 4.2.2)."""
-    return BoxLayout(user_type.replace("-", "").lower(), title, source, _fields(fields), full)
+    code = user_type.replace("-", "").lower()
+    return BoxLayout(code, title, source, _fields(fields), full)

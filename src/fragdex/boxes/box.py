@@ -1,0 +1,221 @@
+"""A box as a value: its fields, its children, and where it stood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from fragdex.boxes.layout import BoxLayout
+from fragdex.errors import BuildError
+
+__all__ = ["Box", "SizeForm", "find", "find_all"]
+
+SizeForm = Literal["compact", "large", "to_end"]
+
+_STEP = re.compile(r"(.{1,4}?)(?:\[([1-9]\d*)\])?\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Box:
+    """One box (ISO/IEC 14496-12, 4.2): a value that does not change.
+
+    Two boxes are equal if they build the same bytes: their place is not compared.
+
+    Attributes:
+        type: four-letter code, each letter one latin-1 byte; `uuid` for user types.
+        fields: the standard's names and raw integers; full boxes have version and flags, uuid
+            boxes user_type as 32 hex digits, opaque boxes all their bytes as `data`.
+        children: the boxes inside, in file order.
+        trailing: bytes after the last field or child that the declaration does not cover.
+        size_form: a 32-bit size, a 64-bit size, or size 0 that reaches to the end of the file.
+        offset: where the header starts, bytes from the start of the file; 0 if made, not parsed.
+        size: bytes with the header, as parsed; 0 if made.
+        header_size: bytes before the fields: 8, 16 with a 64-bit size, 16 more in a uuid box.
+        layout: the declaration that fields follow; None for opaque boxes.
+        misfit: why a box of a declared type was kept opaque, or "".
+
+    >>> from fragdex.boxes import parse
+    >>> (box,) = parse(bytes.fromhex("00000010 6d666864 00000000 00000007"))
+    >>> box.type, box["sequence_number"], box.size
+    ('mfhd', 7, 16)
+    """
+
+    type: str
+    fields: Mapping[str, Any]
+    children: tuple[Box, ...] = ()
+    trailing: bytes = b""
+    size_form: SizeForm = "compact"
+    offset: int = field(default=0, kw_only=True)
+    size: int = field(default=0, kw_only=True)
+    header_size: int = field(default=8, kw_only=True)
+    layout: BoxLayout | None = field(default=None, kw_only=True)
+    misfit: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, MappingProxyType):
+            object.__setattr__(self, "fields", MappingProxyType(self.fields))
+
+    @property
+    def opaque(self) -> bool:
+        """Whether the body is kept as bytes only: an unknown type, version, or a misfit."""
+        return self.layout is None and "data" in self.fields
+
+    @property
+    def stop(self) -> int:
+        """The first byte after the box, from the start of the file."""
+        return self.offset + self.size
+
+    def __getitem__(self, name: str) -> Any:
+        return self.fields[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.fields
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A field, or `default` where this box does not have it."""
+        return self.fields.get(name, default)
+
+    def __iter__(self) -> Iterator[Box]:
+        return iter(self.children)
+
+    def find(self, path: str) -> Box | None:
+        """The first box at a path below this one: `trak/mdia/mdhd`, `trak[2]`, `trak/*/mdhd`.
+
+        >>> from fragdex.boxes import make_box
+        >>> moof = make_box("moof", children=[make_box("mfhd", sequence_number=3)])
+        >>> moof.find("mfhd")["sequence_number"]
+        3
+        """
+        return find(self.children, path)
+
+    def find_all(self, path: str) -> tuple[Box, ...]:
+        """All boxes at a path below this one, in file order."""
+        return find_all(self.children, path)
+
+    def replace(
+        self,
+        *,
+        children: Iterable[Box] | None = None,
+        trailing: bytes | None = None,
+        size_form: SizeForm | None = None,
+        **fields: Any,
+    ) -> Box:
+        """A box with some fields or its children changed; it has no place in a file any more.
+
+        The field that counts the rows of a table, or the children, follows if it is not given.
+        Fields that `version` or `flags` switch off go; those they switch on get zero.
+
+        Raises:
+            BuildError: the box has no such field, or rows do not fit.
+        """
+        kept = self.children if children is None else tuple(children)
+        given = {**self.fields, **fields}
+        if self.layout is not None:
+            for declared in self.layout.fields:
+                count = declared.counted_by
+                if declared.name in fields and count not in fields:
+                    given.pop(count, None)
+            if self.layout.child_count and children is not None:
+                given[self.layout.child_count] = fields.get(self.layout.child_count, len(kept))
+            done = self.layout.complete(given)
+            if self.type == "uuid":
+                done = {"user_type": given["user_type"], **done}
+            unknown = fields.keys() - done.keys()
+        else:
+            done, unknown = given, fields.keys() - self.fields.keys()
+        if unknown:
+            raise BuildError(
+                f"no field {', '.join(sorted(unknown))}",
+                path=self.type,
+                expected=", ".join(done) or "no fields",
+                found=", ".join(sorted(unknown)),
+            )
+        return Box(
+            self.type,
+            done,
+            kept,
+            self.trailing if trailing is None else trailing,
+            self.size_form if size_form is None else size_form,
+            layout=self.layout,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Box):
+            return NotImplemented
+        return (
+            self.type == other.type
+            and self.size_form == other.size_form
+            and self.trailing == other.trailing
+            and self.children == other.children
+            and _same(self.fields, other.fields)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        words = [repr(self.type)]
+        words += [f"{name}={_brief(name, value)}" for name, value in self.fields.items()]
+        if self.children:
+            words.append(f"children=({' '.join(child.type for child in self.children)})")
+        if self.trailing:
+            words.append(f"trailing={len(self.trailing)} bytes")
+        if self.size:
+            words.append(f"at {self.offset}, {self.size} bytes")
+        return f"Box({', '.join(words)})"
+
+
+def find(boxes: Iterable[Box], path: str) -> Box | None:
+    """The first box at a path, or None: `moov/trak[2]/mdia`; `*` stands for any one type.
+
+    >>> from fragdex.boxes import make_box
+    >>> find([make_box("free"), make_box("moof")], "moof").type
+    'moof'
+    """
+    found = find_all(boxes, path)
+    return found[0] if found else None
+
+
+def find_all(boxes: Iterable[Box], path: str) -> tuple[Box, ...]:
+    """All boxes at a path, in file order; a number in brackets counts from 1 inside one parent."""
+    step, _, below = path.partition("/")
+    match = _STEP.match(step)
+    if match is None:
+        raise ValueError(f"no box path: {path!r}")
+    code, number = match[1], int(match[2] or 0)
+    here = [box for box in boxes if code in ("*", box.type, box.type.rstrip())]
+    if number:
+        here = here[number - 1 : number]
+    if not below:
+        return tuple(here)
+    return tuple(hit for box in here for hit in find_all(box.children, below))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equality of field values; arrays by dtype and content."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+            return False
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
+    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+def _brief(name: str, value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{len(value)} rows>" if value.dtype.names else f"<{len(value)} numbers>"
+    if isinstance(value, (bytes, memoryview)) and len(value) > 16:
+        return f"<{len(value)} bytes>"
+    if isinstance(value, memoryview):
+        return repr(bytes(value))
+    if name == "flags":
+        return f"{value:#x}"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,30 @@
+"""Named limits: what no honest file passes, so that no claim of a file costs time or memory.
+
+Nothing is allocated by a number that a file claims; these bound what its bytes can really hold.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "MAX_BOXES",
+    "MAX_BOXES_PER_ROOT",
+    "MAX_DEPTH",
+    "MAX_IMPLIED_ROWS",
+    "MAX_MOOV_SIZE",
+]
+
+MAX_DEPTH = 32
+"""Boxes inside boxes. The deepest that the standards nest (moov to tenc) is eleven."""
+
+MAX_BOXES = 1 << 21
+"""Boxes that one `parse` returns: two hours of one-frame fragments have a million."""
+
+MAX_BOXES_PER_ROOT = 1 << 16
+"""Boxes inside one top-level box: a moov of a thousand tracks has forty thousand."""
+
+MAX_IMPLIED_ROWS = 1 << 28
+"""Rows that take no bytes because every value has a default: ninety minutes of 48 kHz PCM, each
+sample its own row, in one run."""
+
+MAX_MOOV_SIZE = 1 << 29
+"""Bytes of a moov or moof that is read as a whole: a day of video and audio needs some 100 MB."""

@@ -1,0 +1,219 @@
+"""Bytes to boxes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from fragdex.boxes.box import Box, SizeForm
+from fragdex.boxes.layout import BoxLayout
+from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
+from fragdex.boxes.opaque import ESSENTIAL
+from fragdex.boxes.tree import layout_of
+from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput
+
+__all__ = ["parse", "parse_box"]
+
+_HEADER = struct.Struct(">I4s")
+_SIZE64 = struct.Struct(">Q")
+
+
+def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...]:
+    """All complete boxes at the top level of `data` (ISO/IEC 14496-12, 4.2).
+
+    A box that the data end before is left out, so that a growing or truncated file gives what is
+    complete: the last box's `stop` says how far. Payloads are views of `data`; nothing is copied.
+
+    Args:
+        data: bytes-like.
+        offset: where `data` starts in its file; the offsets of boxes count from there.
+        strict: also refuse an incomplete last box, bodies that do not fit their declaration
+            though the index does not stand on them, and stray bytes after children.
+
+    Raises:
+        NotISOBMFF: the first box has no possible header.
+        MalformedBox: a box contradicts itself or its parent.
+        TruncatedInput: `strict`, and the last box is incomplete.
+        LimitExceeded: more boxes, or deeper ones, than `limits` allows.
+
+    >>> [box.type for box in parse(bytes.fromhex("00000008 66726565 00000008 6d6f6f66"))]
+    ['free', 'moof']
+    """
+    view = memoryview(data).cast("B")
+    boxes: list[Box] = []
+    at = 0
+    while at < len(view):
+        if len(boxes) >= MAX_BOXES:
+            raise LimitExceeded("too many boxes", offset=offset + at, expected=MAX_BOXES)
+        try:
+            box = _Reader(view, offset, strict).box(at, len(view), None, 0)
+        except TruncatedInput:
+            if strict:
+                raise
+            break
+        except MalformedBox as error:
+            if at == 0 and error.path is None:
+                raise NotISOBMFF("no box stands at the start", offset=offset) from error
+            raise
+        boxes.append(box)
+        at += box.size
+    return tuple(boxes)
+
+
+def parse_box(
+    data: Any, parent: str | None = None, *, offset: int = 0, strict: bool = False
+) -> Box:
+    """The one box that `data` starts with; bytes after it are not looked at.
+
+    Args:
+        data: bytes-like.
+        parent: type of the box around it: a few codes mean other things in other places.
+        offset: where `data` starts in its file.
+        strict: as for `parse`.
+
+    Raises:
+        TruncatedInput: the box is longer than `data`.
+        MalformedBox, LimitExceeded: as for `parse`.
+
+    >>> parse_box(bytes.fromhex("00000010 6d666864 00000000 00000007"), "moof")["sequence_number"]
+    7
+    """
+    view = memoryview(data).cast("B")
+    return _Reader(view, offset, strict).box(0, len(view), parent, 0)
+
+
+class _Reader:
+    """One top-level box being read; it counts the boxes inside."""
+
+    __slots__ = ("base", "budget", "strict", "view")
+
+    def __init__(self, view: memoryview, base: int, strict: bool) -> None:
+        self.view = view
+        self.base = base
+        self.strict = strict
+        self.budget = MAX_BOXES_PER_ROOT
+
+    def box(self, at: int, stop: int, parent: str | None, depth: int) -> Box:
+        """The box at `at`, which must end at or before `stop`; both count from `view`'s start."""
+        view = self.view
+        if stop - at < 8:
+            raise TruncatedInput("the input ends inside a box header", offset=self.base + at)
+        size, code_bytes = _HEADER.unpack_from(view, at)
+        code = code_bytes.decode("latin-1")
+        form: SizeForm = "compact"
+        header = 8
+        if size == 1:
+            if stop - at < 16:
+                raise self._short(code, at, 16, stop - at, depth)
+            (size,) = _SIZE64.unpack_from(view, at + 8)
+            form, header = "large", 16
+        elif size == 0 and depth == 0:
+            size, form = stop - at, "to_end"
+        if code == "uuid":
+            header += 16
+        if size < header:
+            raise MalformedBox(
+                f"a box size smaller than its header ({code!r})",
+                offset=self.base + at,
+                expected=f"at least {header}",
+                found=size,
+            )
+        if at + size > stop:
+            raise self._short(code, at, size, stop - at, depth)
+        self.budget -= 1
+        if self.budget < 0:
+            raise LimitExceeded(
+                "too many boxes inside one box", path=code, expected=MAX_BOXES_PER_ROOT
+            )
+        fields: dict[str, Any] = {}
+        if code == "uuid":
+            fields["user_type"] = view[at + header - 16 : at + header].hex()
+            layout = layout_of(fields["user_type"])
+        else:
+            layout = layout_of(code, parent)
+        body = view[at + header : at + size]
+        misfit = ""
+        children: tuple[Box, ...] = ()
+        trailing = b""
+        if layout is not None and layout.full and body and body[0] not in layout.versions:
+            misfit, layout = f"version {body[0]} is not known", None
+        if layout is not None:
+            try:
+                found, used = layout.parse(body)
+                if layout.children:
+                    inside, used = self._children(at + header + used, at + size, layout, depth)
+                    children = tuple(inside)
+                    used -= at + header
+                trailing = bytes(body[used:])
+                if trailing and self.strict and any(trailing):
+                    raise MalformedBox("bytes after the end", found=f"{len(trailing)} bytes")
+                fields.update(found)
+            except LimitExceeded as error:
+                raise self._placed(error, code, at) from None
+            except MalformedBox as error:
+                if self.strict or code in ESSENTIAL:
+                    raise self._placed(error, code, at) from None
+                misfit, layout, children, trailing = error.message, None, (), b""
+        if layout is None:
+            fields["data"] = body
+        return Box(
+            code,
+            fields,
+            children,
+            trailing,
+            form,
+            offset=self.base + at,
+            size=size,
+            header_size=header,
+            layout=layout,
+            misfit=misfit,
+        )
+
+    def _children(self, at: int, stop: int, layout: BoxLayout, depth: int) -> tuple[list[Box], int]:
+        """The boxes from `at` on, and where they end: fewer than 8 bytes, or zeros, may be left."""
+        if depth >= MAX_DEPTH:
+            raise LimitExceeded("boxes nested too deep", expected=MAX_DEPTH)
+        boxes: list[Box] = []
+        parent = layout.code
+        while stop - at >= 8:
+            if not any(self.view[at : at + 4]) and not any(self.view[at:stop]):
+                break  # QuickTime ends containers with zeros
+            try:
+                box = self.box(at, stop, parent, depth + 1)
+            except (MalformedBox, LimitExceeded) as error:
+                if error.path is not None:
+                    step, _, below = error.path.partition("/")
+                    number = 1 + sum(box.type == step for box in boxes)
+                    if number > 1:
+                        error.path = f"{step}[{number}]" + (f"/{below}" if below else "")
+                raise
+            boxes.append(box)
+            at += box.size
+        return boxes, at
+
+    def _short(
+        self, code: str, at: int, size: int, room: int, depth: int
+    ) -> TruncatedInput | MalformedBox:
+        if depth == 0:
+            return TruncatedInput(
+                "the input ends inside a box",
+                path=code,
+                offset=self.base + at,
+                expected=f"{size} bytes",
+                found=room,
+            )
+        return MalformedBox(
+            "a box runs past its parent",
+            path=code,
+            offset=self.base + at,
+            expected=f"at most {room} bytes",
+            found=size,
+        )
+
+    def _placed(
+        self, error: MalformedBox | LimitExceeded, code: str, at: int
+    ) -> MalformedBox | LimitExceeded:
+        if error.offset is None:
+            error.offset = self.base + at
+        error.path = f"{code}/{error.path}" if error.path else code
+        return error
