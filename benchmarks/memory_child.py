@@ -1,0 +1,75 @@
+"""One build under the eye of rows_memory.py, in a fresh process.
+
+    python benchmarks/memory_child.py build|samples|nothing FILE
+
+It makes ready (imports, a first build of the file's own head, so that no module is loaded later),
+writes a line, waits for one, works, writes its figures and keeps the result until stdin ends.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+
+import fragdex
+
+HEAD = 1 << 20  # bytes; the moov and a few fragments
+STATUS = "/proc/self/status"
+
+
+def kib(key: str) -> int:
+    """A figure of the kernel's own book-keeping, in KiB; 0 where there is none."""
+    try:
+        with open(STATUS) as file:
+            return next((int(line.split()[1]) for line in file if line.startswith(key + ":")), 0)
+    except OSError:
+        return 0
+
+
+def reset_peak() -> bool:
+    """Let VmHWM begin anew (proc(5), clear_refs); False where the system has no such thing."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        return False
+    return True
+
+
+def main() -> None:
+    """Make ready, work once, tell."""
+    work, path = sys.argv[1:]
+    with open(path, "rb") as file:
+        warm = fragdex.index(file.read(HEAD))
+    for track in warm.tracks:
+        if track.has_samples:
+            track.samples  # noqa: B018
+    del warm
+    told = {
+        "reset": reset_peak(),
+        "rss_before": kib("VmRSS") << 10,
+        "anon_before": kib("RssAnon") << 10,
+    }
+    print("ready", flush=True)
+    sys.stdin.readline()
+    index = None if work == "nothing" else fragdex.index(path)
+    tables = 0
+    for track in index.tracks if index else ():
+        tables += track.fragments.nbytes + track.sync.nbytes
+        if work == "samples":
+            tables += track.samples.nbytes
+    told["peak_rss"] = kib("VmHWM") << 10
+    told["anon_after"] = kib("RssAnon") << 10
+    # ru_maxrss is in KiB on Linux (getrusage(2)).
+    told["maxrss"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    told["tables"] = tables
+    if index:
+        told["mdat_bytes_read"] = index.how.mdat_bytes_read
+        told["bytes_read"] = index.how.bytes_read
+    print(json.dumps(told), flush=True)
+    sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    main()

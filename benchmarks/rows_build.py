@@ -1,0 +1,142 @@
+"""Building an index: from moofs, from a sidx, from the tables of a moov."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import peers
+from clock import Contender, Figures, in_process
+from rows import Row, Setting, Want, fastest, median, ratio, run
+
+import fragdex
+
+BUILD, SAMPLES, PURE = "fragdex.index", "fragdex.index + samples", "fragdex, pure Python"
+PERMILLE = 0.1 / 100  # "< 0.1 % of the bytes"
+
+
+def _materialise(path: Path) -> None:
+    """Index and make every table, those of samples too, which otherwise wait to be asked for."""
+    for track in fragdex.index(str(path)).tracks:
+        track.samples  # noqa: B018
+
+
+def _builders(path: Path) -> list[Contender]:
+    return [
+        in_process(BUILD, lambda: fragdex.index(str(path)), note="fragment and sync tables"),
+        in_process(SAMPLES, lambda: _materialise(path), note="and the tables of all samples"),
+    ]
+
+
+def _facts(path: Path, samples: int) -> dict[str, Any]:
+    """How the index was made; a wrong sample count ends the benchmark."""
+    index = fragdex.index(str(path))
+    seen = sum(track.sample_count or 0 for track in index.tracks)
+    if index.exact and seen != samples:
+        raise SystemExit(f"{path.name}: fragdex saw {seen} samples, there are {samples}")
+    how = index.how
+    return {
+        "method": how.method,
+        "requests": how.requests,
+        "bytes_read": how.bytes_read,
+        "mdat_bytes_read": how.mdat_bytes_read,
+        "file_bytes": path.stat().st_size,
+        "table_bytes": sum(t.fragments.nbytes + t.sync.nbytes for t in index.tracks),
+    }
+
+
+def build_2h(setting: Setting) -> Row:
+    """3,600 moofs of two tracks."""
+    path, counts = setting.files["2h"]
+    readers = peers.all_readers(path, counts.samples, slow=setting.slow, slowest=setting.slowest)
+    pure = peers.pure_python(path, counts.samples)
+    f = run([*_builders(path), pure, *readers], setting.rounds)
+    ours, floor = median(f, BUILD), fastest(f, peers.MAPPED, peers.READ)
+    return Row(
+        "build-2h",
+        f"build, 2 h, {counts.moofs:,} moofs, {counts.samples:,} samples",
+        f,
+        [
+            Want("≤ 2.5 × the C floor", ratio(ours, floor), 2.5, at_most=True),
+            Want("≥ 4 × faster than libavformat's open", _faster(f, peers.OPEN), 4, at_most=False),
+            Want("≥ 100 × faster than PyAV demux", _faster(f, peers.DEMUX), 100, at_most=False),
+            Want("≥ 400 × faster than pymp4", _faster(f, "pymp4"), 400, at_most=False),
+        ],
+        _facts(path, counts.samples),
+    )
+
+
+def build_frames(setting: Setting) -> Row:
+    """138,000 moofs of one frame."""
+    path, counts = setting.files["frames"]
+    readers = peers.all_readers(path, counts.samples, slow=setting.slow, slowest=1)
+    f = run([*_builders(path), peers.pure_python(path, counts.samples), *readers], setting.rounds)
+    floor, opened = fastest(f, peers.MAPPED, peers.READ), median(f, peers.OPEN)
+    pure = median(f, PURE)
+    return Row(
+        "build-frames",
+        f"build, one frame a fragment, 30 min, {counts.moofs:,} moofs",
+        f,
+        [
+            Want(
+                "≤ 3 × the C floor, compiled hop", ratio(median(f, BUILD), floor), 3, at_most=True
+            ),
+            Want("≤ 6 × the C floor, pure Python", ratio(pure, floor), 6, at_most=True),
+            Want(
+                "≥ 6 × faster than libavformat's open, compiled hop",
+                _faster(f, peers.OPEN),
+                6,
+                at_most=False,
+            ),
+            Want(
+                "≥ 4 × faster than libavformat's open, pure Python",
+                ratio(opened, pure),
+                4,
+                at_most=False,
+            ),
+        ],
+        _facts(path, counts.samples),
+    )
+
+
+def build_sidx(setting: Setting) -> Row:
+    """Two reads instead of 3,600 moofs."""
+    path, counts = setting.files["sidx"]
+    f = run([_builders(path)[0], peers.libavformat_open(path)], setting.rounds)
+    facts = _facts(path, counts.samples)
+    share = facts["bytes_read"] / counts.bytes
+    if facts["method"] != "sidx":
+        raise SystemExit(f"{path.name}: indexed by {facts['method']}, not by its sidx")
+    return Row(
+        "build-sidx",
+        "build from a sidx, 2 h",
+        f,
+        [
+            Want("faster than libavformat's open", _faster(f, peers.OPEN), 1, at_most=False),
+            Want("< 0.1 % of the bytes", share * 100, PERMILLE * 100, at_most=True, unit="%"),
+        ],
+        facts,
+    )
+
+
+def build_progressive(setting: Setting) -> Row:
+    """Every table of a moov made, those of samples too."""
+    path, counts = setting.files["progressive"]
+    javascript = (
+        peers.javascript("mp4box", path, counts.samples, setting.slow),
+        peers.javascript("mediabunny", path, counts.samples, setting.slow),
+    )
+    f = run([*_builders(path), peers.libavformat_open(path), *javascript], setting.rounds)
+    faster = ratio(median(f, peers.OPEN), median(f, SAMPLES))
+    return Row(
+        "build-progressive",
+        f"progressive, 2 h, {counts.samples:,} samples",
+        f,
+        [Want("≥ 3 × faster than libavformat's open, all tables made", faster, 3, at_most=False)],
+        _facts(path, counts.samples),
+    )
+
+
+def _faster(figures: Figures, peer: str) -> float | None:
+    """How many times faster than a peer `fragdex.index` was."""
+    return ratio(median(figures, peer), median(figures, BUILD))

@@ -1,0 +1,107 @@
+"""Digests, and what a user of the command line waits for."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import peers
+from clock import in_process, process
+from rows import Row, Setting, Want, median, ratio, run
+
+import fragdex
+
+MD5, BOTH = "fragdex.md5", "fragdex.index, md5=True"
+OPENSSL, EMPTY = "openssl md5", "openssl md5 of nothing"
+INDEX = "fragdex index"
+
+
+def digest(setting: Setting) -> Row:
+    """One pass that hashes and indexes; hashing against openssl."""
+    path, counts = setting.files["2h"]
+    name = str(path)
+    openssl = shutil.which("openssl")
+    contenders = [
+        in_process(MD5, lambda: fragdex.md5(name)),
+        in_process(BOTH, lambda: fragdex.index(name, md5=True)),
+    ]
+    if openssl:
+        contenders.append(process(OPENSSL, [openssl, "md5", name], note="a process"))
+        contenders.append(process(EMPTY, [openssl, "md5", "/dev/null"], note="its start alone"))
+    f = run(contenders, setting.rounds)
+    whole, start = median(f, OPENSSL), median(f, EMPTY)
+    # Held to the stricter form: without the start of openssl's process.
+    theirs = whole - start if whole and start else None
+    return Row(
+        "md5",
+        f"md5 and index in one pass, {counts.bytes / 1e6:.0f} MB",
+        f,
+        [
+            Want("≤ 1.05 × md5 alone", ratio(median(f, BOTH), median(f, MD5)), 1.05, at_most=True),
+            Want(
+                "md5 ≥ 0.97 × openssl md5 (its start taken off)",
+                ratio(theirs, median(f, MD5)),
+                0.97,
+                at_most=False,
+            ),
+        ],
+        {"bytes": counts.bytes},
+    )
+
+
+def _fragdex() -> list[str]:
+    """The command as installed; the module where no script stands beside the interpreter."""
+    script = Path(sys.executable).with_name("fragdex")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "fragdex"]
+
+
+def command_line(setting: Setting) -> Row:
+    """A whole process that leaves an index file behind."""
+    path, counts = setting.files["2h"]
+    out = peers.BUILD / "cli.fidx"
+    peers.BUILD.mkdir(exist_ok=True)
+    command = [*_fragdex(), "index", str(path), "-o", str(out)]
+    f = run(
+        [
+            process(INDEX, command, note="a process; writes the index file"),
+            peers.probe(path, setting.slow),
+        ],
+        setting.rounds,
+    )
+    ours, theirs = median(f, INDEX), median(f, peers.PROBE)
+    return Row(
+        "command-line",
+        f"`fragdex index` as a process, 2 h, {counts.samples:,} samples",
+        f,
+        [
+            Want("< 0.5 s", ours and ours / 1e9, 0.5, at_most=True, unit="s"),
+            Want("≤ 1/5 of ffprobe's packet listing", ratio(ours, theirs), 0.2, at_most=True),
+        ],
+    )
+
+
+def start(setting: Setting) -> Row:
+    """What importing costs, and the help."""
+    python = sys.executable
+    imports = {
+        "python": "pass",
+        "import numpy": "import numpy",
+        "import fragdex": "import fragdex",
+        "import fragdex, fragdex.index": "import fragdex; fragdex.index",
+    }
+    contenders = [process(name, [python, "-c", code]) for name, code in imports.items()]
+    contenders.append(process("fragdex --help", [*_fragdex(), "--help"]))
+    f = run(contenders, setting.rounds)
+    ours, numpy = median(f, "import fragdex"), median(f, "import numpy")
+    helped = median(f, "fragdex --help")
+    over = (ours - numpy) / 1e6 if ours is not None and numpy is not None else None
+    return Row(
+        "start",
+        "import and help, each a process with its interpreter",
+        f,
+        [
+            Want("import ≤ numpy's own + 50 ms", over, 50, at_most=True, unit="ms"),
+            Want("--help < 0.3 s", helped and helped / 1e9, 0.3, at_most=True, unit="s"),
+        ],
+    )

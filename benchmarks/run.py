@@ -1,0 +1,90 @@
+"""Measure fragdex against a floor and its peers: python benchmarks/run.py.
+
+Writes results.json, results.md and results.svg. Inputs are made first if they are missing. All
+of it takes some ten minutes; --only measures some rows and leaves the others as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import inputs
+import machine
+import peers
+import plot
+import report
+import rows_build
+import rows_memory
+import rows_process
+import rows_seek
+from rows import Row, Setting
+
+ROWS: dict[str, Callable[[Setting], Row]] = {
+    "build-2h": rows_build.build_2h,
+    "build-frames": rows_build.build_frames,
+    "build-sidx": rows_build.build_sidx,
+    "build-progressive": rows_build.build_progressive,
+    "memory": rows_memory.memory,
+    "open-saved": rows_seek.open_saved,
+    "seek": rows_seek.seek,
+    "md5": rows_process.digest,
+    "command-line": rows_process.command_line,
+    "start": rows_process.start,
+}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument(
+        "--only", action="append", choices=ROWS, metavar="ROW", help=f"one of {', '.join(ROWS)}"
+    )
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of the fast (15)")
+    parser.add_argument(
+        "--quick", action="store_true", help="3 rounds, slow peers once; written to build/"
+    )
+    parser.add_argument("--data", type=Path, default=inputs.FOLDER, help="where the inputs lie")
+    parser.add_argument("--output", type=Path, help="folder of the results")
+    return parser.parse_args()
+
+
+def _say(row: Row) -> None:
+    for name, figure in row.figures.items():
+        told = report.duration(figure.median_ns) if figure.runs_ns else "failed"
+        print(f"    {name:34} {told:>10}  {len(figure.runs_ns):3} runs")
+    for want in row.wants:
+        told = "–" if want.reached is None else f"{want.reached:.4g} {want.unit}"
+        print(f"    {want.text:62} {told:>16}  {report.VERDICT[want.ok].strip('*')}", flush=True)
+
+
+def main() -> int:
+    """Run the rows asked for; 0 where every figure measured was reached, else 1."""
+    asked = _arguments()
+    output = asked.output or (peers.BUILD if asked.quick else peers.HERE)
+    files = inputs.make(asked.data)
+    setting = Setting(files, 3, 1, 1) if asked.quick else Setting(files, asked.rounds)
+    measured: dict[str, object] = {}
+    missed = 0
+    for key in asked.only or ROWS:
+        print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
+        row = ROWS[key](setting)
+        _say(row)
+        missed += sum(want.ok is False for want in row.wants)
+        measured[key] = row.as_dict()
+        # Written after each row: a run that is broken off keeps what it has.
+        command = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
+        results = report.merge(output, machine.describe(), command, measured)
+        results = report.order(results, list(ROWS))
+        report.write(output, results)
+        plot.draw(output, results)
+    print(f"{missed} of the wants missed; see {output / report.MARKDOWN}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
