@@ -29,6 +29,7 @@ class RangeServer:
     anew at any time. A context manager: the port is open from entering to leaving.
 
     >>> from fragdex.sources import open_source
+    >>> from fragdex.byterange import ByteRange
     >>> with RangeServer(b"abcdef") as server, open_source(server.url) as source:
     ...     source.read(ByteRange(2, 4)), server.requests[0].range, server.requests[0].status
     (b'cd', 'bytes=2-3', 206)
