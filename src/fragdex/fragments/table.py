@@ -109,7 +109,9 @@ class Table:
         """
         arrays = {c.name: np.asarray(columns[c.name], c.dtype) for c in cls.schema()}
         if len({len(a) for a in arrays.values()}) > 1:
-            raise ValueError(f"columns of different lengths: { {k: len(v) for k, v in arrays.items()} }")
+            raise ValueError(
+                f"columns of different lengths: { {k: len(v) for k, v in arrays.items()} }"
+            )
         return cls(**arrays)
 
     @classmethod
@@ -168,18 +170,28 @@ class FragmentTable(Table):
 
     SCHEMA_NAME: ClassVar[str] = "fragments"
 
-    offset: Int64 = _column("i8", "byte", "first styp, sidx, emsg or prft before the moof, or the moof")
+    offset: Int64 = _column(
+        "i8", "byte", "first styp, sidx, emsg or prft before the moof, or the moof"
+    )
     size: Int64 = _column("i8", "byte", "from offset to the end of the fragment's last mdat")
-    moof_offset: Int64 = _column("i8", "byte", "the moof; NULL for a virtual fragment", nullable=True)
+    moof_offset: Int64 = _column(
+        "i8", "byte", "the moof; NULL for a virtual fragment", nullable=True
+    )
     data_start: Int64 = _column("i8", "byte", "first byte of this track's samples", nullable=True)
-    data_stop: Int64 = _column("i8", "byte", "behind the last byte of this track's samples", nullable=True)
+    data_stop: Int64 = _column(
+        "i8", "byte", "behind the last byte of this track's samples", nullable=True
+    )
     dts: Int64 = _column("i8", "tick", "decode time of the first sample", nullable=True)
     duration: Int64 = _column("i8", "tick", "sum of the sample durations", nullable=True)
     cts_min: Int64 = _column("i8", "tick", "least composition time", nullable=True)
     cts_end: Int64 = _column("i8", "tick", "greatest composition time + duration", nullable=True)
-    sample_start: Int64 = _column("i8", "sample", "samples of the track before this row", nullable=True)
+    sample_start: Int64 = _column(
+        "i8", "sample", "samples of the track before this row", nullable=True
+    )
     sample_count: Int64 = _column("i8", "sample", "samples in this row", nullable=True)
-    sync: Int64 = _column("i8", "sample", "first sync sample, counted in the row; -1: none", nullable=True)
+    sync: Int64 = _column(
+        "i8", "sample", "first sync sample, counted in the row; -1: none", nullable=True
+    )
     flags: UInt32 = _column("u4", "bits", "FragmentFlags")
 
 

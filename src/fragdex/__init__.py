@@ -1,0 +1,119 @@
+"""fragdex finds the bytes of any moment of an MP4 without reading the MP4.
+
+    import fragdex
+
+    index = fragdex.index("movie.mp4")
+    hit = index.track(1).seek(3600.5)
+    hit.range, hit.time, hit.sample
+
+Names are imported when they are first used: `import fragdex` alone costs a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fragdex.boxes import Box, make_box, parse, parse_box
+    from fragdex.build import Indexer, index
+    from fragdex.byterange import (
+        ByteRange,
+        coalesce,
+        content_range,
+        parse_content_range,
+        parse_range,
+        plan_reads,
+    )
+    from fragdex.digest import Md5
+    from fragdex.errors import FragdexError
+    from fragdex.formats.fidx import open_index
+    from fragdex.fragments.findings import Finding
+    from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
+    from fragdex.seeking.model import FragmentIndex, TrackIndex
+    from fragdex.seeking.plan import Plan, Span
+    from fragdex.seeking.seek import Hit, Hits
+    from fragdex.seeking.times import Time
+    from fragdex.sources import Source, md5, open_source
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "NULL": "fragments.table",
+    "Box": "boxes",
+    "ByteRange": "byterange",
+    "Finding": "fragments.findings",
+    "FragdexError": "errors",
+    "FragmentFlags": "fragments.table",
+    "FragmentIndex": "seeking.model",
+    "FragmentTable": "fragments.table",
+    "Hit": "seeking.seek",
+    "Hits": "seeking.seek",
+    "Indexer": "build",
+    "Md5": "digest",
+    "Plan": "seeking.plan",
+    "SampleTable": "fragments.table",
+    "Source": "sources",
+    "Span": "seeking.plan",
+    "SyncTable": "fragments.table",
+    "Time": "seeking.times",
+    "TrackIndex": "seeking.model",
+    "coalesce": "byterange",
+    "content_range": "byterange",
+    "index": "build",
+    "make_box": "boxes",
+    "md5": "sources",
+    "open_index": "formats.fidx",
+    "open_source": "sources",
+    "parse": "boxes",
+    "parse_box": "boxes",
+    "parse_content_range": "byterange",
+    "parse_range": "byterange",
+    "plan_reads": "byterange",
+}
+
+__all__ = [
+    "NULL",
+    "Box",
+    "ByteRange",
+    "Finding",
+    "FragdexError",
+    "FragmentFlags",
+    "FragmentIndex",
+    "FragmentTable",
+    "Hit",
+    "Hits",
+    "Indexer",
+    "Md5",
+    "Plan",
+    "SampleTable",
+    "Source",
+    "Span",
+    "SyncTable",
+    "Time",
+    "TrackIndex",
+    "coalesce",
+    "content_range",
+    "index",
+    "make_box",
+    "md5",
+    "open_index",
+    "open_source",
+    "parse",
+    "parse_box",
+    "parse_content_range",
+    "parse_range",
+    "plan_reads",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fragdex' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

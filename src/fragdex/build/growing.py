@@ -1,0 +1,106 @@
+"""Going on with the index of a file that has grown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fragdex.build.making import finished
+from fragdex.build.reading import read_all
+from fragdex.errors import SourceChanged
+from fragdex.fragments.findings import Finding
+from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.scan import Scan
+from fragdex.fragments.sync import merged
+from fragdex.fragments.table import FragmentTable
+from fragdex.seeking import registry
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.sources import open_source
+
+__all__ = ["extend"]
+
+GROWTH = frozenset({"truncated"})
+"""Findings that a grown file may have outgrown."""
+
+
+def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
+    """The index of a file that has grown, going on from `index.resume_offset`.
+
+    Only what lies behind that offset is read; an index without any track is made anew.
+
+    Raises:
+        SourceChanged: the file is shorter than what is indexed already.
+    """
+    with open_source(what) as source:
+        size = source.size
+        if size is not None and size < index.resume_offset:
+            raise SourceChanged(
+                f"{source.name or 'the source'} is shorter than what is indexed already",
+                expected=f"at least {index.resume_offset} bytes",
+                found=size,
+                advice="index it anew",
+            )
+        period = index.periods[-1]
+        states = {track.id: _state(track) for track in period.tracks}
+        defaults = {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None}
+        scan = Scan(index.resume_offset, defaults)
+        read_all(source, scan)
+        known: tuple[Finding, ...] = tuple(f for f in index.findings if f.code not in GROWTH)
+        more = finished(scan, source, size=size, states=states, known=known)
+    first, *others = more.periods
+    whole = _joined(period, first)
+    return FragmentIndex(
+        replace(more.source, name=more.source.name or index.source.name),
+        replace(more.how, method=index.how.method, exact=index.how.exact),
+        (*index.periods[:-1], whole, *(replace(p, number=p.number + whole.number) for p in others)),
+        findings=more.findings,
+        complete=more.complete,
+        resume_offset=more.resume_offset,
+    )
+
+
+def _state(track: TrackIndex) -> TrackState:
+    rows = track.fragments
+    if not len(rows):
+        return TrackState()
+    return TrackState(
+        int(rows.dts[-1] + rows.duration[-1]),
+        int(rows.sample_start[-1] + rows.sample_count[-1]),
+        len(rows),
+    )
+
+
+def _joined(before: Period, after: Period) -> Period:
+    """One period from its known fragments and those that came."""
+    news = {track.id: track for track in after.tracks}
+    tracks = []
+    for track in before.tracks:
+        new = news.pop(track.id, None)
+        tracks.append(track if new is None else _one(track, new))
+    return replace(before, tracks=(*tracks, *news.values()))
+
+
+def _one(old: TrackIndex, new: TrackIndex) -> TrackIndex:
+    split = len(old.fragments)
+
+    def load(start: int, stop: int) -> Any:
+        parts = []
+        if start < split:
+            parts.append(old.samples_of(start, min(stop, split)))
+        if stop > split:
+            parts.append(new.samples_of(max(start, split) - split, stop - split))
+        return type(parts[0]).concat(parts) if parts else old.samples_of(0, 0)
+
+    return TrackIndex(
+        old.info,
+        FragmentTable.concat([old.fragments, new.fragments]),
+        merged([old.sync, new.sync]),
+        shift=old.shift,
+        period=old.period,
+        exact=old.exact,
+        groups=old.groups + new.groups,
+        load_samples=load if old.has_samples else None,
+    )
+
+
+registry.offer("extend", extend)

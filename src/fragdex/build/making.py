@@ -1,0 +1,198 @@
+"""`fragdex.index`: a source in, an index out, by the cheapest way that can be trusted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fragdex.boxes import Box
+from fragdex.build.assemble import assemble
+from fragdex.build.reading import read_all, read_local
+from fragdex.build.shortcuts import by_shortcut
+from fragdex.errors import NotISOBMFF, TruncatedInput
+from fragdex.fragments.findings import Finding
+from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.scan import MEDIA_TYPES, MOOF, MOOV, Captured, Scan
+from fragdex.fragments.tracks import Movie
+from fragdex.seeking.model import FragmentIndex, How, SourceInfo
+from fragdex.sources import Source, md5, open_source
+
+__all__ = ["finished", "index", "read_init"]
+
+Init = tuple[Captured, Box, Movie]
+
+
+def index(
+    what: Any,
+    *,
+    exact: bool = False,
+    strict: bool = False,
+    partial: bool = False,
+    md5: bool = False,
+    init: Any = None,
+    max_bytes: int | None = None,
+    max_requests: int | None = None,
+    **options: Any,
+) -> FragmentIndex:
+    """Index a file.
+
+    Args:
+        what: path, bytes, seekable binary file, http(s):// or object-store URL, or an open
+            `Source`.
+        exact: know every sample, even where a sidx or mfra would answer with fewer reads.
+        strict: keep the positions of the standard's rule where they miss the media data, and
+            raise at the first damage instead of noting it.
+        partial: keep fragments whose media data is not whole.
+        md5: hash the whole file as well.
+        init: the initialization segment of a segment without moov, in any form `what` takes.
+        max_bytes, max_requests: budget of the reads; BudgetExceeded is raised before it is passed.
+        options: passed on to `open_source`: retries, timeout, headers, client, store.
+
+    Returns: a `FragmentIndex`. `index.how` says which way was taken: `boxes`, `sidx`, `mfra`,
+    `stbl` or `stbl+boxes`.
+
+    Raises:
+        NotISOBMFF: nothing in it is an ISO base media file.
+        TruncatedInput: it ends before anything could be indexed.
+        MalformedBox: its structure contradicts itself, so that nothing can be indexed.
+        SourceError: it could not be read.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> fragdex.index(movie(fragments=3)).how.method
+    'boxes'
+    """
+    source = open_source(what, max_bytes=max_bytes, max_requests=max_requests, **options)
+    opened_here = source is not what
+    try:
+        known = read_init(init) if init is not None else None
+        made = _index(source, known, exact=exact, strict=strict, partial=partial)
+        if md5:
+            made.source = _hashed(made.source, source)
+        return made
+    finally:
+        if opened_here:
+            source.close()
+
+
+def _index(
+    source: Source, init: Init | None, *, exact: bool, strict: bool, partial: bool
+) -> FragmentIndex:
+    defaults = None
+    if init is not None:
+        defaults = {t.id: t.defaults for t in init[2].tracks if t.defaults is not None}
+    scan = Scan(defaults=defaults)
+    if not exact and not strict:
+        made = by_shortcut(source, scan, init)
+        if made is not None:
+            return made
+    view = source.view()
+    if view is not None:
+        read_local(source, view, scan)
+    else:
+        read_all(source, scan)
+    return finished(scan, source, init=init, strict=strict, partial=partial)
+
+
+def finished(
+    scan: Scan,
+    source: Source | None,
+    *,
+    size: int | None = None,
+    info: SourceInfo | None = None,
+    init: Init | None = None,
+    strict: bool = False,
+    partial: bool = False,
+    states: dict[int, TrackState] | None = None,
+    known: tuple[Finding, ...] = (),
+) -> FragmentIndex:
+    """The index of a scan that has seen everything.
+
+    Raises:
+        NotISOBMFF, TruncatedInput, MalformedBox: nothing could be indexed.
+    """
+    end = size if size is not None else (source.size if source is not None else None) or 0
+    if states is None:
+        _refuse_the_hopeless(scan, end)
+    assembled = assemble(
+        scan, end, init=init, strict=strict, partial=partial, states=states, known=known
+    )
+    virtual = any(
+        len(t.fragments) and t.fragments.flags[0] & 1 for p in assembled.periods for t in p.tracks
+    )
+    moofs = len(scan.moofs()[0])
+    method = "boxes" if not virtual else ("stbl+boxes" if moofs else "stbl")
+    reasons = {
+        "boxes": "every fragment was read",
+        "stbl": "a progressive file: the moov names every sample",
+        "stbl+boxes": "samples in the moov, and fragments behind it",
+    }
+    how = How(
+        method,
+        True,
+        reasons[method],
+        source.requests if source is not None else 0,
+        source.bytes_read if source is not None else 0,
+    )
+    if info is None:
+        info = SourceInfo(source.name if source else "", end, None, source.etag if source else None)
+    return FragmentIndex(
+        info,
+        how,
+        assembled.periods,
+        findings=assembled.findings,
+        complete=assembled.complete,
+        resume_offset=assembled.resume_offset,
+    )
+
+
+def _refuse_the_hopeless(scan: Scan, size: int) -> None:
+    """Where there is neither moov nor moof, say what is there instead."""
+    _, _, types = scan.top_level()
+    kinds = set(types[:64].tolist())
+    if MOOF in kinds or scan.movies or len(scan.moofs()[0]):
+        return
+    if not kinds & MEDIA_TYPES and (scan.to_end is None or scan.to_end[1] not in MEDIA_TYPES):
+        waiting = scan.waiting_for
+        if size and waiting in MEDIA_TYPES:
+            raise TruncatedInput(
+                "the file ends inside its first box",
+                path=waiting.to_bytes(4, "big").decode("latin-1"),
+                offset=scan.position,
+                expected=f"{scan.need.stop - scan.position if scan.need else 8} bytes",
+                found=size - scan.position,
+            )
+        raise NotISOBMFF(
+            "this is no ISO base media file" if size else "the input is empty",
+            offset=0,
+            expected="a box such as ftyp, styp, moov or moof",
+            found="nothing" if not size else "something else",
+        )
+    if scan.stopped is not None:
+        raise scan.stopped
+    if scan.need is not None and (scan.carried or scan.position > size):
+        raise TruncatedInput(
+            "the file ends before any moov or moof is whole",
+            offset=scan.position,
+            expected=f"at least {scan.need.stop} bytes",
+            found=size,
+        )
+
+
+def read_init(what: Any) -> Init:
+    """The moov of an initialization segment.
+
+    Raises:
+        NotISOBMFF: it has no moov.
+    """
+    with open_source(what) as source:
+        scan = Scan()
+        read_all(source, scan)
+        if not scan.movies:
+            raise NotISOBMFF(
+                "the initialization segment has no moov", expected="moov", found="none"
+            )
+        return scan.movies[0]
+
+
+def _hashed(info: SourceInfo, source: Source) -> SourceInfo:
+    return SourceInfo(info.name, info.size, md5(source).hex, info.etag)

@@ -1,0 +1,115 @@
+"""Let a source and a scan meet: who reads what, and in which steps."""
+
+from __future__ import annotations
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import SourceChanged
+from fragdex.fragments import hop
+from fragdex.fragments.scan import MAX_WHOLE_BOX, Scan
+from fragdex.sources import Source
+
+__all__ = ["read_all", "read_local", "step"]
+
+FIRST_GUESS = 1 << 16
+"""Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
+READ_AHEAD = 1 << 12
+"""Bytes asked for at least at each further hop: a small moof and the header behind it."""
+DENSE = 1 << 14
+"""Bytes from one fragment to the next under which mapping beats one read a fragment: a page
+fault costs more than a read, but maps the pages around it as well."""
+PROBE_ROWS = 512
+"""Rows read before it is decided how to go on."""
+
+
+def read_local(source: Source, view: memoryview, scan: Scan) -> None:
+    """Hop through a file that can be mapped; media bytes are not touched."""
+    size = len(view)
+    if hop.compiled is not None and source.fileno() is not None:
+        if _by_reads(source, size, scan, PROBE_ROWS):
+            return
+        moofs = len(scan.moofs()[0])
+        if not moofs or scan.position > moofs * DENSE:
+            _by_reads(source, size, scan, 1 << 16)
+            return
+    _by_mapping(source, view, scan)
+
+
+def _by_reads(source: Source, size: int, scan: Scan, rows_at_once: int) -> bool:
+    """One read a fragment; True when the walk is over, False after one round of probing."""
+    probing = rows_at_once == PROBE_ROWS
+    descriptor = source.fileno()
+    assert descriptor is not None
+    while True:
+        rows, position, status, kept, reads, count = hop.walk_file(
+            descriptor, scan.position, size, rows_at_once, MAX_WHOLE_BOX
+        )
+        source.note_read(count, reads)
+        scan.take_kept(kept, rows)
+        head = b""
+        if status not in (hop.DONE, hop.FULL) and position < size:
+            head = source.read_up_to(ByteRange(position, min(position + 16, size)))
+        scan.stand(position, status, head)
+        if status != hop.FULL:
+            if status in (hop.PARTIAL, hop.TO_END) and position < size:
+                _rest(source, size, scan)
+            return True
+        if probing:
+            return False
+
+
+def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
+    size = len(view)
+    while True:
+        rows, position, status = hop.walk(view, scan.position)
+        source.note_read(_touched(rows), 0)
+        scan.take(view, rows, 0)
+        head = bytes(view[position : position + 16]) if position < size else b""
+        scan.stand(position, status, head)
+        if status != hop.FULL:
+            if status in (hop.PARTIAL, hop.TO_END) and position < size:
+                _rest(source, size, scan)
+            return
+
+
+def _touched(rows: hop.Rows) -> int:
+    """Bytes that a walk reads: whole boxes, and the headers of the others."""
+    top = rows[rows["depth"] == 0]
+    whole = hop.is_whole(top["type"])
+    return int(top["size"][whole].sum() + top["header"][~whole].sum())
+
+
+def _rest(source: Source, size: int, scan: Scan) -> None:
+    """Give the scan the start of a box that the file does not hold whole, if it wants it."""
+    need = scan.need
+    if need is not None and need.start < size:
+        scan.feed(source.read(ByteRange(need.start, min(need.stop, size))), need.start)
+
+
+def read_all(source: Source, scan: Scan) -> None:
+    """Hop through a source by reads, as few and as small as its fragments allow."""
+    ahead = FIRST_GUESS if source.remote else READ_AHEAD
+    while step(source, scan, ahead):
+        ahead = FIRST_GUESS if source.remote and scan.position < FIRST_GUESS else _guess(scan)
+
+
+def step(source: Source, scan: Scan, ahead: int) -> bool:
+    """One read of what the scan needs, `ahead` bytes at least; False at the end."""
+    need = scan.need
+    if need is None or (source.size is not None and need.start >= source.size):
+        return False
+    stop = max(need.stop, need.start + ahead)
+    if source.size is not None:
+        stop = min(stop, source.size)
+    data = source.read_up_to(ByteRange(need.start, stop))
+    if source.size is None and len(data) < stop - need.start:
+        raise SourceChanged(f"{source.name} ends, and does not say how long it is")
+    if not data:
+        return False
+    scan.feed(data, need.start)
+    return True
+
+
+def _guess(scan: Scan) -> int:
+    """As much as the last fragment's moof took, and the headers around it."""
+    sizes = scan.moofs()[1]
+    return int(sizes[-1]) + 64 if len(sizes) else READ_AHEAD

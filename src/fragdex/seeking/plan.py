@@ -1,0 +1,178 @@
+"""Which bytes a span of time needs, and what a seek would read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fragdex.byterange import ByteRange, coalesce
+from fragdex.errors import InexactIndex, NoSyncSample
+from fragdex.fragments.table import NULL, FragmentTable, SampleTable
+from fragdex.seeking.seek import Hit
+from fragdex.seeking.times import floor_ticks
+
+__all__ = ["Plan", "Span", "plan", "span"]
+
+
+class _Track(Protocol):
+    """What is asked of a track here; `TrackIndex` is one."""
+
+    fragments: FragmentTable
+    shift: Any
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def timescale(self) -> int: ...
+    @property
+    def has_samples(self) -> bool: ...
+    def seek(self, time: Any) -> Hit: ...
+    def samples_of(self, start: int, stop: int) -> SampleTable: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The bytes that play a span of time.
+
+    Attributes:
+        init: ranges of the initialization segment, to be fetched first.
+        media: merged ranges of whole fragments, in file order.
+
+    >>> Span((), (ByteRange(0, 10), ByteRange(20, 30))).size
+    20
+    """
+
+    init: tuple[ByteRange, ...]
+    media: tuple[ByteRange, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of media."""
+        return sum(part.size for part in self.media)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a seek would read.
+
+    Attributes:
+        hits: where each track starts decoding.
+        reads: merged byte ranges, the initialization segment not among them.
+        init: ranges of the initialization segment, needed once.
+        samples: track_ID → samples to decode until the wanted one is there, itself included;
+            None where the index knows fragments only.
+        why: one sentence a track.
+
+    >>> Plan((), (ByteRange(0, 10),), (), {}, ()).bytes
+    10
+    """
+
+    hits: tuple[Hit, ...]
+    reads: tuple[ByteRange, ...]
+    init: tuple[ByteRange, ...]
+    samples: dict[int, int | None]
+    why: tuple[str, ...]
+
+    @property
+    def requests(self) -> int:
+        """Reads to make, the initialization segment not counted."""
+        return len(self.reads)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read, the initialization segment not counted."""
+        return sum(part.size for part in self.reads)
+
+
+def _rows_until(track: _Track, first: int, target: int) -> int:
+    """Row behind the last fragment, from `first` on, with a sample at or before a time."""
+    starts = track.fragments.cts_min[first:]
+    shown = np.flatnonzero((starts <= target) & (starts != NULL))
+    return first + int(shown[-1]) + 1 if len(shown) else first + 1
+
+
+def span(
+    tracks: Sequence[_Track], init: tuple[ByteRange, ...], start: Any, stop: Any, max_gap: int
+) -> Span:
+    """The fragments of all tracks from the sync sample at `start` until before `stop`."""
+    ranges: list[ByteRange] = []
+    for track in tracks:
+        hit = track.seek(start)
+        low = floor_ticks(start, track.timescale, track.shift)
+        # A sample that starts exactly at `stop` is not played any more.
+        high = -floor_ticks(_Negative(stop), track.timescale, -track.shift) - 1
+        if high < low and float(stop) < float(start):
+            raise ValueError(f"the span ends ({stop}) before it starts ({start})")
+        last = _rows_until(track, hit.fragment, max(high, hit.cts))
+        rows = track.fragments.rows(slice(hit.fragment, last))
+        filled = rows.sample_count != 0
+        ends = rows.offset + rows.size
+        ranges += map(ByteRange, rows.offset[filled].tolist(), ends[filled].tolist())
+    return Span(init, tuple(coalesce(ranges, max_gap=max_gap)))
+
+
+class _Negative:
+    """A number with its sign turned, exactly."""
+
+    def __init__(self, number: Any) -> None:
+        self._number = number
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        over, under = self._number.as_integer_ratio()
+        return -over, under
+
+    def __gt__(self, other: object) -> bool:
+        return not self._number > other
+
+
+def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: Any) -> Plan:
+    """What has to be read and decoded to show a time in all tracks."""
+    hits, ranges, why = [], [], []
+    samples: dict[int, int | None] = {}
+    for track in tracks:
+        try:
+            hit = track.seek(time)
+        except NoSyncSample:
+            continue
+        hits.append(hit)
+        target = max(floor_ticks(time, track.timescale, track.shift), hit.cts)
+        last = _rows_until(track, hit.fragment, target)
+        rows = track.fragments.rows(slice(hit.fragment, last))
+        ends = rows.offset + rows.size
+        ranges += map(ByteRange, rows.offset.tolist(), ends.tolist())
+        samples[track.id] = _to_decode(track, hit, last, target)
+        why.append(_why(track, hit, last, samples[track.id]))
+    return Plan(tuple(hits), tuple(coalesce(ranges)), init, samples, tuple(why))
+
+
+def _to_decode(track: _Track, hit: Hit, last: int, target: int) -> int | None:
+    if hit.sample is None or not track.has_samples:
+        return None
+    try:
+        table = track.samples_of(hit.fragment, last)
+    except InexactIndex:
+        return None
+    first = hit.sample - int(track.fragments.sample_start[hit.fragment])
+    cts = table.cts[first:]
+    shown = cts[cts <= target]
+    if not len(shown):
+        return 1
+    # The sample on show is the latest one; everything before it in decode order may be needed.
+    return int(np.flatnonzero(cts == shown.max())[0]) + 1
+
+
+def _why(track: _Track, hit: Hit, last: int, samples: int | None) -> str:
+    rows = last - hit.fragment
+    fragments = f"{rows} fragments" if rows > 1 else "1 fragment"
+    text = (
+        f"track {track.id}: sync sample at {hit.time.seconds:.3f} s in fragment {hit.fragment}; "
+        f"{fragments} to read"
+    )
+    if samples is not None:
+        text += f", {samples:,} sample{'s' if samples != 1 else ''} to decode"
+    if hit.clamped:
+        text += " (the time lies outside of the track)"
+    return text
