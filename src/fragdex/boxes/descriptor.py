@@ -15,7 +15,7 @@ from fragdex.errors import BuildError
 __all__ = ["descriptor"]
 
 
-class _Descriptor(Kind):  # type: ignore[misc]
+class _Descriptor(Kind):
     """A dict of tag, size_length and the fields of the body; `data` where the tag is not known."""
 
     def __init__(self, bodies: Mapping[int, Any]) -> None:

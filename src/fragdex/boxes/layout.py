@@ -13,37 +13,30 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from fragdex.boxes.defaults import empty
+from fragdex.boxes.field import Field, Fields, declare, where
+from fragdex.boxes.fixed import Part, Run, part, zero
 from fragdex.boxes.kinds import (
     Bits,
     KindError,
-    Part,
     Payload,
-    array,
     bits,
     cstring,
-    empty,
     fourcc,
-    greedy,
     i8,
     i16,
     i24,
     i32,
     i64,
-    items,
     packed,
-    part,
-    pascal,
     payload,
     raw,
-    record,
     rest,
-    sized,
     text_rest,
     u8,
     u16,
@@ -51,6 +44,7 @@ from fragdex.boxes.kinds import (
     u32,
     u64,
 )
+from fragdex.boxes.lists import array, greedy, items, pascal, record, sized
 from fragdex.boxes.rows import Rows, rows
 from fragdex.errors import BuildError, FragdexError, MalformedBox
 
@@ -90,83 +84,7 @@ __all__ = [
     "where",
 ]
 
-Fields = Mapping[str, Any]
 _MAX_STEPS = 256  # hostile flags must not fill the memory with plans
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a box.
-
-    Attributes:
-        name: the standard's own name.
-        kind: a word of `kinds`, `Rows`, or a dict from version to one of them.
-        flag: present only if one of these bits of `flags` is set (0: always).
-        version: present only in these versions (empty: in all).
-        when: present only if this holds for the fields before it.
-        probe: present in a file only if this holds for the fields before it and the bytes that
-            follow, and written where the fields name it: for what the fields cannot tell.
-        default: what a maker of boxes gets where it names no value; None: zero or nothing.
-    """
-
-    name: str
-    kind: Any
-    flag: int = 0
-    version: tuple[int, ...] = ()
-    when: Callable[[Fields], bool] | None = None
-    probe: Callable[[Fields, memoryview], bool] | None = None
-    default: Any = None
-
-    def resolved(self, version: int, flags: int) -> Any:
-        """The type under this version and these flags, or None where the field is absent."""
-        if (self.flag and not flags & self.flag) or (self.version and version not in self.version):
-            return None
-        if isinstance(self.kind, dict):
-            return self.kind.get(version, self.kind[max(self.kind)])
-        return self.kind
-
-    @property
-    def counted_by(self) -> str:
-        """The field that holds the number of rows of this table, or ""."""
-        kinds = self.kind.values() if isinstance(self.kind, dict) else (self.kind,)
-        return next((kind.count for kind in kinds if isinstance(kind, Rows) and kind.count), "")
-
-    def written(self, fields: Fields) -> bool:
-        """Whether a box with these fields has this one (version and flags aside)."""
-        if self.probe is not None:
-            name = self.kind.names[0][0] if isinstance(self.kind, Bits) else self.name
-            return name in fields
-        return self.when is None or self.when(fields)
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Neighbouring fields of fixed size, read by one struct call."""
-
-    names: tuple[str, ...]
-    codec: struct.Struct
-    parts: tuple[Part, ...]
-    defaults: tuple[Any, ...]
-    plain: bool
-
-    def parse(self, body: memoryview, at: int, fields: dict[str, Any]) -> None:
-        values = self.codec.unpack_from(body, at)
-        if self.plain:
-            fields.update(zip(self.names, values, strict=True))
-            return
-        i = 0
-        for name, piece in zip(self.names, self.parts, strict=True):
-            stop = i + piece.values
-            fields[name] = piece.decode(values[i:stop]) if piece.decode else values[i]
-            i = stop
-
-    def build(self, fields: Fields) -> bytes:
-        if self.plain:
-            return self.codec.pack(*[fields[name] for name in self.names])
-        values: list[Any] = []
-        for name, piece in zip(self.names, self.parts, strict=True):
-            values.extend(piece.encode(fields[name]) if piece.encode else (fields[name],))
-        return self.codec.pack(*values)
 
 
 @dataclass(frozen=True)
@@ -192,11 +110,11 @@ class BoxLayout:
     children: bool = False
     versions: tuple[int, ...] = (0, 1)
     child_count: str | None = None
-    _steps: dict[tuple[int, int], tuple[_Run | Field, ...]] = field(
+    _steps: dict[tuple[int, int], tuple[Run | Field, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
-    def steps(self, version: int, flags: int) -> tuple[_Run | Field, ...]:
+    def steps(self, version: int, flags: int) -> tuple[Run | Field, ...]:
         """The plan for this version and these flags: struct runs, and fields read one by one."""
         found = self._steps.get((version, flags))
         if found is None:
@@ -205,8 +123,8 @@ class BoxLayout:
             found = self._steps[version, flags] = tuple(self._plan(version, flags))
         return found
 
-    def _plan(self, version: int, flags: int) -> list[_Run | Field]:
-        plan: list[_Run | Field] = []
+    def _plan(self, version: int, flags: int) -> list[Run | Field]:
+        plan: list[Run | Field] = []
         pending: list[tuple[Field, Part]] = []
 
         def close() -> None:
@@ -216,7 +134,7 @@ class BoxLayout:
                 names = tuple(declared.name for declared, _ in pending)
                 defaults = tuple(declared.default for declared, _ in pending)
                 plain = not any(piece.decode for piece in parts)
-                plan.append(_Run(names, codec, parts, defaults, plain))
+                plan.append(Run(names, codec, parts, defaults, plain))
                 pending.clear()
 
         for declared in self.fields:
@@ -279,7 +197,7 @@ class BoxLayout:
             fields["version"], fields["flags"] = version, flags
             at = 4
         for step in self.steps(version, flags):
-            if isinstance(step, _Run):
+            if isinstance(step, Run):
                 stop = at + step.codec.size
                 if stop > len(body):
                     raise MalformedBox(
@@ -309,7 +227,7 @@ class BoxLayout:
                 version, flags = fields["version"], fields["flags"]
                 out += struct.pack(">B", version) + int(flags).to_bytes(3, "big")
             for step in self.steps(version, flags):
-                if isinstance(step, _Run):
+                if isinstance(step, Run):
                     names = step.names
                     out += step.build(fields)
                 elif step.written(fields):
@@ -336,9 +254,9 @@ class BoxLayout:
             fields["version"] = version = given.get("version", self.versions[0])
             fields["flags"] = flags = given.get("flags", 0)
         for step in self.steps(version, flags):
-            if isinstance(step, _Run):
+            if isinstance(step, Run):
                 for name, piece, default in zip(step.names, step.parts, step.defaults, strict=True):
-                    fields[name] = given.get(name, _default(default, piece))
+                    fields[name] = given.get(name, zero(default, piece))
             elif step.probe is None or step.name in given:
                 if not step.written({**fields, step.name: None}):
                     continue
@@ -359,14 +277,6 @@ class BoxLayout:
 
 
 _VALUE_ERRORS = (TypeError, ValueError, OverflowError, AttributeError, UnicodeError)
-
-
-def _default(default: Any, piece: Part) -> Any:
-    if default is not None:
-        return default
-    if piece.decode is None:
-        return 0
-    return piece.decode(struct.unpack(">" + piece.format, bytes(piece.dtype.itemsize)))
 
 
 def _parse_field(step: Field, body: memoryview, fields: dict[str, Any], flags: int) -> int:
@@ -399,20 +309,6 @@ def _build_field(step: Field, fields: Fields, flags: int) -> bytes:
     return stream.getvalue()
 
 
-def where(kind: Any, **conditions: Any) -> tuple[Any, dict[str, Any]]:
-    """A field with a condition: `where(u64, flag=1)`, `where(u8, version=(1,))`."""
-    return (kind, conditions)
-
-
-def _fields(declared: Mapping[str, Any]) -> tuple[Field, ...]:
-    return tuple(
-        Field(**{"name": name, "kind": kind[0], **kind[1]})
-        if isinstance(kind, tuple)
-        else Field(name, kind)
-        for name, kind in declared.items()
-    )
-
-
 def box(
     code: str,
     title: str,
@@ -423,7 +319,7 @@ def box(
     **fields: Any,
 ) -> BoxLayout:
     """Declare a plain box."""
-    return BoxLayout(code, title, source, _fields(fields), False, children, (), child_count)
+    return BoxLayout(code, title, source, declare(fields), False, children, (), child_count)
 
 
 def fullbox(
@@ -437,10 +333,10 @@ def fullbox(
     **fields: Any,
 ) -> BoxLayout:
     """Declare a full box: version and flags stand first."""
-    return BoxLayout(code, title, source, _fields(fields), True, children, versions, child_count)
+    return BoxLayout(code, title, source, declare(fields), True, children, versions, child_count)
 
 
 def uuid_box(user_type: str, title: str, source: str, *, full: bool, **fields: Any) -> BoxLayout:
     """Declare a uuid box by the 32 hex digits of its user type (ISO/IEC 14496-12, 4.2.2)."""
     code = user_type.replace("-", "").lower()
-    return BoxLayout(code, title, source, _fields(fields), full)
+    return BoxLayout(code, title, source, declare(fields), full)
