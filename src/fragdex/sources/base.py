@@ -102,6 +102,7 @@ class Source(ABC):
         >>> bytes(open_source(b"abcdef").view()[:3])
         b'abc'
         """
+        self._within_budget(0, 0)
         return None
 
     def pieces(
@@ -109,8 +110,9 @@ class Source(ABC):
     ) -> Iterator[bytes | memoryview]:
         """Yield the bytes of `range` (default: everything) in order, at most `size` at a time.
 
-        A piece is valid until the next one is asked for, since a buffer may be used again.
-        Raises TruncatedInput if the source ends before the range does.
+        A piece is valid until the next one is asked for: the buffer of a file is used again, and a
+        piece kept longer raises ValueError when touched. Raises TruncatedInput if the source ends
+        before the range does.
 
         >>> from fragdex.sources import open_source
         >>> [bytes(piece) for piece in open_source(b"abcde").pieces(size=2)]

@@ -93,6 +93,7 @@ class FileSource(Source):
         self, range: ByteRange | None = None, size: int = PIECE_SIZE
     ) -> Iterator[bytes | memoryview]:
         """Yield the bytes of `range` through one buffer that is used again and again."""
+        self._within_budget(0, 0)
         assert self.size is not None
         whole = ByteRange(0, self.size) if range is None else range
         if whole.stop > self.size:
@@ -107,7 +108,12 @@ class FileSource(Source):
                 if not count:
                     raise self._shrunk(cut.start + filled)
                 filled += count
-            yield buffer[:filled].toreadonly()
+            piece = buffer[:filled].toreadonly()
+            yield piece
+            try:
+                piece.release()  # who kept it is told so, instead of finding other bytes in it
+            except BufferError:
+                buffer = memoryview(bytearray(len(buffer)))  # an array was made of it: theirs now
 
     def refresh(self) -> int:
         """Look again how long the file is; SourceChanged if it shrank or was replaced."""

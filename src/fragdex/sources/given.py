@@ -55,9 +55,11 @@ class BytesSource(Source):
         self, range: ByteRange | None = None, size: int = PIECE_SIZE
     ) -> Iterator[bytes | memoryview]:
         """Yield slices of the bytes, nothing copied."""
-        whole = ByteRange(0, self._view.nbytes) if range is None else range
-        if whole.stop > self._view.nbytes:
-            raise self._ends_before(whole, self._view.nbytes)
+        self._within_budget(0, 0)
+        end = self._view.nbytes
+        whole = ByteRange(0, end) if range is None else range
+        if whole.stop > end:
+            raise self._ends_before(whole, end)
         for start in steps(whole, size):
             cut = self._spend(ByteRange(start, min(start + size, whole.stop)))
             yield self._view[cut.start : cut.stop]
