@@ -11,11 +11,12 @@ from fragdex.boxes import Box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments import hop
-from fragdex.fragments.batch import Batch, Runs, SyncPoints, Trafs
+from fragdex.fragments.batch import Batch, Trafs
 from fragdex.fragments.bounds import MDAT, MOOF, Layout, lay_out
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.progressive import SampleRuns, read_sample_runs, virtual_fragments
 from fragdex.fragments.resolve import TrackState, resolve
+from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.samples import MoofBytes, samples_of
 from fragdex.fragments.scan import FTYP, Captured, Scan, Section
 from fragdex.fragments.sync import merged

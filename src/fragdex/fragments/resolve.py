@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
-from fragdex.fragments.batch import Runs, SyncPoints, Trafs
+from fragdex.fragments.batch import Trafs
 from fragdex.fragments.bounds import Layout
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.sync import sync_table
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 

@@ -19,8 +19,9 @@ from fragdex.boxes.trun import (
     SAMPLE_SIZE,
 )
 from fragdex.fragments import hop
-from fragdex.fragments.batch import NON_SYNC, RunDetails, decode
+from fragdex.fragments.batch import decode
 from fragdex.fragments.resolve import chained, run_starts
+from fragdex.fragments.runs import NON_SYNC, RunDetails, column_of
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SampleTable
 from fragdex.fragments.tracks import SampleDefaults
 
@@ -107,8 +108,7 @@ def _expand(details: RunDetails, chosen: Int64, start: Int64, run_dts: Int64) ->
         table = np.frombuffer(
             hop.join(details.buffer, group.at[wanted], counts * group.stride), ">u4"
         )
-        if group.stride:
-            table = table.reshape(-1, group.stride // 4)
+        table = table.reshape(-1, max(1, group.stride // 4))
         to = _spread(begin[place[rows]], counts)
         for mask, column in (
             (SAMPLE_DURATION, duration),
@@ -116,8 +116,8 @@ def _expand(details: RunDetails, chosen: Int64, start: Int64, run_dts: Int64) ->
             (SAMPLE_FLAGS, flags),
             (SAMPLE_COMPOSITION_TIME_OFFSET, offset),
         ):
-            if group.flags & mask:
-                values = table[:, (group.flags & 0xF00 & (mask - 1)).bit_count()]
+            values = column_of(table, group.flags, mask)
+            if values is not None:
                 if mask == SAMPLE_COMPOSITION_TIME_OFFSET:
                     values = values.astype(np.uint32).view(np.int32)
                 column[to] = values
