@@ -1,0 +1,157 @@
+"""The small parts of an index as plain JSON values, and back: frozen dataclasses by their fields.
+
+What equals its default is left out, so that old readers and new writers get along. Reading trusts
+nothing: each value is held against the annotation of its field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from fragdex.errors import DamagedIndex
+
+__all__ = ["from_plain", "integer", "item", "refuse", "to_plain"]
+
+T = TypeVar("T")
+Reader = Callable[[Any, str], Any]
+
+
+def refuse(pointer: str, expected: object, found: object) -> DamagedIndex:
+    """The error for a value that is not what it should be; `pointer` is a JSON pointer (RFC 6901).
+
+    >>> refuse("/tracks/0/id", "an integer", "x").path
+    '/tracks/0/id'
+    """
+    shown = repr(found)
+    if len(shown) > 60:
+        shown = shown[:57] + "..."
+    return DamagedIndex("the index is damaged", path=pointer, expected=expected, found=shown)
+
+
+def to_plain(value: Any) -> Any:
+    """Dataclasses as objects without the fields that equal their defaults, tuples as lists.
+
+    >>> from fragdex.fragments.tracks import Edit
+    >>> to_plain(Edit(duration=0, media_time=1024))
+    {'duration': 0, 'media_time': 1024}
+    """
+    if is_dataclass(value):
+        return {
+            f.name: to_plain(getattr(value, f.name))
+            for f in fields(value)
+            if f.default is MISSING or getattr(value, f.name) != f.default
+        }
+    if isinstance(value, tuple):
+        return [to_plain(element) for element in value]
+    return value
+
+
+def from_plain(kind: type[T], value: Any, pointer: str = "") -> T:
+    """A dataclass from its plain form; unknown keys are passed over.
+
+    Raises:
+        DamagedIndex: a field is missing or of the wrong type; `path` is its JSON pointer.
+
+    >>> from fragdex.fragments.tracks import Edit
+    >>> from_plain(Edit, {"duration": 0, "media_time": 1024, "later": True})
+    Edit(duration=0, media_time=1024, rate=1.0)
+    """
+    reader: Reader = _reader(kind)  # type: ignore[arg-type]
+    made: T = reader(value, pointer)
+    return made
+
+
+def item(value: Any, key: str, pointer: str = "") -> Any:
+    """The value under a key of an object.
+
+    Raises:
+        DamagedIndex: it is no object, or the key is missing.
+
+    >>> item({"rows": 3}, "rows")
+    3
+    """
+    if not isinstance(value, dict):
+        raise refuse(pointer, "an object", value)
+    if key not in value:
+        raise refuse(f"{pointer}/{key}", "a value", "nothing")
+    return value[key]
+
+
+def integer(value: Any, pointer: str = "", least: int = -(2**63), most: int = 2**63 - 1) -> int:
+    """An integer within bounds (both inclusive); a float with a whole value counts as one.
+
+    Raises:
+        DamagedIndex: it is none, or out of bounds.
+
+    >>> integer(3.0)
+    3
+    """
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not least <= value <= most:
+        raise refuse(pointer, f"an integer from {least} to {most}", value)
+    return value
+
+
+@cache
+def _reader(kind: Any) -> Reader:
+    if is_dataclass(kind):
+        return _dataclass_reader(kind)
+    origin = get_origin(kind)
+    if origin is tuple:
+        return _tuple_reader(_reader(get_args(kind)[0]))
+    if origin in (UnionType, Union):
+        (inner,) = (k for k in get_args(kind) if k is not NoneType)
+        read = _reader(inner)
+        return lambda value, pointer: None if value is None else read(value, pointer)
+    return {int: integer, float: _number, str: _text, bool: _truth}[kind]
+
+
+def _dataclass_reader(kind: Any) -> Reader:
+    hints = get_type_hints(kind)
+    readers = [(f.name, f.default is MISSING, _reader(hints[f.name])) for f in fields(kind)]
+
+    def read(value: Any, pointer: str) -> Any:
+        if not isinstance(value, dict):
+            raise refuse(pointer, "an object", value)
+        found = {}
+        for name, needed, reader in readers:
+            if name in value:
+                found[name] = reader(value[name], f"{pointer}/{name}")
+            elif needed:
+                raise refuse(f"{pointer}/{name}", "a value", "nothing")
+        return kind(**found)
+
+    return read
+
+
+def _tuple_reader(read: Reader) -> Reader:
+    def read_all(value: Any, pointer: str) -> Any:
+        if not isinstance(value, list):
+            raise refuse(pointer, "a list", value)
+        return tuple(read(element, f"{pointer}/{i}") for i, element in enumerate(value))
+
+    return read_all
+
+
+def _number(value: Any, pointer: str) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value) or abs(value) > 2**63:
+        raise refuse(pointer, "a finite number", value)
+    return float(value)
+
+
+def _text(value: Any, pointer: str) -> str:
+    if not isinstance(value, str):
+        raise refuse(pointer, "a string", value)
+    return value
+
+
+def _truth(value: Any, pointer: str) -> bool:
+    if not isinstance(value, bool):
+        raise refuse(pointer, "true or false", value)
+    return value

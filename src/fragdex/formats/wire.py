@@ -1,0 +1,244 @@
+"""The JSON form of an index that players and services exchange: media segments of each track.
+
+An object keyed by track id. Of each track it tells what a player needs to set up a buffer, where
+the initialization segment lies, and the segments: runs of whole fragments that begin at a sync
+sample. Times are ticks of the track's timescale on the presentation timeline (the edit list is
+applied): what this form calls `cts` is a presentation time. Bytes count from the start of the file
+that holds the track.
+
+Only video and audio tracks stand in this form; others are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, InexactIndex
+from fragdex.formats.sample_csv import whole_ticks
+from fragdex.formats.wire_reading import WireIndex, read, read_pieces
+from fragdex.fragments.table import NULL, FragmentTable
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+
+__all__ = ["MIN_SEGMENT_MS", "Segments", "WireIndex", "read", "read_pieces", "segments", "write"]
+
+MIN_SEGMENT_MS = 2000
+"""How long a segment lasts at least: shorter ones cost players more requests than they save."""
+
+NOTICEABLE_MS = 10
+"""Presentation times this close to 0 count as 0: less than half a frame of usual video."""
+
+KINDS = ("video", "audio")
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """The segments of one track as int64 columns of equal length.
+
+    Attributes:
+        row: first row of the fragment table (inclusive); a segment reaches to the next one's.
+        cts: presentation time in ticks of its first sample in presentation order.
+        dts: presentation-timeline decode time in ticks of its first sample in decode order.
+        duration: ticks to the next segment's cts; the last one's reaches to the end of the track.
+        offset, size: the smallest range of bytes that holds its fragments.
+
+    >>> from fragdex.fragments.table import SyncTable
+    >>> from fragdex.fragments.tracks import TrackInfo
+    >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
+    >>> len(segments(track, 1).row)
+    0
+    """
+
+    row: Int64
+    cts: Int64
+    dts: Int64
+    duration: Int64
+    offset: Int64
+    size: Int64
+
+
+def segments(track: TrackIndex, min_ticks: int) -> Segments:
+    """The segments of a track: each begins at a row whose first sample is sync.
+
+    Together they hold every row of the fragment table. Rows before the first sync sample, which
+    nothing can decode, belong to the first segment; what is left at the end and shorter than
+    `min_ticks` to the last.
+
+    Args:
+        min_ticks: least duration of a segment, in ticks of the track's timescale.
+
+    Raises:
+        InexactIndex: times or sync samples of the fragments are not known.
+    """
+    rows = np.flatnonzero(track.fragments.sample_count != 0)
+    table = track.fragments.rows(rows)
+    if not len(table):
+        return Segments(*[np.zeros(0, np.int64)] * 6)
+    for name in ("sync", "dts", "cts_min", "cts_end"):
+        if (getattr(table, name) == NULL).any():
+            raise InexactIndex(
+                f"the column {name} of track {track.id} is not known of every fragment",
+                advice="build the index with exact=True",
+            )
+    shift = whole_ticks(track.shift)
+    starts = _starts(table, min_ticks)
+    cts = np.minimum.reduceat(table.cts_min, starts) + shift
+    end = int(table.cts_end.max()) + shift
+    offset = np.minimum.reduceat(table.offset, starts)
+    return Segments(
+        rows[starts],
+        cts,
+        table.dts[starts] + shift,
+        np.diff(cts, append=end),
+        offset,
+        np.maximum.reduceat(table.offset + table.size, starts) - offset,
+    )
+
+
+def _starts(table: FragmentTable, min_ticks: int) -> Int64:
+    """Rows that begin a segment.
+
+    What follows a cut may be shown before the row at the cut, so that the least time from a row on
+    counts. Where it rises between two cuts, it stands between them: segments are in order of time
+    and as long as the difference says.
+    """
+    may_start = np.flatnonzero(table.sync == 0)
+    least = np.minimum.accumulate(table.cts_min[::-1])[::-1]
+    end = int(table.cts_end.max())
+    starts, last = [0], int(least[0])
+    for row, time in zip(may_start.tolist(), least[may_start].tolist(), strict=True):
+        if not row or time - last < min_ticks or end - time < min_ticks:
+            continue
+        # Only segments of no duration can meet at one time; then it must be theirs, not a later one's.
+        if time > last or table.cts_min[starts[-1] : row].min() == last:
+            starts.append(row)
+            last = time
+    return np.array(starts, np.int64)
+
+
+def write(
+    index: FragmentIndex,
+    *,
+    min_segment_ms: float | None = None,
+    period: int | None = None,
+    unknown: Mapping[str, Any] | None = None,
+) -> bytes:
+    """The JSON form, as ASCII text.
+
+    Args:
+        min_segment_ms: a segment lasts at least so long; None: 2000, and 0 for an index that was
+            read from this form, so that its segments stay as they are.
+        period: number of the period to write; needed where a track id stands in several.
+        unknown: more keys for the object itself, beside the tracks.
+
+    Keys that `read` met and did not know are written again.
+
+    Raises:
+        InexactIndex: no track has a type and a timescale (media segments without a moov), or the
+            index does not know the times and sync samples of its fragments.
+        BuildError: a track id stands in several periods.
+
+    >>> from fragdex.seeking.model import How, SourceInfo
+    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
+    b'{}'
+    """
+    if min_segment_ms is None:
+        min_segment_ms = 0 if isinstance(index, WireIndex) else MIN_SEGMENT_MS
+    kept = index.kept if isinstance(index, WireIndex) else {}
+    told: dict[str, Any] = {}
+    left_out = 0
+    for found in index.periods:
+        if period is not None and found.number != period:
+            continue
+        for track in found.tracks:
+            if track.kind not in KINDS or not track.timescale:
+                left_out += track.kind == "other"
+                continue
+            if str(track.id) in told:
+                raise BuildError(
+                    f"track {track.id} stands in several periods, and this form knows none",
+                    advice="write one of them: period=0",
+                )
+            told[str(track.id)] = _track(track, found, min_segment_ms, kept.get(str(track.id), {}))
+    if left_out and not told:
+        raise InexactIndex(
+            "no track has a known type and timescale", advice="give the init segment with init="
+        )
+    more = dict(index.unknown) if isinstance(index, WireIndex) else {}
+    told = more | dict(unknown or {}) | told
+    return json.dumps(told, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _track(
+    track: TrackIndex, period: Period, min_segment_ms: float, kept: Mapping[str, Any]
+) -> dict[str, Any]:
+    info = track.info
+    min_ticks = -(-Fraction(min_segment_ms) * info.timescale // 1000)  # rounded up
+    found = segments(track, int(min_ticks))
+    told: dict[str, Any] = {"track": info.id, "type": info.kind}
+    if info.kind == "video":
+        told |= {"width": info.width, "height": info.height}
+    else:
+        told |= {
+            "channel_count": info.channel_count,
+            "sample_rate": info.sample_rate,
+            "sample_size": info.sample_size,
+        }
+    first = int(found.cts[0]) if len(found.cts) else 0
+    told |= {
+        "timescale": info.timescale,
+        "sample_count": track.sample_count,
+        "codec": info.codec,
+        "duration": int(found.duration.sum()),
+    }
+    start_ms = Fraction(first * 1000, info.timescale)
+    if abs(start_ms) > NOTICEABLE_MS:
+        told["startTimeOffsetMs"] = _milliseconds(start_ms)
+    init = _init_range(track, period)
+    told["initSegment"] = {"offset": init.start, "size": init.size}
+    columns = (found.cts, found.dts, found.duration, found.offset, found.size)
+    names = ("cts", "dts", "duration", "offset", "size")
+    told["segments"] = [
+        dict(zip(names, values, strict=True))
+        for values in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    return _with_kept(told, kept, found.row.tolist())
+
+
+def _milliseconds(time: Fraction) -> float:
+    """Whole ones as an integer, others to the microsecond."""
+    return time.numerator if time.denominator == 1 else round(float(time), 3)
+
+
+def _init_range(track: TrackIndex, period: Period) -> ByteRange:
+    """One range for ftyp and moov; the moov alone where media lie between the two."""
+    if not period.init:
+        return ByteRange(0, 0)
+    whole = ByteRange(period.init[0].start, max(part.stop for part in period.init))
+    for other in period.tracks:
+        offset = other.fragments.offset
+        if ((offset < whole.stop) & (offset + other.fragments.size > whole.start)).any():
+            return period.init[-1]
+    return whole
+
+
+def _with_kept(told: dict[str, Any], kept: Mapping[str, Any], rows: list[int]) -> dict[str, Any]:
+    """Put back what reading met and did not know; what the index knows better stays."""
+    numbers = {row: number for number, row in enumerate(rows)}
+    for row, more in kept.get("segments", {}).items():
+        if row in numbers:
+            told["segments"][numbers[row]] |= more
+    told["initSegment"] |= kept.get("initSegment", {})
+    for key, value in kept.items():
+        if told.get(key) is None:
+            told[key] = value
+    return told

@@ -1,0 +1,295 @@
+"""The JSON form of an index, read and held against its rules while it arrives."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import LimitExceeded
+from fragdex.formats.json_stream import JsonStream
+from fragdex.formats.records import integer
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SyncTable
+from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+
+__all__ = ["MAX_KEPT_SIZE", "MAX_TRACKS", "WireIndex", "read", "read_pieces"]
+
+MAX_TRACKS = 1000
+"""Tracks of one index; real files have a handful, a cinema master some dozens."""
+
+MAX_KEPT_SIZE = 1 << 20
+"""Characters of unknown keys and values that are kept of one index."""
+
+PIECE_SIZE = 1 << 16
+"""Bytes decoded at a time where the whole text is at hand."""
+
+FAR = 2**62
+"""No byte position and no tick lies beyond: sums of two stay within 64 bits."""
+
+HANDLERS = {"video": "vide", "audio": "soun"}
+COLUMNS = ("cts", "dts", "duration", "offset", "size")
+NUMBERS = (
+    "width",
+    "height",
+    "channel_count",
+    "sample_rate",
+    "sample_size",
+    "timescale",
+    "sample_count",
+    "duration",
+)
+
+Sizes = int | Mapping[int, int] | None
+
+
+class WireIndex(FragmentIndex):
+    """An index read from JSON: fragments only, inexact; it remembers the keys it did not know.
+
+    Attributes:
+        kept: track id as text → keys of that track that the index has no place for; the key
+            `segments` holds those of single segments by their number.
+        unknown: keys of the outermost object that name no track.
+
+    >>> read(b'{"made_by": "a service"}').unknown
+    {'made_by': 'a service'}
+    """
+
+    __slots__ = ("kept", "unknown")
+
+    kept: dict[str, dict[str, Any]]
+    unknown: dict[str, Any]
+
+
+def read(data: bytes | bytearray | memoryview, *, size: Sizes = None) -> WireIndex:
+    """The index in this JSON text.
+
+    Args:
+        size: bytes of the file that it describes, or track id → bytes where each track has its
+            own; None where they are not known (yet).
+
+    Raises:
+        DamagedIndex: it is no JSON, a value is missing or of the wrong type, times or offsets are
+            out of order, or lie outside the file; `path` is the JSON pointer of the place.
+        LimitExceeded: more tracks or unknown keys than a named limit allows.
+
+    >>> index = read(
+    ...     b'{"1": {"track": 1, "type": "video", "timescale": 25, "codec": "avc1.42c01e",'
+    ...     b' "initSegment": {"offset": 0, "size": 700},'
+    ...     b' "segments": [{"cts": 0, "dts": 0, "duration": 50, "offset": 700, "size": 99}]}}'
+    ... )
+    >>> index.track(1).seek(1.5).range
+    ByteRange(start=700, stop=799)
+    """
+    view = memoryview(data).cast("B")
+    pieces = (view[start : start + PIECE_SIZE] for start in range(0, len(view), PIECE_SIZE))
+    return read_pieces(pieces, size=size)
+
+
+def read_pieces(
+    pieces: Iterable[bytes | bytearray | memoryview], *, size: Sizes = None
+) -> WireIndex:
+    """`read` of a text that arrives in pieces of any size; memory grows with the segments alone.
+
+    Args and Raises: as `read`.
+
+    >>> read_pieces(iter([b"{", b"}"])).tracks
+    ()
+    """
+    return _Reading(JsonStream(pieces), size).index()
+
+
+class _Reading:
+    def __init__(self, stream: JsonStream, size: Sizes) -> None:
+        self.stream, self.size = stream, size
+        self.kept: dict[str, dict[str, Any]] = {}
+        self.unknown: dict[str, Any] = {}
+        self._kept_size = 0
+
+    def index(self) -> WireIndex:
+        tracks: list[tuple[ByteRange, TrackIndex]] = []
+        for key in self.stream.names():
+            track_id = _track_id(key)
+            if track_id is None:
+                self.unknown[key] = self._keep(key)
+                continue
+            if len(tracks) == MAX_TRACKS:
+                raise LimitExceeded(
+                    "too many tracks",
+                    path=self.stream.where(),
+                    expected=f"at most {MAX_TRACKS}",
+                    found="more",
+                )
+            tracks.append(self._track(key, track_id))
+        self.stream.end()
+        index = WireIndex(
+            SourceInfo(size=self.size if isinstance(self.size, int) else None),
+            How("index", False, "read from JSON, which tells segments and no samples"),
+            _periods(tracks),
+            resume_offset=max((_end(track.fragments) for _, track in tracks), default=0),
+        )
+        index.kept, index.unknown = self.kept, self.unknown
+        return index
+
+    def _track(self, key: str, track_id: int) -> tuple[ByteRange, TrackIndex]:
+        stream = self.stream
+        kept = self.kept[key] = {}
+        found: dict[str, Any] = {}
+        init = columns = None
+        size = self.size.get(track_id) if isinstance(self.size, Mapping) else self.size
+        for name in stream.names():
+            if name == "segments":
+                columns = self._segments(size, kept)
+            elif name == "initSegment":
+                init = self._init(size, kept)
+            elif name == "track":
+                if integer(stream.value(), stream.where()) != track_id:
+                    stream.fail(f"the key of the object, {track_id}", "another number")
+            elif name == "type":
+                found[name] = stream.value()
+                if found[name] not in tuple(HANDLERS):
+                    stream.fail("video or audio", found[name])
+            elif name == "codec":
+                found[name] = stream.value()
+                if found[name] is not None and not isinstance(found[name], str):
+                    stream.fail("a string", found[name])
+            elif name in NUMBERS:
+                value = stream.value()
+                if value is not None:
+                    found[name] = integer(value, stream.where(), 0, FAR)
+                    if name == "sample_count":
+                        kept[name] = found[name]
+            elif name == "startTimeOffsetMs":
+                if type(offset := stream.value()) not in (int, float):
+                    stream.fail("a number", offset)
+            else:
+                kept[name] = self._keep(name)
+        for name in ("type", "timescale"):
+            if not found.get(name):
+                stream.fail(f"a key {name}", "none")
+        if init is None or columns is None:
+            stream.fail(f"a key {'initSegment' if init is None else 'segments'}", "none")
+        return init, _track_index(track_id, found, columns)
+
+    def _init(self, size: int | None, kept: dict[str, Any]) -> ByteRange:
+        stream = self.stream
+        found: dict[str, int] = {}
+        more = {}
+        for name in stream.names():
+            if name in ("offset", "size"):
+                found[name] = integer(stream.value(), stream.where(), 0, FAR)
+            else:
+                more[name] = self._keep(name)
+        if len(found) < 2:
+            stream.fail("offset and size", f"only {', '.join(found) or 'none'}")
+        init = ByteRange.of(found["offset"], found["size"])
+        if size is not None and init.stop > size:
+            stream.fail(f"bytes before {size}", init)
+        if more:
+            kept["initSegment"] = more
+        return init
+
+    def _segments(self, size: int | None, kept: dict[str, Any]) -> dict[str, array[int]]:
+        stream = self.stream
+        columns = {name: array("q") for name in COLUMNS}
+        last = (-FAR, -FAR, 0)  # cts, dts and end of the one before
+        for number, segment in enumerate(stream.elements()):
+            if not isinstance(segment, dict):
+                stream.fail("an object", segment)
+            place = stream.where()
+            for name, column in columns.items():
+                if name not in segment:
+                    stream.fail(f"a key {name}", "none")
+                least = -FAR if name in ("cts", "dts") else 0
+                column.append(integer(segment[name], f"{place}/{name}", least, FAR))
+            cts, dts, _, offset, length = (column[-1] for column in columns.values())
+            if cts < last[0]:
+                self._refuse("cts", f"a time from {last[0]} on", cts)
+            if dts < last[1]:
+                self._refuse("dts", f"a time from {last[1]} on", dts)
+            if offset < last[2]:
+                self._refuse("offset", f"a byte from {last[2]} on", offset)
+            if size is not None and offset + length > size:
+                self._refuse("size", f"bytes before {size}", ByteRange.of(offset, length))
+            last = (cts, dts, offset + length)
+            if len(segment) > len(COLUMNS):
+                more = {key: segment[key] for key in segment if key not in COLUMNS}
+                self._count(str(more))
+                kept.setdefault("segments", {})[number] = more
+        return columns
+
+    def _refuse(self, name: str, expected: object, found: object) -> None:
+        self.stream.pointer.append(name)
+        self.stream.fail(expected, found)
+
+    def _keep(self, key: str) -> Any:
+        """The value of a key that nobody here knows, as long as there are few of them."""
+        before = self.stream.position()
+        value = self.stream.value()
+        self._count(key, self.stream.position() - before)
+        return value
+
+    def _count(self, text: str, more: int = 0) -> None:
+        self._kept_size += len(text) + more
+        if self._kept_size > MAX_KEPT_SIZE:
+            raise LimitExceeded(
+                "too much that is not known to this form",
+                path=self.stream.where(),
+                expected=f"at most {MAX_KEPT_SIZE} characters",
+                found="more",
+            )
+
+
+def _track_id(key: str) -> int | None:
+    """The number that a key names, or None; -1 is a track made for scrubbing."""
+    if len(key) <= 20 and key.removeprefix("-").isdecimal() and str(int(key)) == key:
+        return int(key)
+    return None
+
+
+def _track_index(
+    track_id: int, found: Mapping[str, Any], columns: Mapping[str, array[int]]
+) -> TrackIndex:
+    codec = found.get("codec")
+    shape: dict[str, Any] = {name: found.get(name) for name in NUMBERS[:5]}
+    info = TrackInfo(
+        track_id,
+        HANDLERS[found["type"]],
+        found["type"],
+        found["timescale"],
+        (codec or "").partition(".")[0],
+        codec,
+        found.get("duration", 0),
+        **shape,
+    )
+    values = {name: np.frombuffer(column, np.int64) for name, column in columns.items()}
+    rows = len(values["cts"])
+    unknown = np.full(rows, NULL)
+    fragments = FragmentTable.of(
+        {column.name: unknown for column in FragmentTable.schema()}
+        | {name: values[name] for name in ("offset", "size", "dts", "duration")}
+        | {"cts_min": values["cts"], "cts_end": values["cts"] + values["duration"]}
+        | {"sync": np.zeros(rows), "flags": np.full(rows, FragmentFlags.APPROXIMATE)}
+    )
+    none, one = np.zeros(rows, np.int64), np.ones(rows, np.int64)
+    sync = SyncTable(values["cts"], values["dts"], none, one, unknown, none, np.arange(rows))
+    return TrackIndex(info, fragments, sync, exact=False)
+
+
+def _end(fragments: FragmentTable) -> int:
+    return int(fragments.offset[-1] + fragments.size[-1]) if len(fragments) else 0
+
+
+def _periods(tracks: list[tuple[ByteRange, TrackIndex]]) -> Iterator[Period]:
+    """Tracks with the same initialization segment stand in one period: each plays with its own."""
+    by_init: dict[ByteRange, list[TrackIndex]] = {}
+    for init, track in tracks:
+        by_init.setdefault(init, []).append(track)
+    for number, (init, members) in enumerate(by_init.items()):
+        for track in members:
+            track.period = number
+        movie = Movie(0, 0, True, tuple(track.info for track in members))
+        yield Period(number, (init,) if init.size else (), movie, tuple(members))

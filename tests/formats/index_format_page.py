@@ -1,0 +1,77 @@
+"""What docs/index-format.md shows of the code: tables of columns, and an example byte for byte.
+
+`python tests/formats/index_format_page.py` puts it into the page again after a change.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from fragdex.formats.fidx_columns import TABLES
+from fragdex.fragments.table import FragmentFlags
+
+PAGE = Path(__file__).parents[2] / "docs" / "index-format.md"
+EXAMPLE = Path(__file__).with_name("fidx_example.py")
+
+
+def columns(table: str) -> str:
+    """The rows of the table of columns."""
+    return "\n".join(
+        f"| `{column.name}` | `{_escaped(np.dtype(column.dtype).newbyteorder('<').str)}` "
+        f"| {column.unit or '–'} | {column.meaning} |"
+        for column in TABLES[table].schema()
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def flags() -> str:
+    """The flags and their values."""
+    return ", ".join(f"{flag.value} `{flag.name}`" for flag in FragmentFlags)
+
+
+def example() -> bytes:
+    """The bytes that the program in the page makes."""
+    made: dict[str, bytes] = {}
+    exec(EXAMPLE.read_text(), made)
+    return made["data"]
+
+
+def dump(data: bytes) -> str:
+    """Sixteen bytes a line; lines that repeat the one before are left out and told by a star."""
+    lines, before = [], b""
+    for place in range(0, len(data), 16):
+        row = data[place : place + 16]
+        if row == before:
+            if lines[-1] != "*":
+                lines.append("*")
+            continue
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{place:08x}  {row.hex(' '):47}  {text}")
+        before = row
+    return "\n".join([*lines, f"{len(data):08x}"])
+
+
+def page(text: str) -> str:
+    """The text of the page with everything from the code put in anew."""
+    for name in TABLES:
+        start = text.index("|---|---|---|---|\n", text.index(f"### `{name}`")) + 18
+        stop = text.index("\n\n", start)
+        text = text[:start] + columns(name) + text[stop:]
+    text = re.sub(r"(?<=`flags` is a sum of ).*?(?=\.\n)", lambda _: flags(), text, count=1)
+    head, tail = text.split("## An example, byte for byte", 1)
+    blocks = {"python": EXAMPLE.read_text().rstrip(), "text": dump(example())}
+    for language, block in blocks.items():
+        start = tail.index(f"```{language}\n") + len(language) + 4
+        stop = tail.index("\n```", start)
+        tail = tail[:start] + block + tail[stop:]
+    return f"{head}## An example, byte for byte{tail}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))

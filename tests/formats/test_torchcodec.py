@@ -1,0 +1,76 @@
+"""Frame mappings in the form that torchcodec reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from fragdex.errors import InexactIndex, TrackNotFound
+from fragdex.formats import torchcodec
+from fragdex.fragments.table import SampleTable
+from fragdex.fragments.tracks import Edit, Movie, TrackInfo
+from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.testing.index_strategies import indexes, tables_from_samples
+
+SAMPLES = SampleTable.of(
+    {
+        "offset": [0, 9, 10, 11],
+        "size": [9, 1, 1, 1],
+        "dts": [0, 1001, 2002, 3003],
+        "cts": [1001, 3003, 2002, 4004],
+        "duration": [1001, 1001, 1001, 1001],
+        "sync": [True, False, False, True],
+    }
+)
+
+
+def index_of(info: TrackInfo, samples: SampleTable | None = SAMPLES) -> FragmentIndex:
+    fragments, sync = tables_from_samples(SAMPLES, [3])
+    track = TrackIndex(info, fragments, sync, shift=info.shift(1000), samples=samples)
+    period = Period(0, (), Movie(1000, 0, True, (info,)), (track,))
+    return FragmentIndex(SourceInfo(), How("boxes", True), [period])
+
+
+INFO = TrackInfo(1, "vide", "video", 30_000, "avc1", None, edits=(Edit(0, 1001),))
+
+
+def test_the_exact_text() -> None:
+    """In presentation order: the first and the last frame tell the ends of the stream."""
+    assert torchcodec.write(index_of(INFO)) == (
+        b'{"frames":['
+        b'{"pts":0,"duration":1001,"key_frame":1},'
+        b'{"pts":1001,"duration":1001,"key_frame":0},'
+        b'{"pts":2002,"duration":1001,"key_frame":0},'
+        b'{"pts":3003,"duration":1001,"key_frame":1}]}'
+    )
+
+
+def test_frames_that_the_edit_list_hides_are_left_out() -> None:
+    later = replace(INFO, edits=(Edit(0, 2002),))
+    frames = json.loads(torchcodec.write(index_of(later)))["frames"]
+    assert [frame["pts"] for frame in frames] == [0, 1001, 2002]
+
+
+@given(indexes(max_periods=1))
+def test_every_frame_of_a_track_without_edits_is_in_it(index: FragmentIndex) -> None:
+    for track in index.tracks:
+        frames = json.loads(torchcodec.write(index, track=track.id))["frames"]
+        times = [frame["pts"] for frame in frames]
+        assert times == sorted(times)
+        assert all(set(frame) == {"pts", "duration", "key_frame"} for frame in frames)
+        if track.shift >= 0:
+            assert len(frames) == len(track.samples)
+
+
+def test_which_track() -> None:
+    sound = replace(INFO, kind="audio", handler="soun")
+    with pytest.raises(TrackNotFound, match="no video track"):
+        torchcodec.write(index_of(sound))
+    assert torchcodec.write(index_of(sound), track=1).startswith(b'{"frames":[{"pts":0,')
+    with pytest.raises(TrackNotFound):
+        torchcodec.write(index_of(sound), track=2)
+    with pytest.raises(InexactIndex):
+        torchcodec.write(index_of(INFO, samples=None))
