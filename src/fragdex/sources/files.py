@@ -113,7 +113,7 @@ class FileSource(Source):
             try:
                 piece.release()  # who kept it is told so, instead of finding other bytes in it
             except BufferError:
-                buffer = memoryview(bytearray(len(buffer)))  # an array was made of it: theirs now
+                buffer = memoryview(bytearray(len(buffer)))  # someone holds this one: theirs now
 
     def refresh(self) -> int:
         """Look again how long the file is; SourceChanged if it shrank or was replaced."""
