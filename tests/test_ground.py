@@ -39,7 +39,7 @@ ROOMS = (
 # The compiled hop, and the one room that may know of it.
 HOP_USERS = {"fragments"}
 # construct has one importer: every other file sees declarations, not the library behind them.
-CONSTRUCT_IMPORTERS = {"fragdex.boxes.layout"}
+CONSTRUCT_IMPORTERS = {"fragdex.boxes.kinds"}
 CORE = {"numpy", "construct"}
 # Rooms that are an extra as a whole; everywhere else an extra is imported where it is used.
 ROOMS_OF_EXTRAS = {"cli": {"typer", "rich"}, "testing": {"hypothesis"}}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.boxes import Box, parse_box
 from fragdex.byterange import ByteRange
@@ -24,7 +25,7 @@ from fragdex.fragments.table import FragmentTable, Int64, SampleTable, SyncTable
 from fragdex.fragments.tracks import Movie, SampleDefaults, TrackInfo
 from fragdex.seeking.model import Period, TrackIndex
 
-__all__ = ["Assembled", "assemble", "movie_of"]
+__all__ = ["Assembled", "assemble", "init_ranges", "movie_of"]
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ def _end(
     layout: Layout,
     offset: Int64,
     sizes: Int64,
-    types: np.ndarray,  # type: ignore[type-arg]
+    types: npt.NDArray[np.uint32],
     size: int,
     partial: bool,
 ) -> _End:
@@ -136,7 +137,7 @@ def _end(
         has_data = bool(layout.own_last[last] >= layout.own_first[last])
         if whole and (has_data or not _samples_in(scan, last)):
             return _End(True, size, moofs)
-        if stop > size and int(layout.stop[last]) > size or not has_data:
+        if (stop > size and int(layout.stop[last]) > size) or not has_data:
             return _End(False, behind, moofs if partial else last)
     if whole:
         return _End(True, size, moofs)
@@ -166,7 +167,7 @@ def _note_damage(scan: Scan, layout: Layout, findings: Findings, strict: bool) -
     damaged = sorted(scan.damaged)
     if not damaged:
         return
-    offsets, sizes = scan.moofs()
+    offsets, _ = scan.moofs()
     if strict or (len(damaged) == len(offsets) and not scan.movies):
         raise _why(scan, damaged[0], int(offsets[damaged[0]]))
     findings.add(
@@ -265,14 +266,13 @@ def _period(
                 samples=samples,
             )
         )
-    return Period(number, _init(moov, section, scan), movie, tuple(tracks))
+    own = moov if section.moov >= 0 else None
+    return Period(number, init_ranges(own, scan), movie, tuple(tracks))
 
 
-def _init(
-    moov: tuple[Captured, Box, Movie] | None, section: Section, scan: Scan
-) -> tuple[ByteRange, ...]:
-    """The last ftyp before the moov (or the first one at all), and the moov."""
-    if moov is None or section.moov < 0:
+def init_ranges(moov: tuple[Captured, Box, Movie] | None, scan: Scan) -> tuple[ByteRange, ...]:
+    """The last ftyp before a moov of this file (or the first one at all), and the moov."""
+    if moov is None:
         return ()
     at = moov[0].offset
     ranges = [ByteRange(at, at + len(moov[0].data))]

@@ -7,11 +7,11 @@ from typing import Any
 from fragdex.boxes import Box
 from fragdex.build.assemble import assemble
 from fragdex.build.reading import read_all, read_local
-from fragdex.build.shortcuts import by_shortcut
+from fragdex.build.shortcuts import Head, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import MEDIA_TYPES, MOOF, MOOV, Captured, Scan
+from fragdex.fragments.scan import MEDIA_TYPES, MOOF, Captured, Scan
 from fragdex.fragments.tracks import Movie
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 from fragdex.sources import Source, md5, open_source
@@ -80,9 +80,10 @@ def _index(
     defaults = None
     if init is not None:
         defaults = {t.id: t.defaults for t in init[2].tracks if t.defaults is not None}
-    scan = Scan(defaults=defaults)
+    scan, head = Scan(defaults=defaults), Head()
     if not exact and not strict:
-        made = by_shortcut(source, scan, init)
+        head.read(source, scan)
+        made = by_sidx(source, scan, head, init)
         if made is not None:
             return made
     view = source.view()
@@ -90,7 +91,7 @@ def _index(
         read_local(source, view, scan)
     else:
         read_all(source, scan)
-    return finished(scan, source, init=init, strict=strict, partial=partial)
+    return finished(scan, source, init=init, strict=strict, partial=partial, known=head.doubts)
 
 
 def finished(

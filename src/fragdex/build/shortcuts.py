@@ -2,17 +2,204 @@
 
 from __future__ import annotations
 
-from fragdex.boxes import Box
-from fragdex.fragments.scan import Captured, Scan
-from fragdex.fragments.tracks import Movie
-from fragdex.seeking.model import FragmentIndex
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fragdex.boxes import Box, parse_box
+from fragdex.build.assemble import assemble, init_ranges, movie_of
+from fragdex.build.reading import FIRST_GUESS, READ_AHEAD, read_all
+from fragdex.byterange import ByteRange
+from fragdex.errors import FormatError
+from fragdex.formats.segment_map import Tables, tables
+from fragdex.formats.sidx_reading import SidxReader
+from fragdex.fragments.bounds import LEAD, MDAT, MOOF
+from fragdex.fragments.findings import Finding, Findings
+from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.scan import SIDX, Captured, Scan
+from fragdex.fragments.sync import expanded
+from fragdex.fragments.table import NULL, FragmentTable, SyncTable
+from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.sources import Source
 
-__all__ = ["by_shortcut"]
+__all__ = ["Head", "by_sidx"]
+
+MAX_READS = 32
+"""Reads for sidx boxes that others point to; a hierarchy that needs more is walked."""
+ENOUGH_REFERENCES = 2
+"""A sidx of fewer references stands before each fragment: hopping reads them all anyway."""
+
+Init = tuple[Captured, Box, Movie]
 
 
-def by_shortcut(
-    source: Source, scan: Scan, init: tuple[Captured, Box, Movie] | None
-) -> FragmentIndex | None:
-    """The index from a sidx or mfra, or None where there is none to trust."""
-    return None
+@dataclass(slots=True)
+class Head:
+    """What was read of a file's start, and what speaks against the indexes in it.
+
+    Attributes:
+        pieces: (offset, bytes) of what was read, in order.
+        doubts: why a sidx or mfra was not believed.
+    """
+
+    pieces: list[tuple[int, bytes]] = field(default_factory=list)
+    doubts: tuple[Finding, ...] = ()
+
+    def read(self, source: Source, scan: Scan) -> None:
+        """Read until the first fragment, media data or the end is met."""
+        ahead = FIRST_GUESS if source.remote else READ_AHEAD
+        while True:
+            need = scan.need
+            if need is None or (source.size is not None and need.start >= source.size):
+                return
+            types = scan.top_level()[2]
+            if ((types == MOOF) | (types == MDAT)).any():
+                return
+            # The header behind a box tells whether it ends where a fragment begins.
+            data = self.piece(
+                source, ByteRange(need.start, max(need.stop + 32, need.start + ahead))
+            )
+            if not data:
+                return
+            scan.feed(data, need.start)
+            ahead = READ_AHEAD
+
+    def piece(self, source: Source, wanted: ByteRange) -> bytes:
+        """Read a range, or as much of it as there is, and remember it."""
+        data = source.read_up_to(wanted)
+        self.pieces.append((wanted.start, data))
+        return data
+
+    def at(self, offset: int, size: int) -> bytes | None:
+        """Bytes that were read already, or None."""
+        for start, data in self.pieces:
+            if start <= offset and offset + size <= start + len(data):
+                return data[offset - start : offset - start + size]
+        return None
+
+
+def by_sidx(source: Source, scan: Scan, head: Head, init: Init | None) -> FragmentIndex | None:
+    """The index that the sidx boxes in front of a file tell, or None where they are not trusted."""
+    moov = scan.movies[0] if scan.movies else init
+    offsets, sizes, types = scan.top_level()
+    moofs = offsets[types == MOOF]
+    first = int(moofs[0]) if len(moofs) else scan.position
+    boxes = [c for c in scan.captured if c.type == SIDX and c.offset < first]
+    if not boxes or source.size is None or len(scan.movies) > 1:
+        return None
+    lead = np.isin(types, LEAD) & (types != SIDX)
+    reader = SidxReader(
+        [
+            ByteRange.of(at, n)
+            for at, n in zip(offsets[lead].tolist(), sizes[lead].tolist(), strict=True)
+        ]
+    )
+    for box in boxes:
+        try:
+            reader.add(parse_box(box.data, offset=box.offset))
+        except FormatError:
+            return None
+    for _ in range(MAX_READS):
+        need = reader.need
+        if not need:
+            break
+        for part in need[:MAX_READS]:
+            reader.feed(part.start, head.piece(source, part))
+    segments = reader.segments()
+    heads = {}
+    for stream in segments.streams.values():
+        if len(stream):
+            place = int(stream.reference[0])
+            found = head.at(place, 8) or source.read_up_to(ByteRange.of(place, 8))
+            heads[place] = found
+    head.doubts += segments.doubts(size=source.size, heads=heads)
+    if head.doubts or reader.need:
+        return None
+    if max(map(len, segments.streams.values())) < ENOUGH_REFERENCES:
+        return None
+    findings = Findings(segments.findings)
+    found_tables = tables(segments, movie_of(moov), findings)
+    return _approximate("sidx", source, scan, moov, found_tables, segments.covered_until, findings)
+
+
+def _approximate(
+    method: str,
+    source: Source,
+    scan: Scan,
+    moov: Init | None,
+    found: dict[int, Tables],
+    covered: int,
+    findings: Findings,
+) -> FragmentIndex:
+    """An index of fragments alone; what lies behind `covered` is walked."""
+    movie = movie_of(moov)
+    infos = {info.id: info for info in movie.tracks}
+    size = source.size or 0
+    complete, resume = True, size
+    if covered < size:
+        states = {
+            track: TrackState(_end(fragments), 0, len(fragments))
+            for track, (fragments, _) in found.items()
+        }
+        defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
+        rest = Scan(covered, defaults)
+        read_all(source, rest)
+        more = assemble(rest, size, states=states, known=findings.all(), init=moov)
+        if any(len(track.fragments) for track in more.periods[0].tracks):
+            findings.add(
+                f"{method}-short",
+                f"the {method} does not reach to the end; the rest was walked",
+                offset=covered,
+            )
+        complete, resume = more.complete, more.resume_offset
+        findings = Findings(
+            findings.all() + tuple(f for f in more.findings if f.code != "no-timescale")
+        )
+        for track in more.periods[0].tracks:
+            if len(track.fragments):
+                found[track.id] = _behind(found.get(track.id), track)
+    tracks = []
+    for track_id in infos.keys() | found.keys():
+        info = infos.get(track_id) or TrackInfo.unknown(track_id)
+        fragments, sync = found.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
+        tracks.append(
+            TrackIndex(info, fragments, sync, shift=info.shift(movie.timescale), exact=False)
+        )
+    order = {track_id: place for place, track_id in enumerate(infos)}
+    tracks.sort(key=lambda track: order.get(track.id, len(order)))
+    how = How(
+        method,
+        False,
+        f"the file's own {method} was trusted; fragments are known, samples are not",
+        source.requests,
+        source.bytes_read,
+    )
+    period = Period(0, init_ranges(moov if scan.movies else None, scan), movie, tuple(tracks))
+    return FragmentIndex(
+        SourceInfo(source.name, size, None, source.etag),
+        how,
+        [period],
+        findings=findings.all(),
+        complete=complete,
+        resume_offset=resume,
+    )
+
+
+def _end(fragments: FragmentTable) -> int:
+    return int(fragments.cts_end[-1]) if len(fragments) and fragments.cts_end[-1] != NULL else 0
+
+
+def _behind(before: Tables | None, track: TrackIndex) -> Tables:
+    """Walked fragments behind approximate ones: their samples have no number in the track."""
+    fragments = FragmentTable.of(
+        track.fragments.columns() | {"sample_start": np.full(len(track.fragments), NULL)}
+    )
+    sync = expanded(track.sync, track.fragments.sample_start)
+    sync = SyncTable.of(sync.columns() | {"sample": np.full(len(sync), NULL)})
+    if before is None:
+        return fragments, sync
+    whole = SyncTable.concat([before[1], sync])
+    return (
+        FragmentTable.concat([before[0], fragments]),
+        whole.rows(np.argsort(whole.cts, kind="stable")),
+    )

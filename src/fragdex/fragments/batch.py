@@ -20,7 +20,7 @@ from fragdex.boxes.tfhd import DURATION_IS_EMPTY, TFHD
 from fragdex.fragments.fields import groups_of
 from fragdex.fragments.hop import code
 from fragdex.fragments.runs import RunDecoder, RunDetails, Runs, SyncPoints
-from fragdex.fragments.table import NULL, Int64, Table, _column
+from fragdex.fragments.table import NULL, Int64, Table, column
 from fragdex.fragments.tracks import SampleDefaults
 
 __all__ = ["Batch", "Trafs", "decode"]
@@ -40,13 +40,13 @@ class Trafs(Table):
 
     SCHEMA_NAME: ClassVar[str] = "trafs"
 
-    moof: Int64 = _column("i8", "row", "number of the moof in the scan")
-    track: Int64 = _column("i8", "", "track_ID")
-    flags: Int64 = _column("i8", "bits", "flags of the tfhd")
-    base: Int64 = _column("i8", "byte", "base_data_offset", nullable=True)
-    time: Int64 = _column("i8", "tick", "tfdt, else tfxd", nullable=True)
-    time_kind: Int64 = _column("i8", "", "0: none, 1: tfdt v0, 2: tfdt v1, 3: tfxd")
-    gap: Int64 = _column("i8", "tick", "time without samples, by duration-is-empty")
+    moof: Int64 = column("i8", "row", "number of the moof in the scan")
+    track: Int64 = column("i8", "", "track_ID")
+    flags: Int64 = column("i8", "bits", "flags of the tfhd")
+    base: Int64 = column("i8", "byte", "base_data_offset", nullable=True)
+    time: Int64 = column("i8", "tick", "tfdt, else tfxd", nullable=True)
+    time_kind: Int64 = column("i8", "", "0: none, 1: tfdt v0, 2: tfdt v1, 3: tfxd")
+    gap: Int64 = column("i8", "tick", "time without samples, by duration-is-empty")
 
 
 @dataclass(slots=True)
@@ -134,10 +134,10 @@ def decode(
             damaged[traf_moof[to]] = True
             continue
         track[to] = group.fields["track_ID"]
-        for name in values:
+        for name, column_values in values.items():
             declared = "base_data_offset" if name == "base" else f"default_sample_{name}"
             if declared in group.fields:
-                values[name][to] = group.fields[declared]
+                column_values[to] = group.fields[declared]
     lacks: dict[str, Mask] = {}
     for name in ("duration", "size", "flags"):
         _fill(name, values[name], track, defaults, lacks)
@@ -172,7 +172,7 @@ def _times(
     damaged: Mask,
     traf_moof: Int64,
 ) -> tuple[Int64, Int64]:
-    """tfdt of each traf, or PIFF's tfxd where there is none; never both added.
+    """Tfdt of each traf, or PIFF's tfxd where there is none; never both added.
 
     Version 1 of tfdt is read as signed: producers wrote negative times (8.8.12).
     """
@@ -204,7 +204,7 @@ def _fill(
     defaults: Mapping[int, SampleDefaults],
     lacks: dict[str, Mask],
 ) -> None:
-    """tfhd over trex (8.8.7.1); what neither says is 0, and which trafs lack it is noted."""
+    """Tfhd over trex (8.8.7.1); what neither says is 0, and which trafs lack it is noted."""
     absent = column == NULL
     if not absent.any():
         return

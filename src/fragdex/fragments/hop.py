@@ -10,6 +10,8 @@ with it by numpy.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 from struct import Struct
 from typing import Any, TypeAlias
@@ -17,12 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-try:
-    if os.environ.get("FRAGDEX_PURE_PYTHON"):
-        raise ImportError("switched off by FRAGDEX_PURE_PYTHON")
-    from fragdex import _hop as compiled
-except ImportError:
-    compiled = None  # type: ignore[assignment]
+compiled: Any = None
+"""The compiled loops, or None."""
+if not os.environ.get("FRAGDEX_PURE_PYTHON"):
+    with contextlib.suppress(ImportError):
+        compiled = importlib.import_module("fragdex._hop")
 
 __all__ = [
     "DONE",
@@ -131,7 +132,8 @@ def join(
     """
     if compiled is not None:
         widths = np.ascontiguousarray(sizes, np.int64).reshape(-1)
-        return compiled.join(buffer, np.ascontiguousarray(offsets, np.int64), widths)
+        joined: bytes = compiled.join(buffer, np.ascontiguousarray(offsets, np.int64), widths)
+        return joined
     view = memoryview(buffer)
     widths = np.broadcast_to(np.asarray(sizes, np.int64), offsets.shape)
     if len(offsets) and (

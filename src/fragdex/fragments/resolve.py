@@ -13,7 +13,7 @@ Everything is computed for all fragments at once. A value that depends on the ro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -49,11 +49,10 @@ class _Track:
     trafs: Int64
     runs: Int64
     points: Int64
-    state: TrackState = field(default_factory=TrackState)
 
 
 def chained(anchor: Mask, value: Int64, advance: Int64) -> Int64:
-    """value where `anchor`, else what stands before plus what it advances by.
+    """Value where `anchor`, else what stands before plus what it advances by.
 
     The first row must be an anchor.
 
@@ -114,7 +113,8 @@ def _by_track(trafs: Trafs, runs: Runs, points: SyncPoints) -> Iterator[tuple[in
         return
     track = trafs.track
     if (track == track[0]).all():
-        yield int(track[0]), _Track(*(np.arange(len(t)) for t in (trafs, runs, points)))
+        every = (np.arange(len(table)) for table in (trafs, runs, points))
+        yield int(track[0]), _Track(*every)
         return
     by_run = track[runs.traf]
     columns = (track, by_run, by_run[points.run])

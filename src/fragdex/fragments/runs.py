@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from fragdex.boxes.trun import (
 from fragdex.fragments.fields import Group, groups_of
 from fragdex.fragments.hop import join
 from fragdex.fragments.spans import Spans, sums
-from fragdex.fragments.table import NULL, Int64, Table, _column
+from fragdex.fragments.table import NULL, Int64, Table, column
 
 __all__ = ["RunDecoder", "RunDetails", "RunGroup", "Runs", "SyncPoints", "column_of"]
 
@@ -39,13 +39,13 @@ class Runs(Table):
 
     SCHEMA_NAME: ClassVar[str] = "runs"
 
-    traf: Int64 = _column("i8", "row", "row of Trafs")
-    count: Int64 = _column("i8", "sample", "samples")
-    data_offset: Int64 = _column("i8", "byte", "data_offset", nullable=True)
-    size: Int64 = _column("i8", "byte", "sum of the sample sizes")
-    duration: Int64 = _column("i8", "tick", "sum of the sample durations")
-    cts_min: Int64 = _column("i8", "tick", "least composition time, from the run's start")
-    cts_end: Int64 = _column("i8", "tick", "greatest composition time + duration, likewise")
+    traf: Int64 = column("i8", "row", "row of Trafs")
+    count: Int64 = column("i8", "sample", "samples")
+    data_offset: Int64 = column("i8", "byte", "data_offset", nullable=True)
+    size: Int64 = column("i8", "byte", "sum of the sample sizes")
+    duration: Int64 = column("i8", "tick", "sum of the sample durations")
+    cts_min: Int64 = column("i8", "tick", "least composition time, from the run's start")
+    cts_end: Int64 = column("i8", "tick", "greatest composition time + duration, likewise")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -54,12 +54,12 @@ class SyncPoints(Table):
 
     SCHEMA_NAME: ClassVar[str] = "points"
 
-    run: Int64 = _column("i8", "row", "row of Runs")
-    index: Int64 = _column("i8", "sample", "in the run")
-    dts: Int64 = _column("i8", "tick", "from the run's start")
-    cts: Int64 = _column("i8", "tick", "from the run's start")
-    step: Int64 = _column("i8", "tick", "from one to the next")
-    count: Int64 = _column("i8", "sample", "how many")
+    run: Int64 = column("i8", "row", "row of Runs")
+    index: Int64 = column("i8", "sample", "in the run")
+    dts: Int64 = column("i8", "tick", "from the run's start")
+    cts: Int64 = column("i8", "tick", "from the run's start")
+    step: Int64 = column("i8", "tick", "from one to the next")
+    count: Int64 = column("i8", "sample", "how many")
 
 
 @dataclass(slots=True)

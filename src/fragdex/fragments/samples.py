@@ -54,8 +54,7 @@ def _samples(
     moof_bytes: MoofBytes,
     defaults: Mapping[int, SampleDefaults],
 ) -> SampleTable:
-    joined, sizes = moof_bytes(fragments.moof_offset)
-    places = np.cumsum(sizes) - sizes
+    joined, _ = moof_bytes(fragments.moof_offset)
     buffer = memoryview(joined)
     rows, _, _ = hop.walk(buffer, 0, 1 << 62)
     batch = decode(buffer, rows, 0, defaults, details=True)

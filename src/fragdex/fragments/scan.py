@@ -31,10 +31,13 @@ MAX_TOP_LEVEL = 1 << 24
 
 FTYP, MOOV, MOOF, MDAT, SIDX, MFRA = map(code, ("ftyp", "moov", "moof", "mdat", "sidx", "mfra"))
 MEDIA_TYPES = frozenset(
-    map(
-        code, ("ftyp styp moov moof mdat sidx mfra free skip emsg prft meta uuid pdin wide".split())
+    code(name)
+    for name in (
+        *("ftyp", "styp", "moov", "moof", "mdat", "sidx", "mfra", "free", "skip"),
+        *("emsg", "prft", "meta", "uuid", "pdin", "wide"),
     )
 )
+"""Boxes that stand at the top level of files in the field; a file without any is no MP4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class _Pending:
 
 
 class Scan:
-    """One pass over a file, or over the part of it from `start` on.
+    r"""One pass over a file, or over the part of it from `start` on.
 
     Args:
         start: position of the first box.
@@ -82,7 +85,7 @@ class Scan:
         stopped: the error at which the pass had to stop, or None.
 
     >>> scan = Scan()
-    >>> scan.feed(b"\\0\\0\\0\\x08free")
+    >>> scan.feed(b"\0\0\0\x08free")
     >>> scan.position
     8
     """

@@ -6,7 +6,7 @@ import numpy as np
 
 from fragdex.fragments.table import Int64, SyncTable
 
-__all__ = ["merged", "sync_table"]
+__all__ = ["expanded", "merged", "sync_table"]
 
 MAX_EXPANDED = 1 << 24
 """Sync samples that are written out one by one where runs of a file overlap in time."""
@@ -33,24 +33,33 @@ def merged(tables: list[SyncTable]) -> SyncTable:
             int(table.count.sum()) <= MAX_EXPANDED
             and (table.sample_step[table.count > 1] == 1).all()
         ):
-            table = _expanded(table)
+            table = expanded(table)
         table = table.rows(np.argsort(table.cts, kind="stable"))
     return _joined(table)
 
 
-def _expanded(table: SyncTable) -> SyncTable:
-    """Every sync sample a row of its own; a multi-sample run lies in one fragment here."""
+def expanded(table: SyncTable, sample_start: Int64 | None = None) -> SyncTable:
+    """Every sync sample a row of its own.
+
+    Args:
+        table: any sync table.
+        sample_start: of the track's fragments; needed where a run reaches over several.
+    """
     run = np.repeat(np.arange(len(table)), table.count)
     turn = np.arange(len(run)) - np.repeat(np.cumsum(table.count) - table.count, table.count)
     ones, zeros = np.ones_like(run), np.zeros_like(run)
+    sample = table.sample[run] + turn * table.sample_step[run]
+    fragment = table.fragment[run]
+    if sample_start is not None:
+        fragment = np.searchsorted(sample_start, sample, side="right") - 1
     return SyncTable(
         table.cts[run] + turn * table.step[run],
         table.dts[run] + turn * table.step[run],
         zeros,
         ones,
-        table.sample[run] + turn * table.sample_step[run],
+        sample,
         zeros,
-        table.fragment[run],
+        fragment,
     )
 
 

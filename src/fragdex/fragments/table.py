@@ -64,7 +64,8 @@ class Column:
     meaning: str
 
 
-def _column(dtype: str, unit: str, meaning: str, *, nullable: bool = False) -> Any:
+def column(dtype: str, unit: str, meaning: str, *, nullable: bool = False) -> Any:
+    """Declare a column of a table: numpy dtype, unit, meaning, and whether it may hold NULL."""
     return field(metadata={"column": (dtype, unit, nullable, meaning)})
 
 
@@ -170,29 +171,29 @@ class FragmentTable(Table):
 
     SCHEMA_NAME: ClassVar[str] = "fragments"
 
-    offset: Int64 = _column(
+    offset: Int64 = column(
         "i8", "byte", "first styp, sidx, emsg or prft before the moof, or the moof"
     )
-    size: Int64 = _column("i8", "byte", "from offset to the end of the fragment's last mdat")
-    moof_offset: Int64 = _column(
+    size: Int64 = column("i8", "byte", "from offset to the end of the fragment's last mdat")
+    moof_offset: Int64 = column(
         "i8", "byte", "the moof; NULL for a virtual fragment", nullable=True
     )
-    data_start: Int64 = _column("i8", "byte", "first byte of this track's samples", nullable=True)
-    data_stop: Int64 = _column(
+    data_start: Int64 = column("i8", "byte", "first byte of this track's samples", nullable=True)
+    data_stop: Int64 = column(
         "i8", "byte", "behind the last byte of this track's samples", nullable=True
     )
-    dts: Int64 = _column("i8", "tick", "decode time of the first sample", nullable=True)
-    duration: Int64 = _column("i8", "tick", "sum of the sample durations", nullable=True)
-    cts_min: Int64 = _column("i8", "tick", "least composition time", nullable=True)
-    cts_end: Int64 = _column("i8", "tick", "greatest composition time + duration", nullable=True)
-    sample_start: Int64 = _column(
+    dts: Int64 = column("i8", "tick", "decode time of the first sample", nullable=True)
+    duration: Int64 = column("i8", "tick", "sum of the sample durations", nullable=True)
+    cts_min: Int64 = column("i8", "tick", "least composition time", nullable=True)
+    cts_end: Int64 = column("i8", "tick", "greatest composition time + duration", nullable=True)
+    sample_start: Int64 = column(
         "i8", "sample", "samples of the track before this row", nullable=True
     )
-    sample_count: Int64 = _column("i8", "sample", "samples in this row", nullable=True)
-    sync: Int64 = _column(
+    sample_count: Int64 = column("i8", "sample", "samples in this row", nullable=True)
+    sync: Int64 = column(
         "i8", "sample", "first sync sample, counted in the row; -1: none", nullable=True
     )
-    flags: UInt32 = _column("u4", "bits", "FragmentFlags")
+    flags: UInt32 = column("u4", "bits", "FragmentFlags")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -205,12 +206,12 @@ class SampleTable(Table):
 
     SCHEMA_NAME: ClassVar[str] = "samples"
 
-    offset: Int64 = _column("i8", "byte", "first byte of the sample")
-    size: Int64 = _column("i8", "byte", "bytes of the sample")
-    dts: Int64 = _column("i8", "tick", "decode time")
-    cts: Int64 = _column("i8", "tick", "composition time: dts + composition offset")
-    duration: Int64 = _column("i8", "tick", "until the next sample's decode time")
-    sync: Bool = _column("?", "", "sample_is_non_sync_sample is 0")
+    offset: Int64 = column("i8", "byte", "first byte of the sample")
+    size: Int64 = column("i8", "byte", "bytes of the sample")
+    dts: Int64 = column("i8", "tick", "decode time")
+    cts: Int64 = column("i8", "tick", "composition time: dts + composition offset")
+    duration: Int64 = column("i8", "tick", "until the next sample's decode time")
+    sync: Bool = column("?", "", "sample_is_non_sync_sample is 0")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -227,10 +228,10 @@ class SyncTable(Table):
 
     SCHEMA_NAME: ClassVar[str] = "sync"
 
-    cts: Int64 = _column("i8", "tick", "composition time of the first")
-    dts: Int64 = _column("i8", "tick", "decode time of the first", nullable=True)
-    step: Int64 = _column("i8", "tick", "time from one to the next")
-    count: Int64 = _column("i8", "sample", "sync samples in the run")
-    sample: Int64 = _column("i8", "sample", "number in the track of the first", nullable=True)
-    sample_step: Int64 = _column("i8", "sample", "samples from one to the next")
-    fragment: Int64 = _column("i8", "row", "row of the fragment table that holds the first")
+    cts: Int64 = column("i8", "tick", "composition time of the first")
+    dts: Int64 = column("i8", "tick", "decode time of the first", nullable=True)
+    step: Int64 = column("i8", "tick", "time from one to the next")
+    count: Int64 = column("i8", "sample", "sync samples in the run")
+    sample: Int64 = column("i8", "sample", "number in the track of the first", nullable=True)
+    sample_step: Int64 = column("i8", "sample", "samples from one to the next")
+    fragment: Int64 = column("i8", "row", "row of the fragment table that holds the first")

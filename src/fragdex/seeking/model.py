@@ -415,8 +415,11 @@ class FragmentIndex:
         registry.offered("save")(self, path, samples=samples)
 
     def export(self, form: str, **options: Any) -> bytes:
-        """The index in another form: fidx, json, sidx, mfra, hls, dash, arrow, parquet,
-        torchcodec or csv, as bytes.
+        """The index in another form, as bytes.
+
+        Args:
+            form: fidx, json, sidx, mfra, hls, dash, arrow, parquet, torchcodec or csv.
+            options: what the form takes; see docs/cli.md.
 
         Raises:
             ValueError: there is no such form.

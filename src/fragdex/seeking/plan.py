@@ -130,7 +130,9 @@ class _Negative:
 
 def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: Any) -> Plan:
     """What has to be read and decoded to show a time in all tracks."""
-    hits, ranges, why = [], [], []
+    hits: list[Hit] = []
+    ranges: list[ByteRange] = []
+    why: list[str] = []
     samples: dict[int, int | None] = {}
     for track in tracks:
         try:

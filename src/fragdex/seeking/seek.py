@@ -91,12 +91,12 @@ class Seeker:
 
     def __init__(self, fragments: FragmentTable, sync: SyncTable) -> None:
         self._fragments, self._sync = fragments, sync
-        self._cts, self._dts = memoryview(sync.cts), memoryview(sync.dts)
-        self._step, self._count = memoryview(sync.step), memoryview(sync.count)
-        self._sample, self._sample_step = memoryview(sync.sample), memoryview(sync.sample_step)
-        self._fragment = memoryview(sync.fragment)
-        self._starts = memoryview(fragments.sample_start)
-        self._offset, self._size = memoryview(fragments.offset), memoryview(fragments.size)
+        self._cts, self._dts = sync.cts.data, sync.dts.data
+        self._step, self._count = sync.step.data, sync.count.data
+        self._sample, self._sample_step = sync.sample.data, sync.sample_step.data
+        self._fragment = sync.fragment.data
+        self._starts = fragments.sample_start.data
+        self._offset, self._size = fragments.offset.data, fragments.size.data
         ends = fragments.cts_end
         known = ends[ends != NULL]
         self.end: int | None = int(known.max()) if len(known) else None
