@@ -45,9 +45,10 @@ class HTTPSource(Source):
     Nothing is asked before the first read. `etag` and `size` are those of the first answer, and
     every later answer is held to them: SourceChanged. A server that answers a range with the whole
     object is left at its first answer: RangeIgnored; unless the object is no longer than the range
-    asked for. Server errors, lost connections, short and slow answers are tried again `retries`
-    times for each read, going on where they broke off: then SourceUnavailable. SourceNotFound for
-    404 and 410; SourceError for what no second try would mend.
+    asked for, which is then taken, and kept for later reads. Server errors, lost connections,
+    short and slow answers are tried again `retries` times for each read, going on where they broke
+    off: then SourceUnavailable. SourceNotFound for 404 and 410; SourceError for what no second try
+    would mend.
 
     >>> from fragdex.testing.range_server import RangeServer
     >>> with RangeServer(b"abcdef") as server, HTTPSource(server.url) as source:
@@ -85,12 +86,21 @@ class HTTPSource(Source):
         self._client = client or httpx.Client(timeout=timeout, follow_redirects=False)
         self._landed: httpx.Request | None = None  # where redirects ended
         self._seen = FirstSeen(shown)
+        # an object that a server without ranges sent whole because it is that small
+        self._answered_whole = False
+        self._whole: bytes | None = None
 
     def read_up_to(self, range: ByteRange) -> bytes:
         """Return the bytes of `range`, or as many as the object has; learns `size` and `etag`."""
         stop = range.stop if self.size is None else min(range.stop, self.size)
         self._within_budget(max(stop - range.start, 0), 0)
-        return b"".join(self._stream(range.start, stop))
+        if self._whole is not None:
+            return self._whole[range.start : stop]
+        self._answered_whole = False
+        data = b"".join(self._stream(range.start, stop))
+        if self._answered_whole and len(data) == self.size:
+            self._whole = data
+        return data
 
     def pieces(
         self, range: ByteRange | None = None, size: int = PIECE_SIZE
@@ -120,7 +130,7 @@ class HTTPSource(Source):
         has only grown is the caller's knowledge.
         """
         before = self._seen
-        self._seen = FirstSeen(self.name)
+        self._seen, self._whole = FirstSeen(self.name), None
         try:
             for _ in self._stream(0, 1):
                 pass
@@ -195,6 +205,7 @@ class HTTPSource(Source):
             with contextlib.closing(self._send(start, stop)) as response:
                 part = self._seen.judge(response.status_code, response.headers, start, stop)
                 self._learn()
+                self._answered_whole = part.whole
                 self._within_budget(part.length or 0, 0)
                 yield from self._body(response, part)
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:

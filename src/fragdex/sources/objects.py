@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import urllib.parse
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -12,9 +13,12 @@ from fragdex.sources.base import Source
 
 if TYPE_CHECKING:
     import obstore
-    from obstore.store import ObjectStore
+    from obstore.store import ClientConfig, ObjectStore
 
 __all__ = ["ObjectSource"]
+
+STORE_TIMEOUT_S = 30.0
+"""The time-out that stores have by themselves; only another one must be set."""
 
 
 class ObjectSource(Source):
@@ -52,7 +56,7 @@ class ObjectSource(Source):
         scheme, separator, rest = name.partition("://")
         if store is None:
             base, _, last = rest.partition("?")[0].rpartition("/")
-            if not base or not last:
+            if not last or not (base or scheme.lower() == "memory"):
                 raise SourceError(
                     f"{name} names no object",
                     expected=f"{scheme}://bucket/object",
@@ -152,7 +156,7 @@ class ObjectSource(Source):
 
     def _failure(self, error: Exception, offset: int | None) -> SourceError:
         exceptions = self._obstore.exceptions
-        why = str(error).partition("\n")[0]  # what follows are internals of the store
+        why = _first_line(error)
         if isinstance(error, SourceError):
             return error
         if isinstance(error, exceptions.PreconditionError):
@@ -170,18 +174,27 @@ def _store_for(url: str, retries: int, timeout: float) -> ObjectStore:
     from obstore.exceptions import BaseError
     from obstore.store import MemoryStore, from_url
 
-    if url.startswith("memory:"):
+    if url.lower().startswith("memory:"):
         return MemoryStore()  # empty: what was put into another one is reached through store=
+    client: ClientConfig | None = None
+    if timeout != STORE_TIMEOUT_S:
+        # given at all, these options replace what the environment says of the client
+        client = {"timeout": timedelta(seconds=timeout), "allow_http": _http_allowed()}
+    limit = timedelta(seconds=timeout * (retries + 1))
     try:
         return from_url(
             url,
-            client_options={"timeout": timedelta(seconds=timeout)},
-            retry_config={
-                "max_retries": retries,
-                "retry_timeout": timedelta(seconds=timeout * (retries + 1)),
-            },
+            client_options=client,
+            retry_config={"max_retries": retries, "retry_timeout": limit},
         )
     except (BaseError, ValueError) as error:
-        raise SourceError(
-            f"no store can be made for {url}: {str(error).partition(chr(10))[0]}"
-        ) from error
+        raise SourceError(f"no store can be made for {url}: {_first_line(error)}") from error
+
+
+def _http_allowed() -> bool:
+    names = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "ALLOW_HTTP")
+    return any(os.environ.get(name, "").lower() in {"1", "true", "yes", "on"} for name in names)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]  # what follows are internals of the store
