@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fragdex.testing.range_answers import Faults
-from fragdex.testing.range_server import RangeServer
+from fragdex.testing import Faults, RangeServer
 
 CONTENT = bytes(range(256)) * 40
 SIZE = len(CONTENT)

@@ -19,8 +19,7 @@ from fragdex.errors import (
 )
 from fragdex.sources import http as http_module
 from fragdex.sources import open_source
-from fragdex.testing.range_answers import Faults
-from fragdex.testing.range_server import RangeServer
+from fragdex.testing import Faults, RangeServer
 
 CONTENT = bytes(range(251)) * 4000  # about a megabyte, no period of a power of two
 SIZE = len(CONTENT)

@@ -16,8 +16,7 @@ from fragdex.errors import (
     TruncatedInput,
 )
 from fragdex.sources import open_source
-from fragdex.testing.range_answers import Faults
-from fragdex.testing.range_server import RangeServer
+from fragdex.testing import Faults, RangeServer
 
 CONTENT = bytes(range(251)) * 400
 SIZE = len(CONTENT)

@@ -50,7 +50,7 @@ class HTTPSource(Source):
     off: then SourceUnavailable. SourceNotFound for 404 and 410; SourceError for what no second try
     would mend.
 
-    >>> from fragdex.testing.range_server import RangeServer
+    >>> from fragdex.testing import RangeServer
     >>> with RangeServer(b"abcdef") as server, HTTPSource(server.url) as source:
     ...     source.read(ByteRange(2, 4)), source.size, source.requests
     (b'cd', 6, 1)
