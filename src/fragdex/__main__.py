@@ -1,0 +1,35 @@
+"""The command line's door: `fragdex …` and `python -m fragdex …`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; without the extra `cli` it says what to install.
+
+    Args:
+        arguments: what stands behind the program's name; None: what the process was given.
+
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    fragdex ...
+    0
+    """
+    try:
+        from fragdex.cli.app import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("typer", "click", "rich"):
+            raise
+        print(
+            f"fragdex: the command line needs the package {error.name}: pip install 'fragdex[cli]'",
+            file=sys.stderr,
+        )
+        return 2
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""All commands put together, and every way a run can end."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from fragdex.cli.dump import dump
+from fragdex.cli.extract import extract
+from fragdex.cli.index import index
+from fragdex.cli.info import info
+from fragdex.cli.md5 import md5
+from fragdex.cli.plan import plan
+from fragdex.cli.plot import plot
+from fragdex.cli.report import complain
+from fragdex.cli.seek import seek
+from fragdex.cli.verify import verify
+from fragdex.errors import FragdexError
+
+__all__ = ["COMMANDS", "app", "run"]
+
+# Rich help would be half of the start-up time; progress bars import it when they are drawn.
+app = typer.Typer(
+    name="fragdex",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+COMMANDS: dict[Callable[..., int], str] = {
+    index: "Write the index of files, in any form.",
+    seek: "Find the bytes of a moment.",
+    plan: "Say what a seek would read, and why.",
+    info: "Show tracks, codecs, times, and what is odd.",
+    dump: "Print the tree of boxes.",
+    md5: "Print or check md5 digests, as md5sum does.",
+    verify: "Hold an index against its file.",
+    plot: "Draw fragments, bit rate, key frames and interleaving.",
+    extract: "Cut out a playable clip without re-encoding.",
+}
+"""Each command and its line in the list of commands."""
+
+
+def _help_of(function: Callable[..., object]) -> str:
+    """A docstring as help text: a backspace keeps the lines of the examples apart."""
+    return inspect.cleandoc(function.__doc__ or "").replace("Examples:", "\b\nExamples:")
+
+
+for command, line in COMMANDS.items():
+    app.command(help=_help_of(command), short_help=line)(command)
+
+# typer has its own copy of click since 0.20, and uses click itself before that.
+CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+INTERRUPTED, READER_GONE = 130, 141  # as shells count: 128 + SIGINT, 128 + SIGPIPE
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"fragdex {version('fragdex')}")
+        raise typer.Exit
+
+
+def fragdex(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Find the bytes of any moment of an MP4 without reading the MP4.
+
+    Exit codes: 0 done; 1 a check that fails, or a fault; 2 bad usage or bad input.
+
+    Examples:
+      fragdex index movie.mp4              write movie.fidx
+      fragdex seek movie.fidx 1:02:03.5    which bytes to read for that moment
+      fragdex extract movie.mp4 60 90 -o clip.mp4
+    """
+
+
+app.callback(help=_help_of(fragdex))(fragdex)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; every error becomes one line on stderr and an exit code.
+
+    FRAGDEX_TRACEBACK=1 in the environment shows where a fault came from.
+    """
+    command = typer.main.get_command(app)
+    given = None if arguments is None else list(arguments)
+    try:
+        result = command.main(args=given, prog_name="fragdex", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except SystemExit as leaving:
+        # typer turns a broken pipe into exit code 1, which here means a check that failed
+        if not isinstance(leaving.__context__, BrokenPipeError):
+            raise
+        return _reader_gone()
+    except BrokenPipeError:
+        return _reader_gone()
+    except FragdexError as error:
+        complain(str(error))
+        return 2
+    except CLICK_ERROR as error:
+        message = error.format_message()  # type: ignore[attr-defined]
+        complain(" ".join(message.split()) or "see fragdex --help")
+        return 2
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        bad_path = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+        return 2 if isinstance(error, bad_path) else 1
+    except Exception as error:  # noqa: BLE001 — the last line before the user: a fault is told, too
+        if os.environ.get("FRAGDEX_TRACEBACK"):
+            traceback.print_exc()
+        told = " ".join(str(error).split())
+        complain(f"a fault in fragdex: {type(error).__name__}: {told} (FRAGDEX_TRACEBACK=1: where)")
+        return 1
+
+
+def _reader_gone() -> int:
+    """Keep the interpreter from flushing into the closed pipe once more when it ends."""
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, sys.stdout.fileno())
+    os.close(silence)
+    return READER_GONE

@@ -1,0 +1,124 @@
+"""`fragdex dump`: the tree of boxes, with offsets and fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.inputs import Work, expand
+from fragdex.cli.output import emit, json_line
+from fragdex.errors import FragdexError
+
+__all__ = ["dump"]
+
+
+def dump(
+    files: options.Files,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--path",
+            "-p",
+            metavar="PATH",
+            help="Only the boxes at this path, such as moof/traf/trun, moov/trak[2] or moov/*/tkhd;"
+            " may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show every row of tables and every byte of fields.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse any box that does not fit its declaration.")
+    ] = False,
+    json: options.Json = False,
+    output: options.Output = None,
+    max_bytes: options.MaxBytes = None,
+    max_requests: options.MaxRequests = None,
+) -> int:
+    """Print the tree of boxes, with offsets, sizes and fields; media data are not read.
+
+    Tables are cut after a few rows, long bytes after 16, and reserved fields are left out, unless
+    --full is given. JSON has all fields and rows; bytes that no declaration covers are in it with
+    --full.
+
+    Examples:
+      fragdex dump movie.mp4
+      fragdex dump movie.mp4 --path moof/traf/trun --full
+    """
+    work = Work("dump")
+    names = expand(files)
+    open_options = {"max_bytes": max_bytes, "max_requests": max_requests}
+
+    def pieces() -> Iterator[str]:
+        for name in names:
+            if len(names) > 1 and not json:
+                yield f"{name}:\n"
+            try:
+                if json:
+                    yield _as_json(name, path, full, strict, open_options)
+                else:
+                    yield from _as_text(name, path, full, strict, open_options)
+            except FragdexError as error:
+                work.fail(name, str(error))
+
+    emit(pieces(), output)
+    return work.code
+
+
+def _as_text(
+    name: str, paths: list[str] | None, full: bool, strict: bool, opening: dict[str, Any]
+) -> Iterator[str]:
+    from fragdex.cli.tree_text import box_lines
+    from fragdex.sources import open_source
+
+    with open_source(name, **opening) as source:
+        for box in _chosen(source, paths, strict):
+            for line in box_lines(box, full=full):
+                yield line + "\n"
+
+
+def _as_json(
+    name: str, paths: list[str] | None, full: bool, strict: bool, opening: dict[str, Any]
+) -> str:
+    from fragdex.cli.tree_text import box_value
+    from fragdex.sources import open_source
+
+    with open_source(name, **opening) as source:
+        boxes = [box_value(box, full=full) for box in _chosen(source, paths, strict)]
+    return json_line({"file": name, "boxes": boxes})
+
+
+def _chosen(source: Any, paths: list[str] | None, strict: bool) -> Iterator[Any]:
+    """All top-level boxes, or those at the paths, in file order."""
+    from fragdex.boxes import find_all
+    from fragdex.cli.top_level import top_level_boxes
+
+    numbers: dict[str, int] = {}
+    hit = False
+    for box in top_level_boxes(source, paths, strict):
+        if not paths:
+            hit = True
+            yield box
+            continue
+        # `moof[3]` counts among the top-level boxes, which come one at a time.
+        code = box.type.rstrip()
+        numbers[code] = numbers.get(code, 0) + 1
+        found: dict[int, Any] = {}
+        for path in paths:
+            first, slash, below = path.partition("/")
+            wanted, _, number = first.partition("[")
+            if wanted not in ("*", code, box.type):
+                continue
+            if number and number != f"{numbers[code]}]":
+                continue
+            boxes = find_all(box.children, below) if slash else (box,)
+            found.update({one.offset: one for one in boxes})
+        for _, chosen in sorted(found.items()):
+            hit = True
+            yield chosen
+    if paths and not hit:
+        raise FragdexError(f"{source.name}: there is no box at {', '.join(paths)}")

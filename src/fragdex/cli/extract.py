@@ -1,0 +1,181 @@
+"""`fragdex extract`: a playable clip without re-encoding."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.inputs import Work, expand, stem
+from fragdex.cli.output import emit, json_line
+
+__all__ = ["extract"]
+
+PIECE = 1 << 20
+
+
+def extract(
+    files: options.Files,
+    start: Annotated[
+        str, typer.Argument(metavar="T0", help="Where the clip starts.", show_default=False)
+    ],
+    stop: Annotated[
+        str,
+        typer.Argument(
+            metavar="T1", help="Where it ends (exclusive), or: end.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write there: a file, a folder (the clip is called after FILE), or - for stdout.",
+            show_default=False,
+        ),
+    ] = None,
+    tracks: options.Tracks = None,
+    keep_times: Annotated[
+        bool,
+        typer.Option(
+            "--keep-times", help="Keep the source's times, instead of a clip that starts at 0."
+        ),
+    ] = False,
+    init: options.Init = None,
+    strict: options.Strict = False,
+    json: options.Json = False,
+    jobs: options.Jobs = 1,
+    max_bytes: options.MaxBytes = None,
+    max_requests: options.MaxRequests = None,
+) -> int:
+    """Cut a playable clip out of a file, without re-encoding.
+
+    From a fragmented file, the initialization segment and whole fragments are copied; from a
+    progressive one, the samples themselves, in fragments. A clip starts at the sync sample at or
+    before T0, so that it can be decoded; what it really spans is printed.
+
+    Examples:
+      fragdex extract movie.mp4 60 90 -o clip.mp4
+      fragdex extract 'episodes/*.mp4' 0 1:30 -o openings/ --jobs 4
+    """
+    first, last = options.parse_time(start), options.parse_time(stop)
+    if not first < last:
+        raise typer.BadParameter(f"T1 ({stop}) must lie behind T0 ({start})")
+    if output is None:
+        raise typer.BadParameter("say where the clip goes: -o clip.mp4")
+    names = expand(files)
+    targets = _targets(names, output)
+    work = Work("extract")
+    cutting = partial(
+        _extract,
+        targets=targets,
+        start=first,
+        stop=last,
+        tracks=tracks,
+        keep_times=keep_times,
+        init=init,
+        strict=strict,
+        budget={"max_bytes": max_bytes, "max_requests": max_requests},
+    )
+    for name, made in work.each(cutting, names, 1 if output == "-" else jobs):
+        text = json_line({"file": name, **made}) if json else _line(name, made)
+        # The clip itself may be on stdout: then words go to stderr.
+        typer.echo(text, nl=False, err=output == "-")
+    return work.code
+
+
+def _targets(names: Sequence[str], output: str) -> dict[str, str]:
+    into = output.endswith(("/", os.sep)) or os.path.isdir(output)
+    if not into:
+        if len(names) > 1:
+            raise typer.BadParameter(f"{len(names)} inputs, and one place for clips: give a folder")
+        targets = {names[0]: output}
+    else:
+        os.makedirs(output, exist_ok=True)
+        targets = {name: os.path.join(output, f"{stem(name)}.mp4") for name in names}
+    places = [os.path.realpath(target) for target in targets.values()]
+    for name, place in zip(targets, places, strict=True):
+        if place == os.path.realpath(name):
+            raise typer.BadParameter(f"{name} would be written over itself: give another -o")
+    if len(set(places)) < len(places):
+        raise typer.BadParameter("two inputs have the same name: their clips need two folders")
+    return targets
+
+
+def _extract(
+    name: str,
+    targets: dict[str, str],
+    start: float,
+    stop: float,
+    tracks: list[int] | None,
+    keep_times: bool,
+    init: str | None,
+    strict: bool,
+    budget: dict[str, Any],
+) -> tuple[dict[str, Any], Sequence[str]]:
+    from fragdex import index as index_of
+    from fragdex import open_source
+    from fragdex.byterange import ByteRange
+    from fragdex.cli.opening import media_of, notes, open_any, saved_form
+    from fragdex.formats.clip import clip
+
+    saved = open_any(name) if saved_form(name) else None
+    media = media_of(saved, name) if saved is not None else name
+    init_data = None
+    if init is not None:
+        with open_source(init) as source:
+            init_data = b"".join(bytes(piece) for piece in source.pieces())
+    with open_source(media, **budget) as source:
+        index = saved
+        if index is None:
+            index = index_of(source, init=init, strict=strict)
+        made = clip(
+            index,
+            source.read,
+            start,
+            stop,
+            tracks=tracks,
+            keep_times=keep_times,
+            init=init_data,
+        )
+        size = 0
+
+        def data() -> Iterator[bytes]:
+            nonlocal size
+            for piece in made.pieces:
+                if isinstance(piece, bytes):
+                    size += len(piece)
+                    yield piece
+                    continue
+                size += piece.size
+                for at in range(piece.start, piece.stop, PIECE):
+                    yield source.read(ByteRange(at, min(at + PIECE, piece.stop)))
+
+        emit(data(), targets[name])
+    return {
+        "clip": targets[name],
+        "asked": [start, None if math.isinf(stop) else stop],
+        "start": float(made.start),
+        "stop": float(made.stop),
+        "tracks": list(made.tracks),
+        "whole_fragments": made.whole_fragments,
+        "size": size,
+    }, notes(index, findings=False)
+
+
+def _line(name: str, made: dict[str, Any]) -> str:
+    from fragdex.seeking.show import byte_count, clock
+
+    asked = [made["asked"][0], math.inf if made["asked"][1] is None else made["asked"][1]]
+    words = " – ".join("end" if math.isinf(at) else clock(at) for at in asked)
+    what = "whole fragments" if made["whole_fragments"] else "samples, in new fragments"
+    return (
+        f"{made['clip']}: {clock(made['start'])} – {clock(made['stop'])} of {name} "
+        f"(asked: {words}), {what}, {byte_count(made['size'])}\n"
+    )

@@ -1,0 +1,253 @@
+"""`fragdex index`: write the index of files, in any form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.inputs import Work, expand, stem
+from fragdex.cli.output import emit
+
+__all__ = ["index"]
+
+TEXT_FORMS = ("json", "csv", "hls", "dash", "torchcodec")
+"""Without -o these go to stdout; the binary ones go to a file named after the input."""
+
+
+def index(
+    files: options.Files,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write there: a file, a folder (FILE's name with the form's suffix goes into it),"
+            " or - for stdout. Default: binary forms go to FILE's name with their suffix, in the"
+            " same folder; text forms to stdout.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        options.Form | None,
+        typer.Option("--format", "-f", help="The form to write.", show_default="fidx"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    embed: Annotated[
+        bool,
+        typer.Option("--embed", help="Write a copy of FILE with the index as a sidx box inside."),
+    ] = False,
+    tracks: options.Tracks = None,
+    samples: Annotated[
+        bool,
+        typer.Option("--samples", help="Put the samples in (fidx, arrow, parquet)."),
+    ] = False,
+    presentation: Annotated[
+        bool, typer.Option("--presentation", help="Apply the edit list to the times (csv).")
+    ] = False,
+    min_segment_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--min-segment-ms",
+            min=0,
+            metavar="MS",
+            help="Segments last at least so many milliseconds (json).",
+            show_default="2000",
+        ),
+    ] = None,
+    md5: Annotated[
+        bool, typer.Option("--md5", help="Hash the whole FILE as well; fidx and verify use it.")
+    ] = False,
+    exact: options.Exact = False,
+    strict: options.Strict = False,
+    partial_fragments: Annotated[
+        bool,
+        typer.Option("--partial", help="Keep a last fragment whose media data is not whole."),
+    ] = False,
+    init: options.Init = None,
+    jobs: options.Jobs = 1,
+    max_bytes: options.MaxBytes = None,
+    max_requests: options.MaxRequests = None,
+) -> int:
+    """Index files: write FILE.fidx beside each, or another form of the index.
+
+    FILE may be a path, a glob, a URL, a saved index, or - for what comes through a pipe. A line on
+    each index that went to a file is printed; oddities of the input go to stderr.
+
+    Examples:
+      fragdex index movie.mp4                         write movie.fidx
+      fragdex index *.mp4 -o indexes/ --jobs 4
+      fragdex index movie.mp4 --json | jq .
+      fragdex index movie.mp4 --embed -o seekable.mp4
+      curl -s https://example.org/a.mp4 | fragdex index - -o a.fidx
+    """
+    form = _form(format, json, embed)
+    _refuse(
+        {
+            "--samples": samples and form not in ("fidx", "arrow", "parquet"),
+            "--presentation": presentation and form != "csv",
+            "--min-segment-ms": min_segment_ms is not None and form != "json",
+            "--track": tracks is not None and form in ("fidx", "json", "sidx", "mfra"),
+        },
+        form,
+    )
+    names = expand(files)
+    job = _Job(
+        form=form,
+        targets=_targets(names, form, output),
+        exporting=_exporting(form, tracks, samples, presentation, min_segment_ms),
+        opening={
+            "exact": exact,
+            "strict": strict,
+            "partial": partial_fragments,
+            "md5": md5,
+            "init": init,
+            "max_bytes": max_bytes,
+            "max_requests": max_requests,
+        },
+    )
+    work = Work("index")
+    for _, (data, line) in work.each(partial(_index, job=job), names, jobs):
+        if data is not None:
+            emit([data], None)
+        else:
+            print(line)
+    return work.code
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is done with each input; target None: stdout."""
+
+    form: str
+    targets: dict[str, str | None]
+    exporting: dict[str, Any]
+    opening: dict[str, Any]
+
+
+def _form(form: options.Form | None, json: bool, embed: bool) -> str:
+    if json and form not in (None, options.Form.JSON):
+        raise typer.BadParameter(f"--json and --format {form} contradict each other")
+    if embed and (json or form is not None):
+        raise typer.BadParameter("--embed writes a media file: it takes no --format")
+    if embed:
+        return "embed"
+    return "json" if json else (form or options.Form.FIDX).value
+
+
+def _refuse(misused: dict[str, bool], form: str) -> None:
+    for option, wrong in misused.items():
+        if wrong:
+            raise typer.BadParameter(f"{option} means nothing for {form}")
+
+
+def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, str | None]:
+    """Where the index of each input goes; None: stdout.
+
+    Raises:
+        typer.BadParameter: two inputs would go to one place, or one over itself.
+    """
+    into = output is not None and (output.endswith(("/", os.sep)) or os.path.isdir(output))
+    if form == "embed" and output is None:
+        raise typer.BadParameter("--embed writes a whole media file: say where with -o")
+    if not into and (output is not None or form in TEXT_FORMS):
+        on_stdout = output in (None, "-")
+        if len(names) > 1 and not (on_stdout and form == "json"):
+            raise typer.BadParameter(
+                f"{len(names)} inputs, and one place for their {form}: give a folder with -o"
+            )
+        targets: dict[str, str | None] = dict.fromkeys(names, None if on_stdout else output)
+    else:
+        folder = output if into else None
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        targets = {name: _beside(name, form, folder) for name in names}
+    taken: dict[str, str] = {}
+    for name, target in targets.items():
+        if target is None:
+            continue
+        where = os.path.realpath(target)
+        if where == os.path.realpath(name):
+            raise typer.BadParameter(f"{name} would be written over itself: give another -o")
+        if where in taken:
+            raise typer.BadParameter(f"{taken[where]} and {name} would both be written to {target}")
+        taken[where] = name
+    return targets
+
+
+def _beside(name: str, form: str, folder: str | None) -> str:
+    from fragdex.cli.inputs import STDIN, is_url
+
+    if form == "embed":
+        suffix = os.path.splitext(name.partition("?")[0])[1] or ".mp4"
+    else:
+        from fragdex.formats import FORMS
+
+        suffix = FORMS[form].suffix
+    if folder is None:
+        folder = "" if is_url(name) or name == STDIN else os.path.dirname(name)
+    return os.path.join(folder, stem(name) + suffix)
+
+
+def _exporting(
+    form: str,
+    tracks: list[int] | None,
+    samples: bool,
+    presentation: bool,
+    min_segment_ms: int | None,
+) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if form == "torchcodec" and tracks:
+        if len(tracks) > 1:
+            raise typer.BadParameter("torchcodec takes one --track")
+        given["track"] = tracks[0]
+    elif tracks:
+        given["tracks"] = tracks
+    if samples:
+        given |= {"samples": True} if form == "fidx" else {"of": "samples"}
+    if presentation:
+        given["presentation"] = True
+    if min_segment_ms is not None:
+        given["min_segment_ms"] = min_segment_ms
+    return given
+
+
+def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str]]:
+    from fragdex.cli.opening import notes, open_any
+    from fragdex.formats import FORMS
+
+    opening = dict(job.opening)
+    if (job.form in FORMS and FORMS[job.form].needs_samples) or "of" in job.exporting:
+        # the sample-exact way at once, and not a sidx first
+        opening["exact"] = True
+    made = open_any(name, **opening)
+    target = job.targets[name]
+    if job.form == "embed":
+        return _embed(name, made, target), notes(made)
+    if job.form == "fidx" and target is not None:
+        made.save(target, samples=job.exporting.get("samples", False))
+        return (None, _line(target, made)), notes(made)
+    data = made.export(job.form, **job.exporting)
+    if target is not None:
+        emit([data], target)
+        return (None, _line(target, made)), notes(made)
+    if job.form in TEXT_FORMS and not data.endswith(b"\n"):
+        data += b"\n"
+    return (data, ""), notes(made)
+
+
+def _embed(name: str, made: Any, target: str | None) -> tuple[bytes | None, str]:
+    from fragdex.errors import BuildError
+
+    raise BuildError(f"{name}: embedding is not there yet")
+
+
+def _line(target: str | None, made: Any) -> str:
+    """What was written and what it describes."""
+    return f"{target}: {repr(made).partition(chr(10))[0]}"

@@ -1,0 +1,99 @@
+"""From an input's name to its index: media are indexed, saved indexes opened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from fragdex.cli.inputs import STDIN, is_url
+
+if TYPE_CHECKING:
+    from fragdex.seeking.model import FragmentIndex
+
+__all__ = ["media_of", "notes", "open_any", "saved_form"]
+
+PIECE = 1 << 20
+
+
+def saved_form(name: str) -> Literal["fidx", "json"] | None:
+    """Which form of a saved index a name stands for; None: none, so it is media.
+
+    A local file is told by how it starts, a URL by how its path ends.
+    """
+    if name == STDIN:
+        return None
+    if is_url(name):
+        return "fidx" if name.partition("?")[0].endswith(".fidx") else None
+    from fragdex.formats.fidx import MAGIC
+
+    try:
+        with open(name, "rb") as file:
+            head = file.read(16)
+    except OSError:
+        return None
+    if head.startswith(MAGIC):
+        return "fidx"
+    # A box that starts with a brace would be one of 2 GiB.
+    return "json" if head.lstrip().startswith(b"{") else None
+
+
+def open_any(name: str, **options: Any) -> FragmentIndex:
+    """The index that a name stands for; `options` are those of `fragdex.index`, None left out.
+
+    Raises: as `fragdex.index` and `fragdex.open_index`.
+    """
+    import fragdex
+
+    given = {key: value for key, value in options.items() if value not in (None, False)}
+    if name == STDIN:
+        return _from_stdin(given)
+    form = saved_form(name)
+    budget = {key: given[key] for key in ("max_bytes", "max_requests") if key in given}
+    if form == "fidx":
+        # a local file is mapped; anything else is read as a whole, within the budget
+        return fragdex.open_index(fragdex.open_source(name, **budget) if is_url(name) else name)
+    if form == "json":
+        from fragdex.formats import wire_reading
+
+        with open(name, "rb") as file:
+            return wire_reading.read(file.read())
+    return fragdex.index(name, **given)
+
+
+def _from_stdin(options: dict[str, Any]) -> FragmentIndex:
+    """Index what comes through a pipe, in one pass and without keeping it."""
+    import fragdex
+
+    known = {key: options[key] for key in ("md5", "init", "strict") if key in options}
+    indexer = fragdex.Indexer(**known)
+    while piece := sys.stdin.buffer.read(PIECE):
+        indexer.feed(piece)
+    return indexer.finish()
+
+
+def media_of(index: FragmentIndex, name: str) -> str:
+    """The media file that an input stands for: itself, or what a saved index was made of.
+
+    Raises:
+        SourceNotFound: the saved index does not say.
+    """
+    from fragdex.errors import SourceNotFound
+
+    if saved_form(name) is None:
+        return name
+    if not index.source.name:
+        raise SourceNotFound(
+            f"{name} does not say which file it describes", advice="name the media file itself"
+        )
+    return index.source.name
+
+
+def notes(index: FragmentIndex, *, findings: bool = True) -> Sequence[str]:
+    """What stderr says of an index that was made: an incomplete input, and what was odd."""
+    told = []
+    if not index.complete:
+        told.append(f"truncated or still growing: indexed up to byte {index.resume_offset}")
+    if findings:
+        told += [str(f) for f in index.findings if f.code != "truncated"]
+    return told

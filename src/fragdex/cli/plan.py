@@ -1,0 +1,105 @@
+"""`fragdex plan`: what a seek would read, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from fragdex.cli import options
+from fragdex.cli.inputs import Work, expand
+from fragdex.cli.output import emit, json_line
+
+__all__ = ["plan"]
+
+
+def plan(
+    files: options.Files,
+    time: options.Time,
+    tracks: options.Tracks = None,
+    init: options.Init = None,
+    exact: options.Exact = False,
+    strict: options.Strict = False,
+    json: options.Json = False,
+    output: options.Output = None,
+    jobs: options.Jobs = 1,
+    max_bytes: options.MaxBytes = None,
+    max_requests: options.MaxRequests = None,
+) -> int:
+    """Say what a seek to TIME would read: requests, bytes, samples to decode, and why.
+
+    Examples:
+      fragdex plan movie.mp4 1:02:03.5
+      fragdex plan https://example.org/movie.mp4 60 --max-requests 4 --json
+    """
+    at = options.parse_time(time)
+    opening = {
+        "init": init,
+        "exact": exact,
+        "strict": strict,
+        "max_bytes": max_bytes,
+        "max_requests": max_requests,
+    }
+    names = expand(files)
+    work = Work("plan")
+    planning = partial(_plan, time=at, tracks=tracks, json=json, opening=opening)
+
+    def pieces() -> Any:
+        for name, text in work.each(planning, names, jobs):
+            if len(names) > 1 and not json:
+                yield f"{name}:\n"
+            yield text
+
+    emit(pieces(), output)
+    return work.code
+
+
+def _plan(
+    name: str, time: float, tracks: list[int] | None, json: bool, opening: dict[str, Any]
+) -> tuple[str, Sequence[str]]:
+    from fragdex.cli.opening import notes, open_any
+    from fragdex.cli.seek import hit_value
+    from fragdex.errors import NoSyncSample
+    from fragdex.seeking.show import byte_count, counted
+
+    index = open_any(name, **opening)
+    told = notes(index, findings=False)
+    made = index.plan(time, tracks=tracks)
+    if not made.hits:
+        raise NoSyncSample(f"{name} has no track to seek in")
+    if json:
+        by_place = {(t.id, n): t for n, t in enumerate(index.tracks)}
+        tracks_by_id = {track_id: t for (track_id, _), t in by_place.items()}
+        value = {
+            "file": name,
+            "time": time,
+            "index": {
+                "method": index.how.method,
+                "exact": index.how.exact,
+                "reason": index.how.reason,
+                "requests": index.how.requests,
+                "bytes": index.how.bytes_read,
+            },
+            "requests": made.requests,
+            "bytes": made.bytes,
+            "init": [{"start": r.start, "stop": r.stop} for r in made.init],
+            "reads": [{"start": r.start, "stop": r.stop} for r in made.reads],
+            "samples": {str(track): count for track, count in made.samples.items()},
+            "hits": [hit_value(tracks_by_id[hit.track], hit) for hit in made.hits],
+            "why": list(made.why),
+        }
+        return json_line(value), told
+    how = index.how
+    lines = [
+        f"index: from {how.method}, {byte_count(how.bytes_read)} read in "
+        f"{counted(how.requests, 'request')}" + (f"; {how.reason}" if how.reason else "")
+    ]
+    if made.init:
+        size = sum(part.size for part in made.init)
+        lines.append(f"once: {byte_count(size)} initialization segment")
+        lines += [f"  {part.header}" for part in made.init]
+    lines.append(f"seek: {byte_count(made.bytes)} in {counted(made.requests, 'request')}")
+    lines += [f"  {part.header}" for part in made.reads]
+    lines.append("why:")
+    lines += [f"  {sentence}" for sentence in made.why]
+    return "\n".join(lines) + "\n", told

@@ -1,0 +1,58 @@
+"""What a command says beside its data: complaints, notes and progress bars, all on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["byte_progress", "complain", "counting"]
+
+Progress = Callable[[int, int | None], object]
+
+
+def complain(message: str) -> None:
+    """One line on stderr, whatever line breaks a file name or a file brings in.
+
+    Control characters are shown escaped: a terminal would obey them.
+    """
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+    try:
+        print(f"fragdex: {line}", file=sys.stderr)
+    except UnicodeEncodeError:
+        print(f"fragdex: {line.encode('ascii', 'backslashreplace').decode()}", file=sys.stderr)
+
+
+@contextmanager
+def byte_progress(title: str) -> Iterator[Progress | None]:
+    """A bar of bytes done, to be called with (done, total or None); None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+@contextmanager
+def counting(title: str, total: int) -> Iterator[Callable[[], object]]:
+    """A bar of inputs done, to be called after each; silent for one input or without a terminal."""
+    if total < 2 or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title, total=total)
+        yield lambda: bars.advance(task)

@@ -1,0 +1,151 @@
+"""`fragdex seek`: the bytes of a moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.inputs import Work, expand
+from fragdex.cli.output import emit, json_line
+
+__all__ = ["hit_value", "seek"]
+
+
+def seek(
+    files: options.Files,
+    time: options.Time,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            "-u",
+            metavar="TIME",
+            help="The merged byte ranges that play from TIME until this time (or: end).",
+            show_default=False,
+        ),
+    ] = None,
+    tracks: options.Tracks = None,
+    init: options.Init = None,
+    exact: options.Exact = False,
+    strict: options.Strict = False,
+    json: options.Json = False,
+    output: options.Output = None,
+    jobs: options.Jobs = 1,
+    max_bytes: options.MaxBytes = None,
+    max_requests: options.MaxRequests = None,
+) -> int:
+    """Find the bytes of a moment: where decoding starts for TIME in each track.
+
+    TIME is presentation time, the time a player shows. Byte ranges are written as HTTP has them:
+    first and last byte, both inclusive. Times before the start or after the end give the nearest
+    place and are marked as clamped. A time below 0 goes behind --.
+
+    Examples:
+      fragdex seek movie.mp4 1:02:03.5
+      fragdex seek movie.fidx 60 --until 90 --track 1
+    """
+    start = options.parse_time(time)
+    stop = None if until is None else options.parse_time(until)
+    if stop is not None and stop < start:
+        raise typer.BadParameter(f"--until {until} lies before {time}")
+    opening = {
+        "init": init,
+        "exact": exact,
+        "strict": strict,
+        "max_bytes": max_bytes,
+        "max_requests": max_requests,
+    }
+    names = expand(files)
+    work = Work("seek")
+    finding = partial(_seek, start=start, stop=stop, tracks=tracks, json=json, opening=opening)
+
+    def pieces() -> Any:
+        for name, text in work.each(finding, names, jobs):
+            if len(names) > 1 and not json:
+                yield f"{name}:\n"
+            yield text
+
+    emit(pieces(), output)
+    return work.code
+
+
+def _seek(
+    name: str,
+    start: float,
+    stop: float | None,
+    tracks: list[int] | None,
+    json: bool,
+    opening: dict[str, Any],
+) -> tuple[str, Sequence[str]]:
+    from fragdex.cli.opening import notes, open_any
+    from fragdex.errors import NoSyncSample
+
+    index = open_any(name, **opening)
+    told = notes(index, findings=False)
+    if math.isinf(start):
+        start = max((float(t.end) for t in index.tracks if t.end is not None), default=0.0)
+    if stop is not None:
+        if math.isinf(stop):
+            stop = max((float(t.end) for t in index.tracks if t.end is not None), default=start)
+        span = index.ranges(start, max(start, stop), tracks=tracks)
+        if json:
+            return json_line({"file": name, **_span_value(start, stop, span)}), told
+        lines = [f"init  {part.header}\n" for part in span.init]
+        lines += [f"media {part.header}\n" for part in span.media]
+        return "".join(lines), told
+    chosen = (
+        [index.track(track) for track in tracks]
+        if tracks is not None
+        else [track for track in index.tracks if track.timescale and len(track.sync)]
+    )
+    if not chosen:
+        raise NoSyncSample(f"{name} has no track to seek in")
+    hits = [(track, track.seek(start)) for track in chosen]
+    if json:
+        return json_line({"file": name, "time": start, "hits": [hit_value(*h) for h in hits]}), told
+    return "".join(_line(track, hit, index) for track, hit in hits), told
+
+
+def hit_value(track: Any, hit: Any) -> dict[str, Any]:
+    """A hit as a value for JSON; `stop` is exclusive."""
+    return {
+        "track": hit.track,
+        "period": track.period,
+        "kind": track.kind,
+        "fragment": hit.fragment,
+        "sample": hit.sample,
+        "start": hit.range.start,
+        "stop": hit.range.stop,
+        "time": hit.time.seconds,
+        "cts": hit.cts,
+        "dts": hit.dts,
+        "timescale": track.timescale,
+        "clamped": hit.clamped,
+    }
+
+
+def _span_value(start: float, stop: float, span: Any) -> dict[str, Any]:
+    def plain(parts: Any) -> list[dict[str, int]]:
+        return [{"start": part.start, "stop": part.stop} for part in parts]
+
+    return {"time": start, "until": stop, "init": plain(span.init), "media": plain(span.media)}
+
+
+def _line(track: Any, hit: Any, index: Any) -> str:
+    several = len({t.period for t in index.tracks}) > 1
+    words = [
+        f"{f'period {track.period} ' if several else ''}track {hit.track} ({track.kind})",
+        hit.range.header,
+        f"from {hit.time.seconds:.6f} s",
+        f"fragment {hit.fragment}",
+    ]
+    if hit.sample is not None:
+        words.append(f"sample {hit.sample}")
+    if hit.clamped:
+        words.append("clamped")
+    return "  ".join(words) + "\n"

@@ -1,0 +1,226 @@
+"""A playable clip out of a file, without re-encoding: the pieces to write one behind the other.
+
+From a fragmented file: the initialization segment and whole fragments. Media bytes are copied by
+range; of the boxes around them only what the new place breaks is changed: decode times, declared
+base offsets, durations. From a progressive file, or one with samples in its moov: the same samples
+in fragments of our own (`clip_samples`).
+
+A clip's own timeline starts near 0: the same span of time is taken off every track, so that sound
+and picture stay together, and edit lists stay as they are. On request the times of the source are
+kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, NoSyncSample
+from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
+from fragdex.formats.clip_movie import clip_init
+from fragdex.formats.clip_samples import Cut, sample_fragments
+from fragdex.fragments.table import NULL, FragmentFlags
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.times import floor_ticks
+
+__all__ = ["Clip", "clip"]
+
+Read = Callable[[ByteRange], bytes]
+Piece = bytes | ByteRange
+"""Bytes to write as they are, or a range of the source to copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """What a clip is made of.
+
+    Attributes:
+        pieces: bytes and ranges of the source, to be written in this order; can be iterated once.
+        start, stop: seconds of the source's presentation that the clip really spans (exclusive).
+        tracks: track ids in it.
+        whole_fragments: whether fragments were taken as they are, and samples were not chosen.
+
+    >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
+    Fraction(2, 1)
+    """
+
+    pieces: Iterator[Piece]
+    start: Fraction
+    stop: Fraction
+    tracks: tuple[int, ...]
+    whole_fragments: bool
+
+
+def clip(
+    index: FragmentIndex,
+    read: Read,
+    start: Any,
+    stop: Any,
+    *,
+    tracks: Iterable[int] | None = None,
+    keep_times: bool = False,
+    init: bytes | None = None,
+) -> Clip:
+    """The pieces of a clip that plays from `start` to `stop`.
+
+    Args:
+        index: of the source.
+        read: exactly the bytes of a range of the source. Called while the pieces are iterated, too.
+        start: seconds of presentation time; the clip begins at the sync sample at or before it.
+        stop: seconds, exclusive; infinity: to the end.
+        tracks: track ids; None: all. Other tracks in the same fragments come along.
+        keep_times: keep the decode times of the source.
+        init: the initialization segment, for segments that have none.
+
+    Raises:
+        ValueError: stop does not lie behind start, or one of them is NaN.
+        NoSyncSample: no track has a sample in this span.
+        TrackNotFound: there is no such track.
+        BuildError: there is no initialization segment, or the samples are encrypted in a way that
+            cannot be moved into fragments.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie(fragments=4)
+    >>> made = clip(fragdex.index(data), lambda part: data[part.start : part.stop], 0, 1)
+    >>> made.whole_fragments
+    True
+    """
+    if not start < stop:
+        raise ValueError(f"a clip must end ({stop}) after it starts ({start})")
+    period = _period(index, start)
+    if init is None and not period.init:
+        raise BuildError(
+            "there is no initialization segment, so that a clip could not be played",
+            advice="give it with init=",
+        )
+    chosen = _spans(period, start, stop, None if tracks is None else set(tracks))
+    init_boxes = init if init is not None else b"".join(read(part) for part in period.init)
+    first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
+    last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
+    ids = tuple(s.track.id for s in chosen)
+    if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
+        pieces = _copied(chosen, init_boxes, read, keep_times)
+        return Clip(pieces, first, last, ids, True)
+    cuts = [_cut(s) for s in chosen]
+    first = min(_bound(c.track, c.samples.cts, min) for c in cuts)
+    last = max(_bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
+    head = clip_init(init_boxes, set(ids), from_samples=True)
+    body = sample_fragments(cuts, init_boxes, keep_times=keep_times)
+    return Clip(_chained(head, body), first, last, ids, False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The rows of one track that a clip needs."""
+
+    track: TrackIndex
+    first: int
+    last: int
+    sample: int | None
+    limit: int
+
+    @property
+    def rows(self) -> Any:
+        return self.track.fragments.rows(slice(self.first, self.last))
+
+
+def _period(index: FragmentIndex, start: Any) -> Period:
+    """The period that shows this time; the first where none or several do."""
+    for period in index.periods:
+        ends = [track.end for track in period.tracks if track.end is not None]
+        if ends and max(ends) > start:
+            return period
+    return index.periods[0]
+
+
+def _spans(period: Period, start: Any, stop: Any, ids: set[int] | None) -> list[_Span]:
+    for track_id in ids or ():
+        period.track(track_id)
+    found = []
+    for track in period.tracks:
+        if ids is not None and track.id not in ids:
+            continue
+        ended = track.end is None or not track.end > start
+        if ended or not track.timescale or not len(track.sync):
+            continue
+        # A composition time before the limit is presented before `stop`.
+        limit = -floor_ticks(-stop, track.timescale, -track.shift)
+        hit = track.seek(start)
+        begins = track.fragments.cts_min[hit.fragment :]
+        shown = np.flatnonzero((begins < limit) & (begins != NULL))
+        if len(shown):
+            last = hit.fragment + int(shown[-1]) + 1
+            found.append(_Span(track, hit.fragment, last, hit.sample, limit))
+    if not found:
+        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {float(stop):g} s")
+    return found
+
+
+def _bound(track: TrackIndex, column: Any, pick: Callable[[Any], Any]) -> Fraction:
+    known = column[column != NULL]
+    return track.presentation(int(pick(known)) if len(known) else 0).exact
+
+
+def _cut(span: _Span) -> Cut:
+    """The samples from the sync sample on, in decode order, up to the last that is shown."""
+    samples = span.track.samples_of(span.first, span.last)
+    low = (span.sample or 0) - int(span.track.fragments.sample_start[span.first])
+    shown = np.flatnonzero(samples.cts[low:] < span.limit)
+    high = low + int(shown[-1]) + 1 if len(shown) else low + 1
+    start = (span.sample or 0) - low
+    return Cut(span.track, samples.rows(slice(low, high)), start + low)
+
+
+def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Piece]:
+    yield from head
+    yield from body
+
+
+def _copied(spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool) -> Iterator[Piece]:
+    """Whole fragments in file order, each once, however many tracks share it."""
+    head = clip_init(init, None, from_samples=False)
+    yield from head
+    at = sum(map(len, head))
+    places: dict[int, int] = {}
+    repaired: set[tuple[int, int]] = set()
+    for span in spans:
+        rows = span.rows
+        for offset, size, moof, flags in zip(
+            *(c.tolist() for c in (rows.offset, rows.size, rows.moof_offset, rows.flags)),
+            strict=True,
+        ):
+            places[offset] = max(size, places.get(offset, 0))
+            if flags & FragmentFlags.REPAIRED:
+                repaired.add((moof, span.track.id))
+    move = Move(Fraction(0), {}, {}, repaired)
+    if not keep_times:
+        move = _taken_off(spans, read, repaired)
+    for offset, size in sorted(places.items()):
+        for piece in moved_fragment(read, ByteRange.of(offset, size), at, move):
+            yield piece
+            at += len(piece) if isinstance(piece, bytes) else piece.size
+
+
+def _taken_off(spans: Sequence[_Span], read: Read, repaired: set[tuple[int, int]]) -> Move:
+    """The same span of time for every track, such that no decode time falls below 0."""
+    firsts: dict[int, int] = {}
+    untimed: dict[int, int] = {}
+    for span in spans:
+        rows = span.rows
+        if rows.dts[0] != NULL:
+            firsts[span.track.id] = int(rows.dts[0])
+        else:
+            place = ByteRange.of(int(rows.offset[0]), int(rows.size[0]))
+            firsts[span.track.id] = decode_times(read, place).get(span.track.id, 0)
+        if rows.flags[0] & FragmentFlags.NO_TFDT:
+            untimed[span.track.id] = firsts[span.track.id]
+    scales = {span.track.id: span.track.timescale for span in spans}
+    earliest = min(Fraction(ticks, scales[track]) for track, ticks in firsts.items())
+    back = {track: int(earliest * scale // 1) for track, scale in scales.items()}
+    return Move(earliest, back, untimed, repaired)

@@ -1,0 +1,203 @@
+"""Fragments at a new place and time: the few fields that a move breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.limits import MAX_MOOV_SIZE
+from fragdex.boxes.tfhd import BASE_DATA_OFFSET, DEFAULT_BASE_IS_MOOF
+from fragdex.boxes.trun import DATA_OFFSET
+from fragdex.byterange import ByteRange
+from fragdex.errors import LimitExceeded, MalformedBox
+
+__all__ = ["Move", "decode_times", "moved_fragment"]
+
+Read = Callable[[ByteRange], bytes]
+
+TFXD = "6d1d9b0542d544e680e2141daff757b2"
+# They describe the source from this place on: its byte sizes, its clock, its look-ahead.
+OBSOLETE = ("sidx", "ssix", "prft")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a clip changes in its fragments.
+
+    Attributes:
+        seconds: what the clip takes off all times.
+        back: the same in ticks of each track, by track_ID; empty: times are kept.
+        untimed: track_ID → decode time of the first fragment, for tracks whose fragments do not
+            say it; taken out once used.
+        repaired: (moof offset, track_ID) whose declared base is stale: positions count from the
+            moof.
+    """
+
+    seconds: Fraction
+    back: dict[int, int]
+    untimed: dict[int, int]
+    repaired: set[tuple[int, int]]
+
+
+def moved_fragment(
+    read: Read, place: ByteRange, to: int, move: Move
+) -> Iterator[bytes | ByteRange]:
+    """The pieces of one fragment (the boxes in `place`), put at byte `to` of another file."""
+    grown = 0
+    for box, data in _boxes(read, place):
+        if box.type == "moof":
+            data = _moof(data or b"", box.start, to + box.start - place.start + grown, move)
+            grown += len(data) - box.size
+            yield data
+        elif box.type in OBSOLETE and data is not None:
+            yield data[:4] + b"free" + data[8:]
+        elif box.type == "emsg" and data is not None and move.back:
+            yield _emsg(data, move)
+        else:
+            yield ByteRange(box.start, box.stop)
+
+
+def decode_times(read: Read, place: ByteRange) -> dict[int, int]:
+    """track_ID → decode time by its first tfdt, in ticks, in the fragment at `place`."""
+    found: dict[int, int] = {}
+    for box, data in _boxes(read, place):
+        if box.type == "moof" and data is not None:
+            for traf in parse_box(data, offset=box.start).find_all("traf"):
+                tfhd, tfdt = traf.find("tfhd"), traf.find("tfdt")
+                if tfhd is not None and tfdt is not None:
+                    found.setdefault(tfhd["track_ID"], _signed(tfdt))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    type: str
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+
+def _boxes(read: Read, place: ByteRange) -> Iterator[tuple[_Place, bytes | None]]:
+    """The boxes in a range, and the bytes of those that may change."""
+    at = place.start
+    while at < place.stop:
+        head = read(ByteRange(at, min(at + 16, place.stop)))
+        size, code = int.from_bytes(head[:4], "big"), head[4:8].decode("latin-1")
+        if size == 1:
+            size = int.from_bytes(head[8:16], "big")
+        elif size == 0:
+            size = place.stop - at
+        if size < 8 or at + size > place.stop:
+            raise MalformedBox(
+                "the fragment is not where the index says",
+                offset=at,
+                expected=f"a box of at most {place.stop - at} bytes",
+                found=size,
+            )
+        data = None
+        if code in ("moof", "emsg", *OBSOLETE):
+            if size > MAX_MOOV_SIZE:
+                raise LimitExceeded("the box is too large", offset=at, expected=MAX_MOOV_SIZE)
+            data = read(ByteRange.of(at, size))
+        yield _Place(code, at, at + size), data
+        at += size
+
+
+def _signed(tfdt: Box) -> int:
+    value: int = tfdt["baseMediaDecodeTime"]
+    return value - (1 << 64) if tfdt["version"] and value >> 63 else value
+
+
+def _moof(data: bytes, old: int, new: int, move: Move) -> bytes:
+    moof = parse_box(data, offset=old)
+    before = build(moof)
+    children, grown = [], 0
+    # Boxes that are added push the media data behind the moof: how far is known at the end.
+    for child in moof.children:
+        if child.type == "traf":
+            child, more = _timed(child, move)
+            grown += more
+        children.append(child)
+    inserted, number = 0, 0
+    for place, child in enumerate(children):
+        if child.type != "traf":
+            continue
+        inserted += len(build(child, parent="moof")) - moof.children[place].size
+        children[place] = _placed(child, number == 0, old, new - old, grown, inserted, move)
+        number += 1
+    changed = moof.replace(children=children)
+    built = build(changed)
+    return data if built == before else built
+
+
+def _timed(traf: Box, move: Move) -> tuple[Box, int]:
+    """A traf with its decode time moved, and the bytes by which it grew."""
+    tfhd = traf.find("tfhd")
+    track = tfhd["track_ID"] if tfhd is not None else 0
+    back = move.back.get(track)
+    if back is None:
+        return traf, 0
+    children: list[Box] = []
+    grown = 0
+    has_time = traf.find("tfdt") is not None
+    for child in traf.children:
+        if child.type == "tfdt":
+            time = (_signed(child) - back) % _range(child)
+            child = child.replace(baseMediaDecodeTime=time)
+        elif child.type == "uuid" and child.get("user_type") == TFXD and not child.opaque:
+            time = (child["fragment_absolute_time"] - back) % _range(child)
+            child = child.replace(fragment_absolute_time=time)
+            has_time = True
+        children.append(child)
+    if not has_time and track in move.untimed:
+        ticks = move.untimed.pop(track) - back
+        tfdt = make_box("tfdt", version=1, baseMediaDecodeTime=ticks % (1 << 64))
+        grown = len(build(tfdt))
+        children.insert(1, tfdt)
+    return traf.replace(children=children), grown
+
+
+def _range(box: Box) -> int:
+    """How many times a version 0 or 1 field can tell."""
+    return 1 << (64 if box["version"] else 32)
+
+
+def _placed(
+    traf: Box, first: bool, old: int, delta: int, grown: int, inserted: int, move: Move
+) -> Box:
+    """A traf whose data moved by `delta`, and by `grown` more for what the moof takes up now."""
+    tfhd = traf.find("tfhd")
+    if tfhd is None:
+        return traf
+    flags = tfhd["flags"]
+    repaired = (old, tfhd["track_ID"]) in move.repaired
+    based = bool(flags & BASE_DATA_OFFSET)
+    from_moof = not based and (first or repaired or bool(flags & DEFAULT_BASE_IS_MOOF))
+    children: list[Box] = []
+    for child in traf.children:
+        if child.type == "tfhd" and based:
+            base = old if repaired else child["base_data_offset"]
+            child = child.replace(base_data_offset=(base + delta + grown) % (1 << 64))
+        elif child.type == "trun" and from_moof and grown and child["flags"] & DATA_OFFSET:
+            child = child.replace(data_offset=child["data_offset"] + grown)
+        elif child.type == "saio" and inserted and not based:
+            entries: Any = child["entries"].copy()
+            entries["offset"] += inserted
+            child = child.replace(entries=entries)
+        children.append(child)
+    return traf.replace(children=children)
+
+
+def _emsg(data: bytes, move: Move) -> bytes:
+    """An event whose time counts from the start of the presentation (version 1)."""
+    box = parse_box(data)
+    if box.opaque or box["version"] != 1 or not box["timescale"]:
+        return data
+    back = int(move.seconds * box["timescale"])
+    return build(box.replace(presentation_time=max(0, box["presentation_time"] - back)))

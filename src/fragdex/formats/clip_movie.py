@@ -1,0 +1,134 @@
+"""The initialization segment of a clip.
+
+What says how long the source was, or where its samples lie, goes; the rest stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fragdex.boxes import Box, build, find, make_box, parse
+from fragdex.errors import BuildError
+
+__all__ = ["clip_init"]
+
+BRANDS = ("iso6", "mp41")
+"""Brands of fragments with default-base-is-moof (ISO/IEC 14496-12, Annex E.7)."""
+
+
+def clip_init(init: bytes, tracks: set[int] | None, *, from_samples: bool) -> list[bytes]:
+    """The boxes of an initialization segment, made fit for a part of the movie.
+
+    Args:
+        init: ftyp, moov and what else belongs to them.
+        tracks: the tracks that go into the clip; None: all.
+        from_samples: the samples of the moov become fragments: sample tables are emptied, an mvex
+            is made.
+
+    A box that needs no change is given back byte for byte.
+
+    Raises:
+        BuildError: there is no moov.
+    """
+    boxes = parse(init)
+    if find(boxes, "moov") is None:
+        raise BuildError("the initialization segment has no moov")
+    pieces = []
+    for box in boxes:
+        if box.type == "moov":
+            pieces.append(build(_moov(box, tracks, from_samples)))
+        elif box.type == "ftyp" and from_samples:
+            brands = dict.fromkeys((*BRANDS, *box.get("compatible_brands", ())))
+            # What QuickTime calls its own files has other rules for fragments.
+            kept = [brand for brand in brands if brand != "qt  "]
+            made = make_box(
+                "ftyp", major_brand=BRANDS[0], minor_version=0, compatible_brands=tuple(kept)
+            )
+            pieces.append(build(made))
+        else:
+            pieces.append(init[box.offset : box.stop])
+    return pieces
+
+
+def _moov(moov: Box, tracks: set[int] | None, from_samples: bool) -> Box:
+    children: list[Box] = []
+    ids = []
+    for child in moov.children:
+        if child.type == "mvhd":
+            child = _without_duration(child)
+        elif child.type == "trak":
+            track_id = _track_id(child)
+            if tracks is not None and track_id not in tracks:
+                continue
+            ids.append(track_id)
+            child = _trak(child, from_samples)
+        elif child.type == "mvex":
+            if from_samples:
+                continue
+            # mehd tells the length of the whole movie.
+            child = child.replace(children=[b for b in child.children if b.type != "mehd"])
+        children.append(child)
+    if from_samples:
+        children.append(make_box("mvex", children=[_trex(track_id) for track_id in ids]))
+    return moov.replace(children=children)
+
+
+def _trex(track_id: int) -> Box:
+    return make_box("trex", track_ID=track_id, default_sample_description_index=1)
+
+
+def _track_id(trak: Box) -> int:
+    tkhd = trak.find("tkhd")
+    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
+
+
+def _trak(trak: Box, from_samples: bool) -> Box:
+    children = []
+    for child in trak.children:
+        if child.type == "tkhd":
+            child = _without_duration(child)
+        elif child.type == "edts":
+            child = child.replace(children=[_edits(b) for b in child.children])
+        elif child.type == "mdia":
+            child = _mdia(child, from_samples)
+        children.append(child)
+    return trak.replace(children=children)
+
+
+def _mdia(mdia: Box, from_samples: bool) -> Box:
+    children = []
+    for child in mdia.children:
+        if child.type == "mdhd":
+            child = _without_duration(child)
+        elif child.type == "minf":
+            inner = [_stbl(b, from_samples) if b.type == "stbl" else b for b in child.children]
+            child = child.replace(children=inner)
+        children.append(child)
+    return mdia.replace(children=children)
+
+
+def _without_duration(box: Box) -> Box:
+    return box.replace(duration=0) if box.get("duration") else box
+
+
+def _edits(box: Box) -> Box:
+    """The delay and the first media time; they hold for all that follows (8.6.6)."""
+    if box.type != "elst" or "entries" not in box or not len(box["entries"]):
+        return box
+    entries: Any = box["entries"]
+    shown = next((n for n, row in enumerate(entries) if row["media_time"] >= 0), len(entries) - 1)
+    kept = entries[: shown + 1].copy()
+    if kept["media_time"][shown] >= 0:
+        kept["segment_duration"][shown] = 0
+    return box.replace(entries=kept)
+
+
+def _stbl(stbl: Box, from_samples: bool) -> Box:
+    """Without samples. Tables that are empty already stay as they are."""
+    sizes = stbl.find("stsz") or stbl.find("stz2")
+    if not from_samples and (sizes is None or not sizes.get("sample_count")):
+        return stbl
+    stsd = stbl.find("stsd")
+    kept = [] if stsd is None else [stsd]
+    empty = [make_box(code) for code in ("stts", "stsc", "stsz", "stco")]
+    return stbl.replace(children=kept + empty)

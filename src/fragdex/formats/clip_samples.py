@@ -1,0 +1,213 @@
+"""Samples of a progressive file as fragments: one moof for about a second, a traf for each track.
+
+Positions count from the moof (default-base-is-moof), so that the fragments can be moved again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.boxes import Box, build, find_all, make_box, parse
+from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF, SAMPLE_DESCRIPTION_INDEX
+from fragdex.boxes.trun import (
+    DATA_OFFSET,
+    SAMPLE_COMPOSITION_TIME_OFFSET,
+    SAMPLE_DURATION,
+    SAMPLE_FLAGS,
+    SAMPLE_SIZE,
+)
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError
+from fragdex.fragments.table import SampleTable
+from fragdex.seeking.model import TrackIndex
+
+__all__ = ["Cut", "sample_fragments"]
+
+LEAST_SECONDS = 1.0
+"""A fragment starts at a sync sample, at least so long after the one before."""
+
+# sample_depends_on 2 (on none), and 1 with sample_is_non_sync_sample (8.8.3.1)
+SYNC_FLAGS, OTHER_FLAGS = 0x02000000, 0x01010000
+ALL_COLUMNS = (
+    DATA_OFFSET | SAMPLE_DURATION | SAMPLE_SIZE | SAMPLE_FLAGS | SAMPLE_COMPOSITION_TIME_OFFSET
+)
+ROW = np.dtype(
+    [
+        ("sample_duration", ">u4"),
+        ("sample_size", ">u4"),
+        ("sample_flags", ">u4"),
+        ("sample_composition_time_offset", ">i4"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Samples of one track that go into a clip.
+
+    Attributes:
+        track: where they come from.
+        samples: in decode order.
+        first: number of the first one in the track.
+    """
+
+    track: TrackIndex
+    samples: SampleTable
+    first: int
+
+
+def sample_fragments(
+    cuts: Sequence[Cut], init: bytes, *, keep_times: bool
+) -> Iterator[bytes | ByteRange]:
+    """The pieces of fragments with these samples: boxes as bytes, media data as ranges.
+
+    Args:
+        cuts: at least one, each with at least one sample.
+        init: the source's ftyp and moov, for the sample descriptions.
+        keep_times: keep the decode times of the source; else they start near 0.
+
+    Raises:
+        BuildError: a track is encrypted, or a value does not fit into a fragment.
+    """
+    traks = _traks(init)
+    for cut in cuts:
+        if cut.track.info.encryption is not None:
+            raise BuildError(
+                f"track {cut.track.id} is encrypted, and what decrypts it cannot be moved into "
+                "fragments",
+                advice="leave it out with tracks=",
+            )
+    earliest = min(Fraction(int(c.samples.dts[0]), c.track.timescale) for c in cuts)
+    bounds = _bounds(cuts)
+    places = [np.searchsorted(_seconds(c), bounds[1:-1]).tolist() for c in cuts]
+    edges = [[0, *at, len(c.samples)] for c, at in zip(cuts, places, strict=True)]
+    descriptions = [_descriptions(traks.get(c.track.id), c) for c in cuts]
+    for number in range(len(bounds) - 1):
+        trafs, media, sizes = [], [], []
+        for cut, edge, described in zip(cuts, edges, descriptions, strict=True):
+            back = 0 if keep_times else int(earliest * cut.track.timescale // 1)
+            for low, high in _runs(described, edge[number], edge[number + 1]):
+                part = cut.samples.rows(slice(low, high))
+                trafs.append(_traf(cut.track.id, int(described[low]), part, back))
+                sizes.append(int(part.size.sum()))
+                media += _ranges(part)
+        if trafs:
+            yield _moof(number + 1, trafs, sizes)
+            yield from media
+
+
+def _seconds(cut: Cut) -> npt.NDArray[np.float64]:
+    seconds: npt.NDArray[np.float64] = cut.samples.dts / cut.track.timescale
+    return seconds
+
+
+def _bounds(cuts: Sequence[Cut]) -> npt.NDArray[np.float64]:
+    """Decode times in seconds at which fragments start, and infinity."""
+    pace = next((c for c in cuts if c.track.kind == "video"), cuts[0])
+    starts = _seconds(pace)[pace.samples.sync]
+    bounds = [-np.inf]
+    last = starts[0] if len(starts) else 0.0
+    for at in starts[1:].tolist():
+        if at - last >= LEAST_SECONDS:
+            bounds.append(at)
+            last = at
+    return np.array([*bounds, np.inf])
+
+
+def _traks(init: bytes) -> dict[int, Box]:
+    traks = find_all(parse(init), "moov/trak")
+    headers = ((trak, trak.find("tkhd")) for trak in traks)
+    return {tkhd["track_ID"]: trak for trak, tkhd in headers if tkhd is not None}
+
+
+def _descriptions(trak: Box | None, cut: Cut) -> npt.NDArray[np.int64]:
+    """sample_description_index of each sample, from stsc (8.7.4)."""
+    stbl = None if trak is None else trak.find("mdia/minf/stbl")
+    stsc = None if stbl is None else stbl.find("stsc")
+    entries: Any = None if stsc is None else stsc.get("entries")
+    if stbl is None or entries is None or not len(entries):
+        return np.ones(len(cut.samples), np.int64)
+    index = entries["sample_description_index"].astype(np.int64)
+    if (index == index[0]).all():
+        return np.full(len(cut.samples), index[0])
+    offsets = stbl.find("stco") or stbl.find("co64")
+    chunks = int(offsets["entry_count"]) if offsets is not None else 0
+    firsts = entries["first_chunk"].astype(np.int64) - 1
+    per_entry = np.diff(np.append(firsts, max(chunks, int(firsts[-1]) + 1)))
+    ends = np.cumsum(per_entry * entries["samples_per_chunk"].astype(np.int64))
+    numbers = cut.first + np.arange(len(cut.samples))
+    entry = np.minimum(np.searchsorted(ends, numbers, side="right"), len(index) - 1)
+    described: npt.NDArray[np.int64] = index[entry]
+    return described
+
+
+def _runs(described: npt.NDArray[np.int64], low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Neighbouring samples that share a description: a traf has one."""
+    if low == high:
+        return
+    changes = np.flatnonzero(np.diff(described[low:high])) + low + 1
+    edges = [low, *changes.tolist(), high]
+    yield from pairwise(edges)
+
+
+def _traf(track_id: int, description: int, samples: SampleTable, back: int) -> Box:
+    rows = np.zeros(len(samples), ROW)
+    columns = {
+        "sample_duration": samples.duration,
+        "sample_size": samples.size,
+        "sample_flags": np.where(samples.sync, SYNC_FLAGS, OTHER_FLAGS),
+        "sample_composition_time_offset": samples.cts - samples.dts,
+    }
+    for name, column in columns.items():
+        rows[name] = column
+        if (rows[name].astype(np.int64) != column).any():
+            raise BuildError(f"{name} does not fit into a fragment", path="moof/traf/trun")
+    flags = DEFAULT_BASE_IS_MOOF | SAMPLE_DESCRIPTION_INDEX
+    time = int(samples.dts[0]) - back
+    return make_box(
+        "traf",
+        children=[
+            make_box("tfhd", flags=flags, track_ID=track_id, sample_description_index=description),
+            make_box("tfdt", version=1, baseMediaDecodeTime=time % (1 << 64)),
+            make_box("trun", version=1, flags=ALL_COLUMNS, samples=rows),
+        ],
+    )
+
+
+def _moof(number: int, trafs: Sequence[Box], sizes: Sequence[int]) -> bytes:
+    """A moof and the header of its mdat."""
+    header = make_box("mfhd", sequence_number=number)
+    payload = sum(sizes)
+    large = payload + 8 >= 1 << 32
+    mdat = b"\0\0\0\1mdat" + (payload + 16).to_bytes(8, "big")
+    if not large:
+        mdat = (payload + 8).to_bytes(4, "big") + b"mdat"
+    # data_offset has a fixed size: the moof's own size does not depend on it
+    at = len(build(make_box("moof", children=[header, *trafs]))) + len(mdat)
+    placed = []
+    for traf, size in zip(trafs, sizes, strict=True):
+        *before, trun = traf.children
+        placed.append(traf.replace(children=[*before, trun.replace(data_offset=at)]))
+        at += size
+    return build(make_box("moof", children=[header, *placed])) + mdat
+
+
+def _ranges(samples: SampleTable) -> list[ByteRange]:
+    """The bytes of samples, those that touch joined."""
+    if not len(samples):
+        return []
+    starts, stops = samples.offset, samples.offset + samples.size
+    breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
+    firsts, lasts = np.append(0, breaks), np.append(breaks, len(starts)) - 1
+    return [
+        ByteRange(a, b)
+        for a, b in zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
+        if b > a
+    ]

@@ -1,0 +1,202 @@
+"""What an index says and its file does not: one index held against another of the same file.
+
+An index that is not exact may join fragments into one and leave columns open: it is right if each
+of its rows starts where a fragment starts, ends where one ends, and tells the times of what lies
+between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.fragments.findings import Finding, Findings
+from fragdex.fragments.table import NULL, FragmentTable, Int64
+from fragdex.seeking.model import FragmentIndex, TrackIndex
+
+__all__ = ["differences"]
+
+MAX_SYNC = 1 << 26
+"""Sync samples of a track that are compared one by one; a day of sound has 4 million."""
+
+
+def differences(claimed: FragmentIndex, true: FragmentIndex) -> tuple[Finding, ...]:
+    """What differs, the same thing in the same track counted once.
+
+    Args:
+        claimed: the index in doubt.
+        true: an exact index of the file.
+
+    Returns: findings; each names the first byte it concerns. Empty: nothing differs.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> index = fragdex.index(movie())
+    >>> differences(index, index)
+    ()
+    """
+    found = Findings()
+    if claimed.source.size not in (None, true.source.size):
+        found.add(
+            "size",
+            f"the index is of a file of {claimed.source.size} bytes, this one has "
+            f"{true.source.size}",
+        )
+    theirs = {(track.period, track.id): track for track in true.tracks}
+    for track in claimed.tracks:
+        other = theirs.pop((track.period, track.id), None)
+        if other is None:
+            found.add("track", "the file has no such track", track=track.id)
+        elif not other.exact:
+            found.add("inexact", "the samples of the file are not known", track=track.id)
+        else:
+            _info(found, track, other)
+            if track.timescale == other.timescale:
+                _Rows(found, track, other).compare()
+    for track in theirs.values():
+        if len(track.fragments):
+            found.add("track-missing", "the index lacks a track of the file", track=track.id)
+    return found.all()
+
+
+def _info(found: Findings, claimed: TrackIndex, true: TrackIndex) -> None:
+    for name in ("timescale", "codec", "width", "height", "sample_rate", "language"):
+        said, is_ = getattr(claimed.info, name), getattr(true.info, name)
+        # forms that know less leave values out
+        if said != is_ and said not in (None, "", 0):
+            found.add(name, f"{name} is {is_}, the index says {said}", track=true.id)
+
+
+class _Rows:
+    """The tables of one track, compared."""
+
+    def __init__(self, found: Findings, claimed: TrackIndex, true: TrackIndex) -> None:
+        self.found, self.claimed, self.true = found, claimed, true
+        # Both as presentation times; a rescaled time may be off by one tick.
+        self.shift = round(claimed.shift - true.shift)
+        self.slack = 0 if claimed.exact and claimed.shift == true.shift else 1
+
+    def note(self, code: str, message: str, offsets: Int64) -> None:
+        if len(offsets):
+            self.found.add(
+                code, message, offset=int(offsets[0]), track=self.true.id, count=len(offsets)
+            )
+
+    def compare(self) -> None:
+        """Note every difference."""
+        ours, theirs = self.claimed.fragments, self.true.fragments
+        # A fragment with no sample of this track says nothing of it.
+        theirs = theirs.rows(theirs.sample_count > 0)
+        order = np.argsort(theirs.offset, kind="stable")
+        theirs = theirs.rows(order)
+        first, at_start = _places(theirs.offset, ours.offset)
+        ends = theirs.offset + theirs.size
+        last, at_end = _places(ends, ours.offset + ours.size)
+        self.note("offset", "no fragment starts where the index says", ours.offset[~at_start])
+        wrong_end = at_start & (~at_end | (last < first))
+        self.note("stop", "no fragment ends where the index says", ours.offset[wrong_end])
+        good = at_start & at_end & (last >= first)
+        self._covered(theirs, first[good], last[good])
+        if good.any():
+            self._values(ours.rows(good), theirs, first[good], last[good])
+        self._sync()
+        if self.claimed.exact and self.claimed.has_samples and self.true.has_samples:
+            self._samples()
+
+    def _covered(self, theirs: FragmentTable, first: Int64, last: Int64) -> None:
+        marks = np.zeros(len(theirs) + 1, np.int64)
+        np.add.at(marks, first, 1)
+        np.add.at(marks, last + 1, -1)
+        times = np.cumsum(marks[:-1])
+        self.note("missing", "the index lacks fragments of the file", theirs.offset[times == 0])
+        self.note("twice", "the index has fragments twice", theirs.offset[times > 1])
+
+    def _values(
+        self, ours: FragmentTable, theirs: FragmentTable, first: Int64, last: Int64
+    ) -> None:
+        for name, truth in (
+            ("cts_min", _spans(np.minimum, theirs.cts_min, first, last)),
+            ("cts_end", _spans(np.maximum, theirs.cts_end, first, last)),
+            ("dts", theirs.dts[first]),
+        ):
+            said = getattr(ours, name)
+            known = (said != NULL) & (truth != NULL)
+            wrong = known & (np.abs(said + self.shift - truth) > self.slack)
+            self.note(name, f"{name} differs", ours.offset[wrong])
+        for name in ("duration", "sample_count"):
+            said = getattr(ours, name)
+            truth = _spans(np.add, getattr(theirs, name), first, last)
+            slack = self.slack if name == "duration" else 0
+            wrong = (said != NULL) & (np.abs(said - truth) > slack)
+            # From one earliest time to the next is what a sidx calls duration.
+            if name == "duration" and not self.claimed.exact:
+                continue
+            self.note(name, f"{name} differs", ours.offset[wrong])
+
+    def _sync(self) -> None:
+        if (
+            int(self.claimed.sync.count.sum()) > MAX_SYNC
+            or int(self.true.sync.count.sum()) > MAX_SYNC
+        ):
+            return
+        said = _sync_times(self.claimed) + self.shift
+        truth = _sync_times(self.true)
+        rows = self.claimed.sync.fragment
+        offsets = self.claimed.fragments.offset[np.repeat(rows, self.claimed.sync.count)]
+        near = np.searchsorted(truth, said)
+        gap = np.full(len(said), np.iinfo(np.int64).max)
+        for step in (0, -1):
+            index = near + step
+            valid = (index >= 0) & (index < len(truth))
+            gap[valid] = np.minimum(gap[valid], np.abs(truth[index[valid]] - said[valid]))
+        self.note(
+            "sync", "no sync sample is at the time that the index says", offsets[gap > self.slack]
+        )
+        if self.claimed.exact and len(said) != len(truth):
+            self.found.add(
+                "sync-count",
+                f"the file has {len(truth)} sync samples, the index {len(said)}",
+                track=self.true.id,
+            )
+
+    def _samples(self) -> None:
+        ours, theirs = self.claimed.samples, self.true.samples
+        if len(ours) != len(theirs):
+            self.found.add(
+                "samples",
+                f"the file has {len(theirs)} samples, the index {len(ours)}",
+                track=self.true.id,
+            )
+            return
+        for name, column in ours.columns().items():
+            truth: npt.NDArray[Any] = getattr(theirs, name)
+            self.note(f"sample-{name}", f"{name} of samples differs", ours.offset[column != truth])
+
+
+def _places(values: Int64, wanted: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Where wanted values stand among rising ones, and whether they do."""
+    if not len(values):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    order = np.argsort(values, kind="stable")
+    place = np.minimum(np.searchsorted(values[order], wanted), len(values) - 1)
+    rows: Int64 = order[place]
+    return rows, values[rows] == wanted
+
+
+def _spans(pick: np.ufunc, values: Int64, first: Int64, last: Int64) -> Int64:
+    """`pick` over rows first to last (inclusive), for each pair."""
+    pairs = np.ravel(np.column_stack([first, last + 1]))
+    # reduceat wants a row behind the last; every second result is of what lies between pairs
+    padded = np.append(values, values[-1:])
+    result: Int64 = pick.reduceat(padded, pairs)[::2]
+    return result
+
+
+def _sync_times(track: TrackIndex) -> Int64:
+    sync = track.sync
+    starts = np.repeat(np.cumsum(sync.count) - sync.count, sync.count)
+    turn = np.arange(len(starts)) - starts
+    ticks: Int64 = np.repeat(sync.cts, sync.count) + turn * np.repeat(sync.step, sync.count)
+    return np.sort(ticks)
