@@ -198,8 +198,9 @@ class Source(ABC):
 
     def _spend(self, range: ByteRange) -> ByteRange:
         """Count one read of `range`, cut at the known size, and return what is left of it."""
-        stop = range.stop if self.size is None else min(range.stop, self.size)
-        cut = ByteRange(min(range.start, stop), stop)
+        cut = range
+        if self.size is not None and range.stop > self.size:
+            cut = ByteRange(min(range.start, self.size), self.size)
         self._within_budget(cut.size, 1)
         self.requests += 1
         self.bytes_read += cut.size

@@ -61,12 +61,13 @@ class FileSource(Source):
         Raises SourceChanged if the file is shorter than that by now.
         """
         cut = self._spend(range)
-        data = _pread(self._fd, cut.size, cut.start) if cut.size else b""
-        while len(data) < cut.size:
+        start, size = cut.start, cut.stop - cut.start
+        data = _pread(self._fd, size, start) if size else b""
+        while len(data) < size:
             # short where the file was cut off, and for reads of 2 GiB and more
-            more = _pread(self._fd, cut.size - len(data), cut.start + len(data))
+            more = _pread(self._fd, size - len(data), start + len(data))
             if not more:
-                raise self._shrunk(cut.start + len(data))
+                raise self._shrunk(start + len(data))
             data += more
         return data
 
@@ -189,8 +190,7 @@ def _regular(found: os.stat_result, path: str) -> None:
 
 if hasattr(os, "pread"):
 
-    def _pread(fd: int, size: int, offset: int) -> bytes:
-        return os.pread(fd, size, offset)
+    _pread = os.pread
 
     def _pread_into(fd: int, buffer: memoryview, offset: int) -> int:
         return os.preadv(fd, [buffer], offset)
