@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fragdex.boxes import Box
 from fragdex.build.assemble import assemble
+from fragdex.build.periods import Moov
 from fragdex.build.reading import read_all, read_local
 from fragdex.build.shortcuts import Head, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import MEDIA_TYPES, MOOF, Captured, Scan
-from fragdex.fragments.tracks import Movie
+from fragdex.fragments.scan import MEDIA_TYPES, MOOF, Scan
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 from fragdex.sources import Source, md5, open_source
 
 __all__ = ["finished", "index", "read_init"]
-
-Init = tuple[Captured, Box, Movie]
 
 
 def index(
@@ -75,7 +72,7 @@ def index(
 
 
 def _index(
-    source: Source, init: Init | None, *, exact: bool, strict: bool, partial: bool
+    source: Source, init: Moov | None, *, exact: bool, strict: bool, partial: bool
 ) -> FragmentIndex:
     defaults = None
     if init is not None:
@@ -100,7 +97,7 @@ def finished(
     *,
     size: int | None = None,
     info: SourceInfo | None = None,
-    init: Init | None = None,
+    init: Moov | None = None,
     strict: bool = False,
     partial: bool = False,
     states: dict[int, TrackState] | None = None,
@@ -179,7 +176,7 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
         )
 
 
-def read_init(what: Any) -> Init:
+def read_init(what: Any) -> Moov:
     """The moov of an initialization segment.
 
     Raises:

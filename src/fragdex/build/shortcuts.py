@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fragdex.boxes import Box, parse_box
-from fragdex.build.assemble import assemble, init_ranges, movie_of
+from fragdex.boxes import parse_box
+from fragdex.build.assemble import assemble
+from fragdex.build.periods import Moov, init_ranges, movie_of
 from fragdex.build.reading import FIRST_GUESS, READ_AHEAD, read_all
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
@@ -16,10 +17,10 @@ from fragdex.formats.sidx_reading import SidxReader
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import SIDX, Captured, Scan
+from fragdex.fragments.scan import SIDX, Scan
 from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
-from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.fragments.tracks import TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.sources import Source
 
@@ -29,8 +30,6 @@ MAX_READS = 32
 """Reads for sidx boxes that others point to; a hierarchy that needs more is walked."""
 ENOUGH_REFERENCES = 2
 """A sidx of fewer references stands before each fragment: hopping reads them all anyway."""
-
-Init = tuple[Captured, Box, Movie]
 
 
 @dataclass(slots=True)
@@ -78,7 +77,7 @@ class Head:
         return None
 
 
-def by_sidx(source: Source, scan: Scan, head: Head, init: Init | None) -> FragmentIndex | None:
+def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
     """The index that the sidx boxes in front of a file tell, or None where they are not trusted."""
     moov = scan.movies[0] if scan.movies else init
     offsets, sizes, types = scan.top_level()
@@ -126,7 +125,7 @@ def _approximate(
     method: str,
     source: Source,
     scan: Scan,
-    moov: Init | None,
+    moov: Moov | None,
     found: dict[int, Tables],
     covered: int,
     findings: Findings,

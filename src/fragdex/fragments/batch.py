@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fragdex.boxes.tfdt import TFDT
 from fragdex.boxes.tfhd import DURATION_IS_EMPTY, TFHD
 from fragdex.fragments.fields import groups_of
+from fragdex.fragments.groups import SBGP, SGPD, GroupBox, group_boxes
 from fragdex.fragments.hop import code
 from fragdex.fragments.runs import RunDecoder, RunDetails, Runs, SyncPoints
 from fragdex.fragments.table import NULL, Int64, Table, column
@@ -60,6 +61,7 @@ class Batch:
         unknown_defaults: (track_ID, duration, size or flags) that were needed and that neither
             tfhd nor trex says.
         details: what is needed to write out every sample, where it was asked for.
+        groups: sbgp and sgpd boxes that speak of access points; `traf` counts in `trafs`.
     """
 
     trafs: Trafs
@@ -69,6 +71,7 @@ class Batch:
     wide_offsets: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     details: RunDetails | None = None
+    groups: list[GroupBox] = field(default_factory=list)
 
 
 class _Owners:
@@ -159,6 +162,12 @@ def decode(
     batch = Batch(trafs, decoder.runs(), decoder.points(), damaged, decoder.wide_offsets)
     for name, lacking in decoder.lacking.items():
         batch.unknown_defaults |= {(t, name) for t in np.unique(track[owner[lacking]]).tolist()}
+    for kind in (SBGP, SGPD):
+        at, trafs_of = owners.boxes(kind)
+        if len(at):
+            batch.groups += group_boxes(
+                buffer, rows["offset"][at], rows["size"][at], body[at], trafs_of
+            )
     if details:
         batch.details = decoder.details(~damaged[traf_moof[owner]])
     return _without(batch, traf_moof) if damaged.any() else batch
@@ -227,6 +236,9 @@ def _without(batch: Batch, traf_moof: Int64) -> Batch:
     runs = batch.runs.rows(keep_run)
     points = batch.points.rows(keep_run[batch.points.run])
     batch.trafs = batch.trafs.rows(keep_traf)
+    batch.groups = [
+        GroupBox(int(new_traf[g.traf]), g.data) for g in batch.groups if keep_traf[g.traf]
+    ]
     batch.runs = Runs.of(runs.columns() | {"traf": new_traf[runs.traf]})
     batch.points = SyncPoints.of(points.columns() | {"run": new_run[points.run]})
     return batch

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.fragments.arrow_capsule import array_capsules, schema_capsule, stream_capsule
+
 __all__ = ["NULL", "Column", "FragmentFlags", "FragmentTable", "SampleTable", "SyncTable", "Table"]
 
 Int64: TypeAlias = npt.NDArray[np.int64]
@@ -143,6 +145,18 @@ class Table:
 
     def __len__(self) -> int:
         return len(getattr(self, fields(self)[0].name))
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns as an Arrow schema capsule (Arrow PyCapsule interface)."""
+        return schema_capsule(self.schema())
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Schema and columns as Arrow capsules; values are not copied, NULL becomes null."""
+        return array_capsules(self.schema(), list(self.columns().values()), null=NULL)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as an Arrow stream capsule: what pandas, polars and duckdb ask for."""
+        return stream_capsule(self.schema(), list(self.columns().values()), null=NULL)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.fragments.findings import Finding
+from fragdex.fragments.groups import SampleGroup
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.tracks import Movie, TrackInfo
 from fragdex.seeking import plan, registry, show
@@ -70,26 +71,6 @@ class How:
     requests: int = 0
     bytes_read: int = 0
     mdat_bytes_read: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SampleGroup:
-    """A run of samples in an access-point group (ISO/IEC 14496-12, 10.1 and 10.4).
-
-    Attributes:
-        grouping_type: `rap ` (open-GOP access point) or `roll` (pre-roll), with the space.
-        sample_start: number of the first sample in the track.
-        sample_count: samples in the run.
-        value: roll_distance in samples for `roll`; num_leading_samples for `rap ` (0: unknown).
-
-    >>> SampleGroup("roll", 0, 10, -1).value
-    -1
-    """
-
-    grouping_type: str
-    sample_start: int
-    sample_count: int
-    value: int
 
 
 class TrackIndex:
