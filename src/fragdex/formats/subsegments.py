@@ -1,0 +1,273 @@
+"""A file's fragments as stretches of bytes and time, for the forms that list them.
+
+The stretches tile the bytes from the first fragment to the end of the last one, all tracks
+together; their times are those of one track, the reference stream. They begin where that track's
+fragments do, and their earliest presentation times rise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, InexactIndex
+from fragdex.formats.sample_csv import whole_ticks
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+
+__all__ = [
+    "Subsegments",
+    "first_access",
+    "init_range",
+    "period_of",
+    "reference_track",
+    "subsegments",
+]
+
+KINDS_FIRST = ("video", "audio")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subsegments:
+    """Stretches of a file as int64 columns of equal length, in file order.
+
+    Attributes:
+        offset, size: bytes; each begins where the one before ends.
+        time: earliest presentation time in ticks of the reference track; never falls.
+        duration: ticks to the next one's time, the last one's to the end of the track.
+        access: presentation time in ticks of the first sync sample in it; NULL: none.
+        starts: 1 where the reference track's first sample in it is that sync sample.
+        row: first row of the reference track's fragment table.
+
+    >>> len(Subsegments(*[np.zeros(2, np.int64)] * 7))
+    2
+    """
+
+    offset: Int64
+    size: Int64
+    time: Int64
+    duration: Int64
+    access: Int64
+    starts: Int64
+    row: Int64
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    @property
+    def stop(self) -> int:
+        """Byte behind the last one."""
+        return int(self.offset[-1] + self.size[-1])
+
+
+def period_of(index: FragmentIndex, number: int | None) -> Period:
+    """The period of this number; None: the only one.
+
+    Raises:
+        BuildError: there is no such period, or none was named and there are several.
+
+    >>> from fragdex.seeking.model import How, SourceInfo
+    >>> period_of(FragmentIndex(SourceInfo(), How("boxes", True), ()), None)
+    Traceback (most recent call last):
+    ...
+    fragdex.errors.BuildError: the index has no period
+    """
+    if number is None and len(index.periods) == 1:
+        return index.periods[0]
+    if number is None:
+        raise BuildError(
+            "the index has several periods" if index.periods else "the index has no period",
+            advice="write one of them: period=0" if index.periods else None,
+        )
+    for period in index.periods:
+        if period.number == number:
+            return period
+    raise BuildError(
+        "there is no such period", expected=f"below {len(index.periods)}", found=number
+    )
+
+
+def reference_track(period: Period, track: int | None = None) -> TrackIndex:
+    """The track whose times count: the one named, or the first video or audio track with fragments.
+
+    Raises:
+        TrackNotFound: the track that was named is not there.
+        BuildError: no track has movie fragments.
+    """
+    if track is not None:
+        return period.track(track)
+    filled = [found for found in period.tracks if len(_moofs(found))]
+    for kind in KINDS_FIRST:
+        for found in filled:
+            if found.kind == kind:
+                return found
+    if filled:
+        return filled[0]
+    raise BuildError(
+        "this form needs movie fragments, and the file has none",
+        advice="make a fragmented copy first, with fragdex extract",
+    )
+
+
+def _moofs(track: TrackIndex) -> Int64:
+    """Rows of the fragment table that are movie fragments with samples."""
+    table = track.fragments
+    virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+    return np.flatnonzero(~virtual & (table.sample_count != 0))
+
+
+def subsegments(
+    period: Period, track: int | None = None, *, min_ticks: int = 0, at_sync: bool = False
+) -> Subsegments:
+    """The stretches of a period.
+
+    Args:
+        track: the reference stream; None: the first video or audio track.
+        min_ticks: least duration, in ticks of that track.
+        at_sync: begin at fragments whose first sample is a sync sample only.
+
+    Raises:
+        BuildError: the file has no movie fragments, or not in file order.
+        InexactIndex: times of fragments are not known.
+    """
+    chosen = reference_track(period, track)
+    rows = _moofs(chosen)
+    if not len(rows):
+        raise BuildError(f"track {chosen.id} has no movie fragments")
+    table = chosen.fragments.rows(rows)
+    if not chosen.timescale or (table.cts_min == NULL).any():
+        raise InexactIndex(
+            f"the times of track {chosen.id} are not known of every fragment",
+            advice="build the index with exact=True, or give the init segment with init=",
+        )
+    if (np.diff(table.offset) < 0).any():
+        raise BuildError("the fragments are not in file order", found=f"track {chosen.id}")
+    in_row, access = (column[rows] for column in first_access(chosen))
+    cuts = _cuts(table, in_row, min_ticks, at_sync)
+    shift = whole_ticks(chosen.shift)
+    begin, end = _extent(period)
+    offset = np.append(begin, table.offset[cuts][1:])
+    least = np.minimum.accumulate(table.cts_min[::-1])[::-1]
+    time = least[cuts] + shift
+    last = int(max(table.cts_end.max(), table.cts_min.max())) + shift
+    first = _first_in(access, cuts)
+    return Subsegments(
+        offset,
+        np.diff(offset, append=end),
+        time,
+        np.diff(time, append=last),
+        np.where(access[first] == NULL, NULL, access[first] + shift),
+        ((first == cuts) & (in_row[first] == 0)).astype(np.int64),
+        rows[cuts],
+    )
+
+
+def _extent(period: Period) -> tuple[int, int]:
+    """From the first fragment of all tracks to the end of the last one."""
+    parts = [t.fragments.rows(_moofs(t)) for t in period.tracks]
+    offsets = np.concatenate([part.offset for part in parts])
+    stops = np.concatenate([part.offset + part.size for part in parts])
+    return int(offsets.min()), int(stops.max())
+
+
+def _cuts(table: FragmentTable, in_row: Int64, min_ticks: int, at_sync: bool) -> Int64:
+    """Rows at which a stretch begins; the first row always does.
+
+    Pictures behind a cut may be shown before the one at it, so that the least time from a row on
+    counts. Where it rises, the stretch before has its own least time and the two are in order. Of
+    the rows that share a least time, one with a sync sample at its start is the better cut.
+    """
+    least = np.minimum.accumulate(table.cts_min[::-1])[::-1]
+    group = np.cumsum(np.append(True, np.diff(least) > 0)) - 1
+    synced = np.flatnonzero(in_row == 0)
+    first = np.full(int(group[-1]) + 1, len(least))
+    np.minimum.at(first, group[synced], synced)
+    if not at_sync:
+        opening = np.flatnonzero(np.append(True, np.diff(group) > 0))
+        first = np.where(first == len(least), opening, first)
+    cuts = first[first < len(least)]
+    cuts = (
+        np.append(0, cuts[(cuts > 0) & (least[cuts] > least[0])]) if len(cuts) else np.zeros(1, int)
+    )
+    if min_ticks <= 0:
+        return cuts.astype(np.int64)
+    end = int(table.cts_end.max())
+    kept = [0]
+    since = int(least[0])
+    for row, time in zip(cuts[1:].tolist(), least[cuts[1:]].tolist(), strict=True):
+        if time - since >= min_ticks and end - time >= min_ticks:
+            kept.append(row)
+            since = time
+    return np.array(kept, np.int64)
+
+
+def _first_in(access: Int64, cuts: Int64) -> Int64:
+    """For each stretch the first row with an access point; its first row where there is none."""
+    found = np.flatnonzero(access != NULL)
+    if not len(found):
+        return cuts
+    place = np.searchsorted(found, cuts)
+    first = found[np.minimum(place, len(found) - 1)]
+    ends = np.append(cuts[1:], len(access))
+    return np.where((place < len(found)) & (first < ends), first, cuts)
+
+
+def first_access(track: TrackIndex) -> tuple[Int64, Int64]:
+    """The first sync sample of each row of the fragment table.
+
+    Returns: its number in the row, counted from 0, -1 where the row has none and NULL where it is
+    not known; and its composition time, NULL where there is none.
+
+    >>> from fragdex.fragments.table import SyncTable
+    >>> from fragdex.fragments.tracks import TrackInfo
+    >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
+    >>> first_access(track)[1]
+    array([], dtype=int64)
+    """
+    table, sync = track.fragments, track.sync
+    cts = np.full(len(table), NULL)
+    if not len(sync):
+        return np.where(table.sync == NULL, NULL, -1), cts
+    known = (table.sync != NULL) & (table.sample_start != NULL)
+    named = np.flatnonzero(known & (table.sync >= 0))
+    numbered = sync.rows(sync.sample != NULL)
+    if len(named) and len(numbered):
+        numbered = numbered.rows(np.argsort(numbered.sample, kind="stable"))
+        number = table.sample_start[named] + table.sync[named]
+        run = np.maximum(np.searchsorted(numbered.sample, number, side="right") - 1, 0)
+        step = np.maximum(numbered.sample_step[run], 1)
+        turn, off = np.divmod(number - numbered.sample[run], step)
+        right = (off == 0) & (turn >= 0) & (turn < numbered.count[run])
+        time = numbered.cts[run] + turn * numbered.step[run]
+        cts[named] = np.where(right, time, NULL)
+    # What was not numbered: the sync table says which row holds the first of each run.
+    missing = (cts == NULL) & (~known | (table.sync >= 0))
+    if missing.any():
+        least = np.full(len(table), np.iinfo(np.int64).max)
+        np.minimum.at(least, sync.fragment, sync.cts)
+        cts = np.where(missing & (least < np.iinfo(np.int64).max), least, cts)
+    in_row = np.where(known, table.sync, NULL)
+    # A sidx tells no sample: its access point is the first sample where nothing is shown before.
+    guessed = (in_row == NULL) & (cts != NULL) & (cts == table.cts_min)
+    return np.where(guessed, 0, np.where((in_row == NULL) & (cts == NULL), -1, in_row)), cts
+
+
+def init_range(period: Period) -> ByteRange:
+    """One range for ftyp and moov; the moov alone where media lie between the two.
+
+    >>> from fragdex.fragments.tracks import Movie
+    >>> init_range(Period(0, (ByteRange(0, 32), ByteRange(40, 900)), Movie(0, 0, True, ()), ()))
+    ByteRange(start=0, stop=900)
+    """
+    if not period.init:
+        raise BuildError(
+            "there is no initialization segment", advice="give it with init= when indexing"
+        )
+    whole = ByteRange(period.init[0].start, max(part.stop for part in period.init))
+    for track in period.tracks:
+        offset = track.fragments.offset
+        if ((offset < whole.stop) & (offset + track.fragments.size > whole.start)).any():
+            return period.init[-1]
+    return whole
