@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["is_chain"]
+__all__ = ["is_chain", "only_zeros"]
 
 _HEADER = struct.Struct(">I4s")
 
@@ -25,6 +25,15 @@ def is_chain(body: memoryview) -> bool:
         if size == 1 and stop - at >= 16:
             size = int.from_bytes(body[at + 8 : at + 16], "big")
         if size < 8 or at + size > stop or min(code) < 0x20:
-            return size == 0 and not any(body[at:])
+            return size == 0 and only_zeros(body[at:])
         at += size
-    return not any(body[at:])
+    return only_zeros(body[at:])
+
+
+def only_zeros(data: memoryview) -> bool:
+    """Whether every byte is zero; nothing is, too.
+
+    >>> only_zeros(memoryview(bytes(4)))
+    True
+    """
+    return not bytes(data).strip(b"\0")

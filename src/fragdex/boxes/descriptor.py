@@ -12,10 +12,10 @@ from typing import Any
 from fragdex.boxes.kinds import Kind, KindError, rest
 from fragdex.errors import BuildError
 
-__all__ = ["descriptor"]
+__all__ = ["Descriptor", "descriptor"]
 
 
-class _Descriptor(Kind):
+class Descriptor(Kind):
     """A dict of tag, size_length and the fields of the body; `data` where the tag is not known."""
 
     def __init__(self, bodies: Mapping[int, Any]) -> None:
@@ -65,4 +65,4 @@ class _Descriptor(Kind):
 
 def descriptor(bodies: Mapping[int, Any]) -> Any:
     """A descriptor; `bodies` tells the fields by tag."""
-    return _Descriptor(bodies)
+    return Descriptor(bodies)

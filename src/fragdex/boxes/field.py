@@ -44,6 +44,11 @@ class Field:
         return self.kind
 
     @property
+    def key(self) -> str:
+        """The name under which the value stands: bit fields stand under their own names."""
+        return self.kind.names[0][0] if isinstance(self.kind, Bits) else self.name
+
+    @property
     def counted_by(self) -> str:
         """The field that holds the number of rows of this table, or ""."""
         kinds = self.kind.values() if isinstance(self.kind, dict) else (self.kind,)
@@ -52,8 +57,7 @@ class Field:
     def written(self, fields: Fields) -> bool:
         """Whether a box with these fields has this one (version and flags aside)."""
         if self.probe is not None:
-            name = self.kind.names[0][0] if isinstance(self.kind, Bits) else self.name
-            return name in fields
+            return self.key in fields
         return self.when is None or self.when(fields)
 
 

@@ -201,8 +201,9 @@ class Packed(Kind):
         if width not in (4, 8, 16, 32) or (len(values) and int(values.max()) >> width):
             raise BuildError("a number does not fit its width", expected=f"{width} bits")
         if width == 4:
-            pairs = np.append(values, 0) if len(values) % 2 else values
-            stream.write((pairs[0::2] << 4 | pairs[1::2]).astype("u1").tobytes())
+            pairs = np.zeros(len(values) + len(values) % 2, "u1")
+            pairs[: len(values)] = values
+            stream.write((pairs[0::2] << 4 | pairs[1::2]).tobytes())
         else:
             stream.write(values.astype(f">u{width // 8}").tobytes())
         return obj

@@ -87,7 +87,7 @@ __all__ = [
 _MAX_STEPS = 256  # hostile flags must not fill the memory with plans
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoxLayout:
     """The declaration of one box type.
 
@@ -111,8 +111,11 @@ class BoxLayout:
     versions: tuple[int, ...] = (0, 1)
     child_count: str | None = None
     _steps: dict[tuple[int, int], tuple[Run | Field, ...]] = field(
-        default_factory=dict, repr=False, compare=False
+        default_factory=dict, compare=False
     )
+
+    def __repr__(self) -> str:
+        return f"<layout of {self.code}: {self.title}>"
 
     def steps(self, version: int, flags: int) -> tuple[Run | Field, ...]:
         """The plan for this version and these flags: struct runs, and fields read one by one."""
@@ -257,8 +260,8 @@ class BoxLayout:
             if isinstance(step, Run):
                 for name, piece, default in zip(step.names, step.parts, step.defaults, strict=True):
                     fields[name] = given.get(name, zero(default, piece))
-            elif step.probe is None or step.name in given:
-                if not step.written({**fields, step.name: None}):
+            elif step.probe is None or step.key in given:
+                if not step.written({**fields, step.key: None}):
                     continue
                 if isinstance(step.kind, Rows):
                     table = step.kind.table(given.get(step.name, ()), fields, flags)

@@ -10,6 +10,7 @@ __all__ = [
     "MAX_BOXES_PER_ROOT",
     "MAX_DEPTH",
     "MAX_IMPLIED_ROWS",
+    "MAX_ITEMS",
     "MAX_MOOV_SIZE",
 ]
 
@@ -25,6 +26,9 @@ MAX_BOXES_PER_ROOT = 1 << 16
 MAX_IMPLIED_ROWS = 1 << 28
 """Rows that take no bytes because every value has a default: ninety minutes of 48 kHz PCM, each
 sample its own row, in one run."""
+
+MAX_ITEMS = 1 << 20
+"""Items of one list that is no table of rows: eight hours of video with a part list a frame."""
 
 MAX_MOOV_SIZE = 1 << 29
 """Bytes of a moov or moof that is read as a whole: a day of video and audio needs some 100 MB."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fragdex.boxes.kinds import Bits, Kind, KindError, rest, take, text_rest
+from fragdex.boxes.limits import MAX_ITEMS
 from fragdex.errors import BuildError, MalformedBox
 
 
@@ -53,6 +54,8 @@ class Greedy(Kind):
                 stream.seek(at)
                 break
             at = stream.tell()
+            if len(found) > MAX_ITEMS:
+                raise MalformedBox("a list of too many items", expected=f"at most {MAX_ITEMS}")
         return tuple(found)
 
     def _build(self, obj: Sequence[Any], stream: Any, context: Any, path: Any) -> Sequence[Any]:
@@ -64,6 +67,8 @@ class Greedy(Kind):
 def _held(count: int, least: int, stream: Any) -> None:
     """Hold a claimed count against the bytes that remain."""
     remaining = len(stream.getbuffer()) - stream.tell()
+    if count > MAX_ITEMS:
+        raise MalformedBox("a list of too many items", expected=f"at most {MAX_ITEMS}", found=count)
     if count * least > remaining:
         raise MalformedBox(
             "a list claims more items than its box has bytes for",

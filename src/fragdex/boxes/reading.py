@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from fragdex.boxes.box import Box, SizeForm
+from fragdex.boxes.chain import only_zeros
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
 from fragdex.boxes.opaque import ESSENTIAL
@@ -31,9 +32,9 @@ def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...
             though the index does not stand on them, and stray bytes after children.
 
     Raises:
-        NotISOBMFF: the first box has no possible header.
+        NotISOBMFF: what stands first is no box.
         MalformedBox: a box contradicts itself or its parent.
-        TruncatedInput: `strict`, and the last box is incomplete.
+        TruncatedInput: no box is complete; or `strict`, and the last one is not.
         LimitExceeded: more boxes, or deeper ones, than `limits` allows.
 
     >>> [box.type for box in parse(bytes.fromhex("00000008 66726565 00000008 6d6f6f66"))]
@@ -47,13 +48,16 @@ def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...
             raise LimitExceeded("too many boxes", offset=offset + at, expected=MAX_BOXES)
         try:
             box = _Reader(view, offset, strict).box(at, len(view), None, 0)
-        except TruncatedInput:
-            if strict:
-                raise
-            break
-        except MalformedBox as error:
-            if at == 0 and error.path is None:
-                raise NotISOBMFF("no box stands at the start", offset=offset) from error
+        except (TruncatedInput, MalformedBox) as error:
+            if at == 0 and not _known(view):
+                raise NotISOBMFF(
+                    "no box stands at the start",
+                    offset=offset,
+                    expected="a size and a four-letter code",
+                    found=bytes(view[:8]),
+                ) from error
+            if boxes and not strict and isinstance(error, TruncatedInput):
+                break
             raise
         boxes.append(box)
         at += box.size
@@ -80,6 +84,13 @@ def parse_box(
     """
     view = memoryview(data).cast("B")
     return _Reader(view, offset, strict).box(0, len(view), parent, 0)
+
+
+def _known(view: memoryview) -> bool:
+    """Whether the first eight bytes could start a file: a declared code behind them says so."""
+    return len(view) >= 8 and (
+        bytes(view[4:8]) == b"uuid" or layout_of(bytes(view[4:8]).decode("latin-1")) is not None
+    )
 
 
 class _Reader:
@@ -145,7 +156,7 @@ class _Reader:
                     children = tuple(inside)
                     used -= at + header
                 trailing = bytes(body[used:])
-                if trailing and self.strict and any(trailing):
+                if self.strict and not only_zeros(body[used:]):
                     raise MalformedBox("bytes after the end", found=f"{len(trailing)} bytes")
                 fields.update(found)
             except LimitExceeded as error:
@@ -176,7 +187,7 @@ class _Reader:
         boxes: list[Box] = []
         parent = layout.code
         while stop - at >= 8:
-            if not any(self.view[at : at + 4]) and not any(self.view[at:stop]):
+            if not any(self.view[at : at + 4]) and only_zeros(self.view[at:stop]):
                 break  # QuickTime ends containers with zeros
             try:
                 box = self.box(at, stop, parent, depth + 1)

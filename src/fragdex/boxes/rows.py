@@ -44,6 +44,22 @@ class Rows:
         """
         return self._plan(flags, fields).shown
 
+    def widths(self, flags: int, fields: Mapping[str, Any] | None = None) -> dict[str, int]:
+        """How many bits each shown column holds.
+
+        >>> rows(None, ("level:8 range_size:24", ">u4")).widths(0)
+        {'level': 8, 'range_size': 24}
+        """
+        found = {}
+        for name, code, mask in self.columns:
+            if mask and not flags & mask:
+                continue
+            chosen = code(fields or {}) if callable(code) else code
+            for part in name.split():
+                column, _, width = part.partition(":")
+                found[column] = int(width) if width else int(chosen[-1]) * 8
+        return found
+
     def _plan(self, flags: int, fields: Mapping[str, Any] | None) -> _Plan:
         return _plan(
             tuple(

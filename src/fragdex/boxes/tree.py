@@ -1,9 +1,9 @@
 """The table of all boxes, indented as they nest, and the way from a code to its declaration.
 
 A line names one code, or several that share a layout; after a colon stands the module of the
-declaration where it is not the code's own name in small letters. A `*` line holds for every code
-inside its parent. A code means the same everywhere, unless a line below another parent names
-another module. Declarations are loaded when they are first met.
+declaration where it is not the code's own name in small letters; `opaque` says that there is none.
+A `*` line holds for every code inside its parent. A code means the same everywhere, unless a line
+below another parent names another module. Declarations are loaded when they are first met.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ moov
                     gmin
                     tmcd : gmhd_tmcd
                         tcmi
+                    text : gmhd_text
                 dinf
                     dref
                         url
@@ -62,7 +63,7 @@ moov
                         avc1 avc2 avc3 avc4 hvc1 hev1 hvc2 hev2 lhv1 lhe1 : visual_sample_entry
                         vvc1 vvi1 evc1 av01 vp08 vp09 dvh1 dvhe dva1 dvav : visual_sample_entry
                         dav1 encv resv icpv mp4v s263 jpeg mjpa mjpb png : visual_sample_entry
-                        apch apcn apcs apco ap4h ap4x mjp2 : visual_sample_entry
+                        apch apcn apcs apco ap4h ap4x mjp2 m2v1 yuvs 2vuy v210 : visual_sample_entry
                             avcC
                             hvcC
                             vvcC
@@ -81,6 +82,7 @@ moov
                             CoLL
                             fiel
                             gama
+                            ccst
                             st3d
                             sv3d
                                 svhd
@@ -134,10 +136,12 @@ moov
                             ftab
                         tmcd
                         c608 c708 mp4s : sample_entry
+                        text : opaque
                     stts
                     ctts
                     cslg
                     stss
+                    stps
                     stsh
                     stsz
                     stz2
@@ -173,6 +177,7 @@ moov
             tlou alou : loudness
         titl auth dscp perf gnre : titled_text
         name
+        chpl
 moof
     mfhd
     traf
@@ -306,7 +311,7 @@ def layout_of(code: str, parent: str | None = None) -> BoxLayout | None:
     key = code.replace("-", "").lower() if len(code) > 4 else code
     module = _INSIDE.get((parent or "", key)) or _INSIDE.get((parent or "", "*"))
     module = module or _ANYWHERE.get(key)
-    if module is None:
+    if module is None or module == "opaque":
         return None  # not remembered: a file may hold any number of unknown codes
     layout: BoxLayout = getattr(import_module(f"fragdex.boxes.{module}"), module.upper())
     if layout.code != key:

@@ -82,6 +82,16 @@ def make_box(
     return Box(type, done, kept, trailing, size_form, layout=layout)
 
 
+def _user_type(digits: object) -> bytes:
+    try:
+        user_type = bytes.fromhex(str(digits))
+    except ValueError:
+        user_type = b""
+    if len(user_type) != 16:
+        raise BuildError("a user type has 32 hex digits", path="uuid", found=digits)
+    return user_type
+
+
 def _write(out: bytearray, box: Box, parent: str | None) -> None:
     start = len(out)
     code = box.type.encode("latin-1", "replace")
@@ -93,18 +103,21 @@ def _write(out: bytearray, box: Box, parent: str | None) -> None:
         out += bytes(8)
     layout = box.layout
     if box.type == "uuid":
-        user_type = bytes.fromhex(box.fields.get("user_type", ""))
-        if len(user_type) != 16:
-            raise BuildError("a user type has 32 hex digits", path="uuid")
+        user_type = _user_type(box.fields.get("user_type"))
         out += user_type
         if layout is None and "data" not in box.fields:
             layout = layout_of(user_type.hex())
     elif layout is None and box.fields.keys() != {"data"}:
         layout = layout_of(box.type, parent)
     if layout is None:
-        if "data" not in box.fields:
-            raise BuildError("a box that is not declared needs its bytes as data", path=box.type)
-        out += box.fields["data"]
+        data = box.fields.get("data")
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise BuildError(
+                "a box that is not declared needs its bytes as data",
+                path=box.type,
+                found=type(data),
+            )
+        out += data
     else:
         out += layout.build(box.fields)
     for child in box.children:
