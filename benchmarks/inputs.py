@@ -68,6 +68,13 @@ INPUTS = {
         "faststart",
         0,
     ),
+    "short": Input(
+        "progressive-16s.mp4",
+        "the loop once, for making ready where a whole moov must fit in a MiB",
+        loop.SECONDS,
+        "faststart",
+        0,
+    ),
 }
 
 

@@ -16,11 +16,26 @@ from typing import Any
 import peers
 
 
+def revision() -> str:
+    """The commit measured, marked where the library was not as committed."""
+    here = str(peers.HERE.parent)
+    commit = _first_line("git", "-C", here, "rev-parse", "--short", "HEAD")
+    changed = _first_line("git", "-C", here, "status", "--porcelain", "--", "src")
+    return f"{commit or 'unknown'}{' and changes' if changed else ''}"
+
+
 def _first_line(*command: str) -> str | None:
     if shutil.which(command[0]) is None:
         return None
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (done.stdout or done.stderr).splitlines()[0].strip() if done.returncode == 0 else None
+    lines = (done.stdout or done.stderr).splitlines()
+    return lines[0].strip() if lines and done.returncode == 0 else None
+
+
+def _version(*command: str) -> str | None:
+    """The first word with a digit in it: ffprobe and openssl say more than their version."""
+    line = _first_line(*command)
+    return next((word for word in (line or "").split() if word[0].isdigit()), line)
 
 
 def _processor() -> str:
@@ -78,12 +93,12 @@ def describe() -> dict[str, Any]:
         "fragdex": _python("fragdex"),
         "PyAV": _python("av"),
         "libavformat in PyAV": ".".join(map(str, av.library_versions["libavformat"])),
-        "ffprobe": (_first_line("ffprobe", "-version") or "").split(" Copyright")[0] or None,
+        "ffprobe": _version("ffprobe", "-version"),
         "pymp4": _pymp4(),
         "node": _first_line("node", "--version"),
         "mp4box.js": _package("mp4box"),
         "mediabunny": _package("mediabunny"),
-        "openssl": _first_line("openssl", "version"),
+        "openssl": _version("openssl", "version"),
         "compiler of the floor": _first_line(os.environ.get("CC", "cc"), "--version"),
     }
     return {

@@ -1,14 +1,16 @@
 """One build under the eye of rows_memory.py, in a fresh process.
 
-    python benchmarks/memory_child.py build|samples|nothing FILE
+    python benchmarks/memory_child.py build|samples|nothing FILE WARM
 
-It makes ready (imports, a first build of the file's own head, so that no module is loaded later),
-writes a line, waits for one, works, writes its figures and keeps the result until stdin ends.
+It makes ready (imports, a first build of the head of the file WARM, so that no module is loaded
+later), writes a line, waits for one, works, writes its figures and keeps the result until it is
+told to end.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 
@@ -39,8 +41,8 @@ def reset_peak() -> bool:
 
 def main() -> None:
     """Make ready, work once, tell."""
-    work, path = sys.argv[1:]
-    with open(path, "rb") as file:
+    work, path, like = sys.argv[1:]
+    with open(like, "rb") as file:
         warm = fragdex.index(file.read(HEAD))
     for track in warm.tracks:
         if track.has_samples:
@@ -51,7 +53,7 @@ def main() -> None:
         "rss_before": kib("VmRSS") << 10,
         "anon_before": kib("RssAnon") << 10,
     }
-    print("ready", flush=True)
+    print(os.getpid(), flush=True)
     sys.stdin.readline()
     index = None if work == "nothing" else fragdex.index(path)
     tables = 0

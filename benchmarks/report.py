@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+COMMAND = "python benchmarks/run.py"
 JSON, MARKDOWN = "results.json", "results.md"
 VERDICT = {True: "ok", False: "**missed**", None: "not measured"}
 
 Results = dict[str, Any]
 
 
-def merge(folder: Path, machine: dict[str, Any], command: str, rows: dict[str, Any]) -> Results:
+def merge(folder: Path, machine: dict[str, Any], rows: dict[str, Any]) -> Results:
     """Put new rows in the results of this folder, and give all of them.
 
     Rows measured on another machine or with other versions do not stay beside the new ones.
@@ -23,7 +24,7 @@ def merge(folder: Path, machine: dict[str, Any], command: str, rows: dict[str, A
         old = json.loads(path.read_text())
         if old["machine"] == machine:
             kept = old["rows"]
-    return {"machine": machine, "command": command, "rows": {**kept, **rows}}
+    return {"machine": machine, "command": COMMAND, "rows": {**kept, **rows}}
 
 
 def order(results: Results, keys: list[str]) -> Results:
@@ -97,13 +98,15 @@ def markdown(results: Results) -> str:
     missing = [name for name, v in machine["versions"].items() if v is None]
     dates = sorted({row["date"] for row in results["rows"].values()})
     loads = [row["load_1min"] for row in results["rows"].values()]
+    revisions = sorted({row["revision"] for row in results["rows"].values()})
     hop = "with" if machine["compiled_hop"] else "without"
     head = [
         "# Benchmarks",
         "",
         f"`{results['command']}` on {machine['processor']}, {machine['cores']} cores, "
         f"{machine['memory_gib']} GiB, {machine['system']}, {hop} the compiled hop; "
-        f"{dates[0]} to {dates[-1]}, load {min(loads)} to {max(loads)}.",
+        f"{dates[0]} to {dates[-1]}, load {min(loads)} to {max(loads)}, "
+        f"revision {', '.join(revisions)}.",
         "",
         f"Versions: {versions}." + (f" Not installed: {', '.join(missing)}." if missing else ""),
         "",

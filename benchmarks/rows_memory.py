@@ -24,21 +24,25 @@ ROUNDS = 5
 SPARE = 16 * 10**6
 
 
-def _child(work: str, path: Path) -> dict[str, int]:
+def _child(work: str, path: Path, like: Path) -> dict[str, int]:
     """Run one child and return its figures with the sampled peak of anonymous memory."""
-    command = [sys.executable, str(HERE / "memory_child.py"), work, str(path)]
+    # ru_maxrss outlives exec: a child started from here would carry this process's own peak. The
+    # shell forks once more from its small self, because something follows its command.
+    small = ["sh", "-c", '"$@"; exit $?', "sh"]
+    command = [*small, sys.executable, str(HERE / "memory_child.py"), work, str(path), str(like)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdin
         assert child.stdout
-        if child.stdout.readline() != "ready\n":
+        pid = child.stdout.readline().strip()
+        if not pid:
             raise SystemExit(f"memory: the child for {path.name} did not get ready")
         child.stdin.write("\n")
         child.stdin.flush()
         peak = samples = 0
         # /proc is Linux; elsewhere the sampled figure stays 0 and ru_maxrss speaks.
-        status = Path(f"/proc/{child.pid}/status")
+        status = Path(f"/proc/{pid}/status")
         while not select.select([child.stdout], [], [], 0)[0]:
             if not status.exists():
                 select.select([child.stdout], [], [])
@@ -52,10 +56,10 @@ def _child(work: str, path: Path) -> dict[str, int]:
     return answer
 
 
-def _measure(work: str, path: Path, counts: Counts) -> dict[str, int]:
+def _measure(work: str, path: Path, like: Path, counts: Counts) -> dict[str, int]:
     """Median over fresh processes of what a build adds, in bytes."""
-    runs = [_child(work, path) for _ in range(ROUNDS)]
-    idle = statistics.median(_child("nothing", path)["maxrss"] for _ in range(ROUNDS))
+    runs = [_child(work, path, like) for _ in range(ROUNDS)]
+    idle = statistics.median(_child("nothing", path, like)["maxrss"] for _ in range(ROUNDS))
     middle = {key: round(statistics.median(run[key] for run in runs)) for key in runs[0]}
     tables = middle["tables"]
     moof_bytes = counts.moof_bytes or counts.moov_bytes
@@ -75,6 +79,7 @@ def _measure(work: str, path: Path, counts: Counts) -> dict[str, int]:
 
 def memory(setting: Setting) -> Row:
     """Peak against moof bytes, finished tables and 16 MB; media bytes read."""
+    short = setting.files["short"][0]
     row = Row("memory", "peak memory while building")
     for key, words in (
         ("2h", "2 h"),
@@ -85,7 +90,7 @@ def memory(setting: Setting) -> Row:
         for work, also in (("build", ""), ("samples", " + samples")):
             if key == "progressive" and work == "build":
                 continue
-            facts = _measure(work, path, counts)
+            facts = _measure(work, path, path if counts.moofs else short, counts)
             row.facts[words + also] = facts
             # The strictest of the three: what the file's own pages add is counted in.
             reached = max(facts["maxrss_over_idle"], facts["peak_rss_added"]) / 1e6

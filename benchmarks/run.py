@@ -63,27 +63,31 @@ def _say(row: Row) -> None:
 
 
 def main() -> int:
-    """Run the rows asked for; 0 where every figure measured was reached, else 1."""
+    """Run the rows asked for; 0 where nothing was missed and nobody failed, else 1."""
     asked = _arguments()
     output = asked.output or (peers.BUILD if asked.quick else peers.HERE)
     files = inputs.make(asked.data)
     setting = Setting(files, 3, 1, 1) if asked.quick else Setting(files, asked.rounds)
     measured: dict[str, object] = {}
-    missed = 0
+    missed = failed = 0
     for key in asked.only or ROWS:
         print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
         row = ROWS[key](setting)
         _say(row)
         missed += sum(want.ok is False for want in row.wants)
-        measured[key] = row.as_dict()
+        failed += sum(figure.failed is not None for figure in row.figures.values())
+        measured[key] = {
+            **row.as_dict(),
+            "revision": machine.revision(),
+            "command": shlex.join([*shlex.split(report.COMMAND), *sys.argv[1:]]),
+        }
         # Written after each row: a run that is broken off keeps what it has.
-        command = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
-        results = report.merge(output, machine.describe(), command, measured)
+        results = report.merge(output, machine.describe(), measured)
         results = report.order(results, list(ROWS))
         report.write(output, results)
         plot.draw(output, results)
-    print(f"{missed} of the wants missed; see {output / report.MARKDOWN}")
-    return 1 if missed else 0
+    print(f"{missed} wants missed, {failed} contenders failed; see {output / report.MARKDOWN}")
+    return 1 if missed or failed else 0
 
 
 if __name__ == "__main__":
