@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
-# Programs of another environment, not tests.
-collect_ignore = ["oracle"]
+# Programs that need more than the library does, not tests.
+collect_ignore = ["oracle/ffmpeg_packets.py", "oracle/pymp4_dump.py"]
 
 # No deadlines: a test that fails because the machine is busy proves nothing.
 settings.register_profile("fragdex", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,15 +47,15 @@ def corpus():
 
 @pytest.fixture(scope="session")
 def ask_pymp4():
-    """ask_pymp4(path): one dict per top-level box, as oracle/pymp4_dump.py describes it."""
+    """ask_pymp4(*paths): one dict per top-level box, as oracle/pymp4_dump.py describes it."""
     python = ROOT / ".venv-pymp4" / "bin" / "python"
     if not python.is_file():
         pytest.skip("no .venv-pymp4: ./dev setup makes it")
     program = Path(__file__).parent / "oracle" / "pymp4_dump.py"
 
-    def ask(path):
+    def ask(*paths):
         done = subprocess.run(
-            [python, program, path],
+            [python, program, *paths],
             capture_output=True,
             check=True,
             text=True,
