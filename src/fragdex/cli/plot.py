@@ -1,8 +1,154 @@
-"""`fragdex plot`: placeholder."""
+"""`fragdex plot`: draw what is in a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any
+
+import typer
 
 from fragdex.cli import options
+from fragdex.cli.inputs import STDIN, Work, expand, is_url, stem
+from fragdex.cli.output import emit, json_line
+
+__all__ = ["plot"]
 
 
-def plot(files: options.Files, output: options.Output = None) -> int:
-    """Draw."""
-    return 0
+class Picture(StrEnum):
+    """What a plot can be written as."""
+
+    PNG = "png"
+    SVG = "svg"
+    HTML = "html"
+
+
+def plot(
+    files: options.Files,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write there: a file, a folder, or - for stdout. Default: FILE's name with .png"
+            " (or .svg, .html), in the same folder.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        Picture | None,
+        typer.Option("--format", "-f", help="The kind of picture.", show_default="as in PATH"),
+    ] = None,
+    init: options.Init = None,
+    strict: options.Strict = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the numbers that would be drawn, as JSON.")
+    ] = False,
+    jobs: options.Jobs = 1,
+    max_bytes: options.MaxBytes = None,
+    max_requests: options.MaxRequests = None,
+) -> int:
+    """Draw fragments, bit rate, distance of key frames and interleaving over time.
+
+    HTML is one file that needs nothing else, and shows values under the pointer; PNG and SVG need
+    matplotlib (pip install 'fragdex[plot]').
+
+    Examples:
+      fragdex plot movie.mp4 -o movie.png
+      fragdex plot *.mp4 -f html -o plots/
+    """
+    names = expand(files)
+    chosen = _form(output, format)
+    targets = {} if json else _targets(names, chosen, output)
+    opening = {
+        "init": init,
+        "strict": strict,
+        # without samples there is no telling the tracks' bytes apart
+        "exact": True,
+        "max_bytes": max_bytes,
+        "max_requests": max_requests,
+    }
+    work = Work("plot")
+    drawing = partial(
+        _plot, targets=targets, form="json" if json else chosen.value, opening=opening
+    )
+    results = work.each(drawing, names, jobs)
+    if json:
+        emit((text for _, text in results), output)
+        return work.code
+    for _, line in results:
+        typer.echo(line, nl=False)
+    return work.code
+
+
+def _form(output: str | None, given: Picture | None) -> Picture:
+    if given is not None:
+        return given
+    suffix = os.path.splitext(output or "")[1].lower().removeprefix(".")
+    if suffix == "htm":
+        return Picture.HTML
+    if suffix in tuple(Picture):
+        return Picture(suffix)
+    if suffix and output is not None and not os.path.isdir(output):
+        raise typer.BadParameter(f"no picture is called .{suffix}: png, svg or html")
+    return Picture.PNG
+
+
+def _targets(names: Sequence[str], form: Picture, output: str | None) -> dict[str, str | None]:
+    into = output is not None and (output.endswith(("/", os.sep)) or os.path.isdir(output))
+    if output is not None and not into:
+        if len(names) > 1:
+            raise typer.BadParameter(f"{len(names)} inputs, and one place for plots: give a folder")
+        return {names[0]: output}
+    if into and output is not None:
+        os.makedirs(output, exist_ok=True)
+    targets: dict[str, str | None] = {}
+    for name in names:
+        beside = "" if is_url(name) or name == STDIN else os.path.dirname(name)
+        folder = output if into and output is not None else beside
+        target = os.path.join(folder, f"{stem(name)}.{form.value}")
+        if target in targets.values():
+            raise typer.BadParameter(f"two inputs would both be drawn to {target}")
+        targets[name] = target
+    return targets
+
+
+def _plot(
+    name: str, targets: dict[str, str | None], form: str, opening: dict[str, Any]
+) -> tuple[str, Sequence[str]]:
+    from fragdex.cli.opening import notes, open_any
+    from fragdex.cli.plot_series import series
+
+    index = open_any(name, **opening)
+    told = notes(index, findings=False)
+    found = series(index, os.path.basename(name) if not is_url(name) else name)
+    if form == "json":
+        return json_line({"file": name, **_values(found)}), told
+    if form == Picture.HTML:
+        from fragdex.cli.plot_page import page
+
+        data = page(found, index).encode()
+    else:
+        from fragdex.cli.plot_picture import draw
+
+        data = draw(found, form)
+    target = targets[name]
+    emit([data], target)
+    return ("" if target == "-" else f"{target}: {len(found.lanes)} tracks of {name}\n"), told
+
+
+def _values(found: Any) -> dict[str, Any]:
+    lanes = [
+        {
+            "label": lane.label,
+            "fragments": [lane.starts.tolist(), lane.stops.tolist()],
+            "sync": lane.sync.tolist(),
+            "rate": {"edges": lane.edges.tolist(), "bits_per_second": lane.rates.tolist()},
+            "position": {"times": lane.times.tolist(), "bytes": lane.positions.tolist()},
+        }
+        for lane in found.lanes
+    ]
+    return {"start": found.first, "stop": found.last, "tracks": lanes}

@@ -6,14 +6,14 @@ base offsets, durations. From a progressive file, or one with samples in its moo
 in fragments of our own (`clip_samples`).
 
 A clip's own timeline starts near 0: the same span of time is taken off every track, so that sound
-and picture stay together, and edit lists stay as they are. On request the times of the source are
-kept.
+and picture stay together; edit lists keep what differs between tracks. On request the times of the
+source are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +29,10 @@ from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import floor_ticks
 
 __all__ = ["Clip", "clip"]
+
+LEFT_OUT = ("timecode", "hint")
+"""Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of
+their place they would lie."""
 
 Read = Callable[[ByteRange], bytes]
 Piece = bytes | ByteRange
@@ -101,16 +105,19 @@ def clip(
         )
     chosen = _spans(period, start, stop, None if tracks is None else set(tracks))
     init_boxes = init if init is not None else b"".join(read(part) for part in period.init)
-    first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
-    last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
-    ids = tuple(s.track.id for s in chosen)
     if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
+        first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
+        last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
         pieces = _copied(chosen, init_boxes, read, keep_times)
-        return Clip(pieces, first, last, ids, True)
-    cuts = [_cut(s) for s in chosen]
+        return Clip(pieces, first, last, tuple(s.track.id for s in chosen), True)
+    chosen = [s for s in chosen if s.track.kind not in LEFT_OUT] or chosen
+    paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
+    cuts = [_cut(s) for s in paced]
     first = min(_bound(c.track, c.samples.cts, min) for c in cuts)
+    cuts += [_trimmed(_cut(s), first) for s in chosen if s not in paced]
     last = max(_bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
-    head = clip_init(init_boxes, set(ids), from_samples=True)
+    ids = tuple(c.track.id for c in cuts)
+    head = clip_init(init_boxes, set(ids), sooner=_sooner(cuts, keep_times), from_samples=True)
     body = sample_fragments(cuts, init_boxes, keep_times=keep_times)
     return Clip(_chained(head, body), first, last, ids, False)
 
@@ -177,6 +184,34 @@ def _cut(span: _Span) -> Cut:
     return Cut(span.track, samples.rows(slice(low, high)), start + low)
 
 
+def _trimmed(cut: Cut, first: Fraction) -> Cut:
+    """A text is shown for as long as it lasts: the part before the clip's first picture is cut."""
+    track, samples = cut.track, cut.samples
+    late = -(-(first * track.timescale - track.shift) // 1) - int(samples.cts[0])
+    if late <= 0 or late >= int(samples.duration[0]):
+        return cut
+    columns = {name: column.copy() for name, column in samples.columns().items()}
+    columns["dts"][0] += late
+    columns["cts"][0] += late
+    columns["duration"][0] -= late
+    return replace(cut, samples=type(samples).of(columns))
+
+
+def _sooner(parts: Iterable[Any], keep_times: bool) -> int:
+    """The delay that the edit lists of all tracks start with, in ticks of the movie."""
+    if keep_times:
+        return 0
+    delays = []
+    for part in parts:
+        delay = 0
+        for edit in part.track.info.edits:
+            if edit.media_time >= 0:
+                break
+            delay += edit.duration
+        delays.append(delay)
+    return min(delays)
+
+
 def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Piece]:
     yield from head
     yield from body
@@ -184,7 +219,7 @@ def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Piece]:
 
 def _copied(spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool) -> Iterator[Piece]:
     """Whole fragments in file order, each once, however many tracks share it."""
-    head = clip_init(init, None, from_samples=False)
+    head = clip_init(init, None, sooner=_sooner(spans, keep_times), from_samples=False)
     yield from head
     at = sum(map(len, head))
     places: dict[int, int] = {}
@@ -210,7 +245,6 @@ def _copied(spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool) -
 def _taken_off(spans: Sequence[_Span], read: Read, repaired: set[tuple[int, int]]) -> Move:
     """The same span of time for every track, such that no decode time falls below 0."""
     firsts: dict[int, int] = {}
-    untimed: dict[int, int] = {}
     for span in spans:
         rows = span.rows
         if rows.dts[0] != NULL:
@@ -218,9 +252,8 @@ def _taken_off(spans: Sequence[_Span], read: Read, repaired: set[tuple[int, int]
         else:
             place = ByteRange.of(int(rows.offset[0]), int(rows.size[0]))
             firsts[span.track.id] = decode_times(read, place).get(span.track.id, 0)
-        if rows.flags[0] & FragmentFlags.NO_TFDT:
-            untimed[span.track.id] = firsts[span.track.id]
     scales = {span.track.id: span.track.timescale for span in spans}
     earliest = min(Fraction(ticks, scales[track]) for track, ticks in firsts.items())
     back = {track: int(earliest * scale // 1) for track, scale in scales.items()}
-    return Move(earliest, back, untimed, repaired)
+    # Where no tfdt says it, readers would start each track at 0.
+    return Move(earliest, back, dict(firsts), repaired)

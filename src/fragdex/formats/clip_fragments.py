@@ -30,15 +30,15 @@ class Move:
     Attributes:
         seconds: what the clip takes off all times.
         back: the same in ticks of each track, by track_ID; empty: times are kept.
-        untimed: track_ID → decode time of the first fragment, for tracks whose fragments do not
-            say it; taken out once used.
+        firsts: track_ID → decode time of the first fragment, for those that do not say it;
+            taken out at that fragment.
         repaired: (moof offset, track_ID) whose declared base is stale: positions count from the
             moof.
     """
 
     seconds: Fraction
     back: dict[int, int]
-    untimed: dict[int, int]
+    firsts: dict[int, int]
     repaired: set[tuple[int, int]]
 
 
@@ -145,7 +145,6 @@ def _timed(traf: Box, move: Move) -> tuple[Box, int]:
         return traf, 0
     children: list[Box] = []
     grown = 0
-    has_time = traf.find("tfdt") is not None
     for child in traf.children:
         if child.type == "tfdt":
             time = (_signed(child) - back) % _range(child)
@@ -153,10 +152,10 @@ def _timed(traf: Box, move: Move) -> tuple[Box, int]:
         elif child.type == "uuid" and child.get("user_type") == TFXD and not child.opaque:
             time = (child["fragment_absolute_time"] - back) % _range(child)
             child = child.replace(fragment_absolute_time=time)
-            has_time = True
         children.append(child)
-    if not has_time and track in move.untimed:
-        ticks = move.untimed.pop(track) - back
+    first = move.firsts.pop(track, None)
+    if first is not None and traf.find("tfdt") is None:
+        ticks = first - back
         tfdt = make_box("tfdt", version=1, baseMediaDecodeTime=ticks % (1 << 64))
         grown = len(build(tfdt))
         children.insert(1, tfdt)

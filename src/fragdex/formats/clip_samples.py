@@ -6,7 +6,7 @@ Positions count from the moof (default-base-is-moof), so that the fragments can 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -84,6 +84,8 @@ def sample_fragments(
                 "fragments",
                 advice="leave it out with tracks=",
             )
+    if not keep_times:
+        cuts = [_decoded_sooner(cut) for cut in cuts]
     earliest = min(Fraction(int(c.samples.dts[0]), c.track.timescale) for c in cuts)
     bounds = _bounds(cuts)
     places = [np.searchsorted(_seconds(c), bounds[1:-1]).tolist() for c in cuts]
@@ -101,6 +103,15 @@ def sample_fragments(
         if trafs:
             yield _moof(number + 1, trafs, sizes)
             yield from media
+
+
+def _decoded_sooner(cut: Cut) -> Cut:
+    """Samples with composition offsets of 0 or more: players disagree about negative ones."""
+    samples = cut.samples
+    least = int((samples.cts - samples.dts).min())
+    if least >= 0:
+        return cut
+    return replace(cut, samples=replace(samples, dts=samples.dts + least))
 
 
 def _seconds(cut: Cut) -> npt.NDArray[np.float64]:
