@@ -18,22 +18,6 @@ from fragdex.fragments import arrow_capsule
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable, Table
 
 
-class Given:
-    """A table with the three methods, as `Table` has them."""
-
-    def __init__(self, table: Table) -> None:
-        self.parts = (table.schema(), list(table.columns().values()))
-
-    def __arrow_c_schema__(self) -> object:
-        return arrow_capsule.schema_capsule(self.parts[0])
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        return arrow_capsule.array_capsules(*self.parts, null=NULL)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return arrow_capsule.stream_capsule(*self.parts, null=NULL, metadata={"table": "x"})
-
-
 def held() -> int:
     gc.collect()
     return len(arrow_capsule._HELD) + len(arrow_capsule._CAPSULES)
@@ -67,17 +51,26 @@ def values_of(table: Table) -> dict[str, list[Any]]:
 def test_pyarrow_takes_it(kind: type[Table], rows: int) -> None:
     pa = pytest.importorskip("pyarrow")
     table = example(rows, kind)
-    for taken in (pa.table(Given(table)), pa.record_batch(Given(table))):
+    for taken in (pa.table(table), pa.record_batch(table)):
         taken.validate(full=True)
         assert taken.to_pydict() == values_of(table)
-    schema = pa.schema(Given(table))
-    assert schema == pa.table(Given(table)).schema
+    schema = pa.schema(table)
+    assert schema == pa.table(table).schema
     for column in kind.schema():
         field = schema.field(column.name)
         assert field.nullable == column.nullable
         assert field.metadata[b"meaning"].decode() == column.meaning
         assert field.metadata.get(b"unit", b"").decode() == column.unit
-    assert pa.table(Given(table)).schema.metadata == {b"table": b"x"}
+
+
+def test_metadata_can_be_given_along() -> None:
+    pa = pytest.importorskip("pyarrow")
+
+    class Named:
+        def __arrow_c_schema__(self) -> object:
+            return arrow_capsule.schema_capsule(SyncTable.schema(), metadata={"table": "sync"})
+
+    assert pa.schema(Named()).metadata == {b"table": b"sync"}
 
 
 @given(st.lists(st.sampled_from([NULL, 0, -1, 2**63 - 1]), max_size=40))
@@ -85,7 +78,7 @@ def test_nulls_are_where_they_were(values: list[int]) -> None:
     pa = pytest.importorskip("pyarrow")
     table = FragmentTable.of({c.name: np.array(values, "i8") for c in FragmentTable.schema()[:-1]}
                              | {"flags": np.zeros(len(values))})  # fmt: skip
-    taken = pa.table(Given(table))
+    taken = pa.table(table)
     assert taken["dts"].to_pylist() == [None if v == NULL else v for v in values]
     assert taken["dts"].null_count == values.count(NULL)
     assert taken["offset"].to_pylist() == values
@@ -94,7 +87,7 @@ def test_nulls_are_where_they_were(values: list[int]) -> None:
 def test_values_are_not_copied() -> None:
     pa = pytest.importorskip("pyarrow")
     table = example()
-    taken = pa.table(Given(table))
+    taken = pa.table(table)
     assert taken["dts"].chunk(0).buffers()[1].address == table.dts.ctypes.data
     assert taken["dts"].chunk(0).buffers()[0] is not None
     assert taken["offset"].chunk(0).buffers()[0] is None  # all known: no bitmap at all
@@ -103,28 +96,28 @@ def test_values_are_not_copied() -> None:
 def test_columns_with_gaps_in_memory_are_taken_too() -> None:
     pa = pytest.importorskip("pyarrow")
     table = example(10).rows(slice(None, None, 3))
-    assert pa.table(Given(table)).to_pydict() == values_of(table)
+    assert pa.table(table).to_pydict() == values_of(table)
 
 
 def test_polars_takes_it() -> None:
     pl = pytest.importorskip("polars")
     for kind in (FragmentTable, SampleTable, SyncTable):
         table = example(9, kind)
-        assert pl.DataFrame(Given(table)).to_dict(as_series=False) == values_of(table)
+        assert pl.DataFrame(table).to_dict(as_series=False) == values_of(table)
 
 
 def test_pandas_takes_it() -> None:
     pd = pytest.importorskip("pandas")
     if not hasattr(pd.DataFrame, "from_arrow"):
         pytest.skip("this pandas does not take Arrow tables")
-    frame = pd.DataFrame.from_arrow(Given(example(9)))
+    frame = pd.DataFrame.from_arrow(example(9))
     assert frame["offset"].tolist() == list(range(9))
     assert frame["dts"].isna().tolist() == [i == 4 for i in range(9)]
 
 
 def test_duckdb_asks_it_by_name() -> None:
     duckdb = pytest.importorskip("duckdb")
-    fragments = Given(example(9))
+    fragments = example(9)
     query = "select count(*), count(dts), sum(size) from fragments where flags < 8"
     with duckdb.connect() as connection:
         assert connection.execute(query).fetchall() == [(8, 7, 28)]
@@ -138,7 +131,7 @@ def test_the_arrays_live_as_long_as_the_consumer_and_no_longer() -> None:
     table = example(1000)
     array = table.dts
     gone = weakref.ref(array)
-    taken = pa.table(Given(table))
+    taken = pa.table(table)
     column = taken["dts"].chunk(0)
     del table, taken, array
     gc.collect()
@@ -151,7 +144,7 @@ def test_the_arrays_live_as_long_as_the_consumer_and_no_longer() -> None:
 
 def test_a_part_that_is_moved_out_outlives_the_rest() -> None:
     pa = pytest.importorskip("pyarrow")
-    batch = pa.record_batch(Given(example(100)))
+    batch = pa.record_batch(example(100))
     column = batch.column(2)
     del batch
     gc.collect()
@@ -162,7 +155,7 @@ def test_a_part_that_is_moved_out_outlives_the_rest() -> None:
 def test_a_capsule_that_nobody_takes_frees_itself(method: str) -> None:
     table = example(10)
     gone = weakref.ref(table.offset)
-    capsule = getattr(Given(table), f"__arrow_c_{method}__")()
+    capsule = getattr(table, f"__arrow_c_{method}__")()
     assert held() > 0
     del capsule, table
     assert held() == 0
@@ -174,9 +167,9 @@ def test_thousands_of_exports_leave_nothing_behind() -> None:
     table = example(50)
     before = sys.getrefcount(table.dts)
     for _ in range(1000):
-        pa.table(Given(table))
-        Given(table).__arrow_c_array__()
-        Given(table).__arrow_c_stream__()
+        pa.table(table)
+        table.__arrow_c_array__()
+        table.__arrow_c_stream__()
     gc.collect()
     after = sys.getrefcount(table.dts)
     assert after == before
@@ -184,7 +177,7 @@ def test_thousands_of_exports_leave_nothing_behind() -> None:
 
 def test_consumers_in_other_threads() -> None:
     pa = pytest.importorskip("pyarrow")
-    table = Given(example(2000))
+    table = example(2000)
     sums: list[int] = []
 
     def work() -> None:
@@ -208,7 +201,7 @@ def _structure(capsule: object, kind: type, name: bytes) -> Any:
 
 
 def test_a_released_structure_has_a_null_release_and_a_second_one_is_harmless() -> None:
-    capsule = Given(example()).__arrow_c_schema__()
+    capsule = example().__arrow_c_schema__()
     schema = _structure(capsule, arrow_capsule._Schema, b"arrow_schema")
     assert schema.format == b"+s"
     assert schema.n_children == len(FragmentTable.schema())
@@ -219,7 +212,7 @@ def test_a_released_structure_has_a_null_release_and_a_second_one_is_harmless() 
 
 
 def test_a_stream_gives_one_batch_and_then_the_end() -> None:
-    capsule = Given(example(3)).__arrow_c_stream__()
+    capsule = example(3).__arrow_c_stream__()
     stream = _structure(capsule, arrow_capsule._Stream, b"arrow_array_stream")
     array = arrow_capsule._Array()
     assert stream.get_next(ctypes.byref(stream), ctypes.byref(array)) == 0
@@ -245,4 +238,4 @@ def test_bools_are_packed_to_bits(values: list[bool]) -> None:
     pa = pytest.importorskip("pyarrow")
     numbers = np.arange(len(values))
     table = SampleTable.of({c.name: numbers for c in SampleTable.schema()[:-1]} | {"sync": values})
-    assert pa.table(Given(table))["sync"].to_pylist() == values
+    assert pa.table(table)["sync"].to_pylist() == values

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 
+from fragdex import build
 from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
@@ -49,9 +51,10 @@ def test_the_exact_text() -> None:
 
 
 def test_frames_that_the_edit_list_hides_are_left_out() -> None:
-    later = replace(INFO, edits=(Edit(0, 2002),))
+    """Those outside of its span; the first that is shown stands at its start."""
+    later = replace(INFO, edits=(Edit(100, -1), Edit(67, 1500)))  # 3000 ticks of delay
     frames = json.loads(torchcodec.write(index_of(later)))["frames"]
-    assert [frame["pts"] for frame in frames] == [0, 1001, 2002]
+    assert [frame["pts"] for frame in frames] == [3000, 4001]  # cts 2002 and 3003 of 1500 to 3510
 
 
 @given(indexes(max_periods=1))
@@ -61,8 +64,27 @@ def test_every_frame_of_a_track_without_edits_is_in_it(index: FragmentIndex) -> 
         times = [frame["pts"] for frame in frames]
         assert times == sorted(times)
         assert all(set(frame) == {"pts", "duration", "key_frame"} for frame in frames)
-        if track.shift >= 0:
+        if not track.info.edits:
             assert len(frames) == len(track.samples)
+
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["frag-negative-cts", "frag-cmaf", "frag-hvc1", "negative-cts", "start-7s", "piff.ismv"],
+)
+def test_times_are_those_of_ffmpegs_libraries(name: str) -> None:
+    av = pytest.importorskip("av")
+    path = FIXTURES / (name if "." in name else f"{name}.mp4")
+    if not path.exists():
+        pytest.skip(f"{path.name} is not made")
+    with av.open(str(path)) as container:
+        packets = [p for p in container.demux(video=0) if p.size and not p.is_discard]
+        track = container.streams.video[0].id
+    frames = json.loads(torchcodec.write(build.index(path, exact=True), track=track))["frames"]
+    assert [frame["pts"] for frame in frames] == sorted(packet.pts for packet in packets)
 
 
 def test_which_track() -> None:

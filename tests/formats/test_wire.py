@@ -200,6 +200,13 @@ def test_fragments_without_samples_are_passed_over() -> None:
     assert len(wire.segments(longer, 2000).row) == 2
 
 
+def test_what_lies_behind_the_end_of_a_cut_file_is_left_out() -> None:
+    index = index_of(samples_of(8), list(range(20, 80, 20)))
+    index.source = SourceInfo(size=1550)
+    assert [s["offset"] for s in told(index)["1"]["segments"]] == [1000, 1200]
+    assert wire.read(wire.write(index), size=1550).complete
+
+
 def test_a_track_in_two_periods_needs_a_choice() -> None:
     one = index_of(samples_of(2), [])
     other = replace(one.periods[0], number=1, init=(ByteRange(9000, 9100),))

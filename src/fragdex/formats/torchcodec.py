@@ -2,8 +2,9 @@
 
 The form is what ffprobe writes for `-show_entries frame=pts,duration,key_frame -of json`: an object
 with a list `frames`. torchcodec takes the first frame for the begin of the stream and the last for
-its end, so frames are told in presentation order; times are ticks of the track's timescale with
-the edit list applied, as FFmpeg's libraries tell them.
+its end, so frames are told in presentation order. It looks frames up by the times that FFmpeg's
+libraries give them: ticks of the track's timescale with the edit list applied, but not everywhere
+as the standard has it; `_frame_times` lists where they differ.
 
     mapping = index.export("torchcodec")
     VideoDecoder("movie.mp4", custom_frame_mappings=mapping)
@@ -11,11 +12,15 @@ the edit list applied, as FFmpeg's libraries tell them.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.errors import TrackNotFound
 from fragdex.formats.digits import text_rows
 from fragdex.formats.sample_csv import whole_ticks
+from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
 __all__ = ["write"]
@@ -24,11 +29,11 @@ __all__ = ["write"]
 def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
     """The frame mappings of one video track as JSON.
 
+    Samples of a progressive file that the edit list hides are left out, as FFmpeg's libraries drop
+    them.
+
     Args:
         track: track id; None: the first video track.
-
-    Samples that the edit list hides because they end before presentation time 0 are left out, as
-    decoders drop them.
 
     Raises:
         TrackNotFound: there is no such track, or none with video.
@@ -42,8 +47,7 @@ def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
     """
     chosen = index.track(track) if track is not None else _first_video(index)
     samples = chosen.samples
-    pts = samples.cts + np.int64(whole_ticks(chosen.shift))
-    shown = np.flatnonzero((pts >= 0) | (pts + samples.duration > 0) | (chosen.shift >= 0))
+    pts, shown = _frame_times(chosen, index.periods[chosen.period].movie.timescale)
     order = shown[np.argsort(pts[shown], kind="stable")]
     if not len(order):
         return b'{"frames":[]}'
@@ -61,6 +65,38 @@ def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
         )
     )
     return b'{"frames":[' + rows[:-1] + b"]}"
+
+
+def _frame_times(
+    track: TrackIndex, movie_timescale: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+    """Times of all samples as FFmpeg's libraries tell them, and the numbers of those they show.
+
+    They differ from the presentation times of the standard so (seen with libavformat 61 and 62):
+
+    - in fragments, negative composition offsets move the whole track later by the greatest of
+      them, and the edit list hides nothing;
+    - in progressive files, samples with a composition time outside the edit are not shown (also
+      one that reaches into it), and the first that is shown stands at the start of the edit.
+    """
+    samples = track.samples
+    everything = np.arange(len(samples))
+    pts = samples.cts + np.int64(whole_ticks(track.shift))
+    if not len(samples):
+        return pts, everything
+    if (track.fragments.flags & FragmentFlags.VIRTUAL == 0).any():
+        return pts + max(0, -int((samples.cts - samples.dts).min())), everything
+    edit = next((edit for edit in track.info.edits if edit.media_time >= 0), None)
+    if edit is None:
+        return pts, everything
+    hidden = samples.cts < edit.media_time
+    if edit.duration and movie_timescale:
+        length = whole_ticks(Fraction(edit.duration * track.timescale, movie_timescale))
+        hidden |= samples.cts >= edit.media_time + length
+    shown = np.flatnonzero(~hidden)
+    if len(shown):
+        pts -= int(samples.cts[shown].min()) - edit.media_time
+    return pts, shown
 
 
 def _first_video(index: FragmentIndex) -> TrackIndex:

@@ -66,21 +66,27 @@ class Segments:
     size: Int64
 
 
-def segments(track: TrackIndex, min_ticks: int) -> Segments:
+def segments(track: TrackIndex, min_ticks: int, *, size: int | None = None) -> Segments:
     """The segments of a track: each begins at a row whose first sample is sync.
 
-    Together they hold every row of the fragment table. Rows before the first sync sample, which
-    nothing can decode, belong to the first segment; what is left at the end and shorter than
-    `min_ticks` to the last.
+    Together they hold every row of the fragment table that has samples. Rows before the first sync
+    sample, which nothing can decode, belong to the first segment; what is left at the end and
+    shorter than `min_ticks` to the last.
 
     Args:
         min_ticks: least duration of a segment, in ticks of the track's timescale.
+        size: bytes of the file, or None; rows that reach past it (the file was cut off) are left
+            out.
 
     Raises:
         InexactIndex: times or sync samples of the fragments are not known.
     """
-    rows = np.flatnonzero(track.fragments.sample_count != 0)
-    table = track.fragments.rows(rows)
+    table = track.fragments
+    usable = table.sample_count != 0
+    if size is not None:
+        usable &= table.offset + table.size <= size
+    rows = np.flatnonzero(usable)
+    table = table.rows(rows)
     if not len(table):
         return Segments(*[np.zeros(0, np.int64)] * 6)
     for name in ("sync", "dts", "cts_min", "cts_end"):
@@ -118,7 +124,7 @@ def _starts(table: FragmentTable, min_ticks: int) -> Int64:
     for row, time in zip(may_start.tolist(), least[may_start].tolist(), strict=True):
         if not row or time - last < min_ticks or end - time < min_ticks:
             continue
-        # Only segments of no duration can meet at one time; then it must be theirs, not a later one's.
+        # Segments of no duration meet at one time, which must be theirs and not a later one's.
         if time > last or table.cts_min[starts[-1] : row].min() == last:
             starts.append(row)
             last = time
@@ -168,7 +174,9 @@ def write(
                     f"track {track.id} stands in several periods, and this form knows none",
                     advice="write one of them: period=0",
                 )
-            told[str(track.id)] = _track(track, found, min_segment_ms, kept.get(str(track.id), {}))
+            told[str(track.id)] = _track(
+                track, found, index.source.size, min_segment_ms, kept.get(str(track.id), {})
+            )
     if left_out and not told:
         raise InexactIndex(
             "no track has a known type and timescale", advice="give the init segment with init="
@@ -179,11 +187,15 @@ def write(
 
 
 def _track(
-    track: TrackIndex, period: Period, min_segment_ms: float, kept: Mapping[str, Any]
+    track: TrackIndex,
+    period: Period,
+    size: int | None,
+    min_segment_ms: float,
+    kept: Mapping[str, Any],
 ) -> dict[str, Any]:
     info = track.info
     min_ticks = -(-Fraction(min_segment_ms) * info.timescale // 1000)  # rounded up
-    found = segments(track, int(min_ticks))
+    found = segments(track, int(min_ticks), size=size)
     told: dict[str, Any] = {"track": info.id, "type": info.kind}
     if info.kind == "video":
         told |= {"width": info.width, "height": info.height}
