@@ -1,9 +1,13 @@
-"""Makers of what a reader of media meets, for tests: servers with faults, files, boxes.
+"""What tests of media pipelines need: small movies with known truth, broken ones, a range server.
 
-Shipped, so that users test their own pipelines with it.
+Strategies for hypothesis stand in `box_strategies`, `file_strategies` and `index_strategies`;
+they alone need hypothesis (the extra `testing`).
 """
 
-from fragdex.testing.range_answers import Faults, Request
+from fragdex.testing.files import make_file
+from fragdex.testing.movies import made_movie, movie
+from fragdex.testing.range_answers import Faults
 from fragdex.testing.range_server import RangeServer
+from fragdex.testing.truth import Made
 
-__all__ = ["Faults", "RangeServer", "Request"]
+__all__ = ["Faults", "Made", "RangeServer", "made_movie", "make_file", "movie"]
