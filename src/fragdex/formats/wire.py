@@ -251,6 +251,7 @@ def _with_kept(told: dict[str, Any], kept: Mapping[str, Any], rows: list[int]) -
             told["segments"][numbers[row]] |= more
     told["initSegment"] |= kept.get("initSegment", {})
     for key, value in kept.items():
-        if told.get(key) is None:
+        # Segments do not tell how many samples they hold; an index read from them cannot know.
+        if told.get(key) is None or key == "sample_count":
             told[key] = value
     return told
