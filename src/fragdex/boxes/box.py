@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fragdex.boxes.field import Field
 from fragdex.boxes.layout import BoxLayout
+from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError
 
 __all__ = ["Box", "SizeForm", "find", "find_all"]
@@ -108,7 +110,7 @@ class Box:
         """A box with some fields or its children changed; it has no place in a file any more.
 
         The field that counts the rows of a table, or the children, follows if it is not given.
-        Fields that `version` or `flags` switch off go; those they switch on get zero.
+        Fields and columns that `version` or `flags` switch off go; those they switch on get zero.
 
         Raises:
             BuildError: the box has no such field, or rows do not fit.
@@ -118,8 +120,13 @@ class Box:
         if self.layout is not None:
             for declared in self.layout.fields:
                 count = declared.counted_by
-                if declared.name in fields and count not in fields:
-                    given.pop(count, None)
+                if not count:
+                    continue
+                if declared.name in fields:
+                    if count not in fields:
+                        given.pop(count, None)
+                elif declared.name in given:
+                    given[declared.name] = _conformed(declared, given)
             if self.layout.child_count and children is not None:
                 given[self.layout.child_count] = fields.get(self.layout.child_count, len(kept))
             done = self.layout.complete(given)
@@ -167,6 +174,14 @@ class Box:
         if self.size:
             words.append(f"at {self.offset}, {self.size} bytes")
         return f"Box({', '.join(words)})"
+
+
+def _conformed(declared: Field, given: Mapping[str, Any]) -> Any:
+    """A kept table with the columns that the new version and flags ask for."""
+    kind = declared.resolved(given.get("version", 0), given.get("flags", 0))
+    if not isinstance(kind, Rows):
+        return given[declared.name]
+    return kind.conformed(given[declared.name], given, given.get("flags", 0))
 
 
 def find(boxes: Iterable[Box], path: str) -> Box | None:

@@ -193,6 +193,13 @@ class Packed(Kind):
             return values[:count]
         return np.frombuffer(data, f">u{width // 8}").copy()
 
+    def shown(self, values: Any, context: Any) -> Any:
+        """Numbers as an array of their width; what does not fit stays, for the builder to name."""
+        try:
+            return np.array(values, f">u{max(1, self.width(context) // 8)}")
+        except (OverflowError, TypeError, ValueError):
+            return values
+
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         width = self.width(context)
         values = np.asarray(obj, "u8") if len(obj) else np.zeros(0, "u8")

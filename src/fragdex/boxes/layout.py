@@ -24,6 +24,7 @@ from fragdex.boxes.fixed import Part, Run, part, zero
 from fragdex.boxes.kinds import (
     Bits,
     KindError,
+    Packed,
     Payload,
     bits,
     cstring,
@@ -272,7 +273,9 @@ class BoxLayout:
                     blank = empty(step.kind, fields)
                     fields.update({name: given.get(name, blank[name]) for name in blank})
                 elif step.name in given:
-                    fields[step.name] = given[step.name]
+                    value = given[step.name]
+                    packs = isinstance(step.kind, Packed)
+                    fields[step.name] = step.kind.shown(value, fields) if packs else value
                 else:
                     chosen = step.default
                     fields[step.name] = empty(step.kind, fields) if chosen is None else chosen

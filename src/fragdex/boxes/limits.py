@@ -17,8 +17,8 @@ __all__ = [
 MAX_DEPTH = 32
 """Boxes inside boxes. The deepest that the standards nest (moov to tenc) is eleven."""
 
-MAX_BOXES = 1 << 21
-"""Boxes that one `parse` returns: two hours of one-frame fragments have a million."""
+MAX_BOXES = 1 << 20
+"""Boxes side by side: an hour and a half of one-frame fragments has that many."""
 
 MAX_BOXES_PER_ROOT = 1 << 16
 """Boxes inside one top-level box: a moov of a thousand tracks has forty thousand."""

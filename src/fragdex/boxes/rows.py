@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.boxes.limits import MAX_IMPLIED_ROWS
+from fragdex.boxes.limits import MAX_IMPLIED_ROWS, MAX_ITEMS
 from fragdex.errors import BuildError, LimitExceeded, MalformedBox
 
 __all__ = ["Rows", "rows"]
@@ -113,6 +113,23 @@ class Rows:
                 found=fields[self.count],
             )
         return plan.narrow(table).tobytes()
+
+    def conformed(self, table: Table, fields: Mapping[str, Any], flags: int) -> Table:
+        """A table of other columns with the declared ones: those it lacks become zero.
+
+        Raises:
+            LimitExceeded: rows that had no bytes are too many to be written out.
+        """
+        dtype = self.dtype(flags, fields)
+        if table.dtype.names == dtype.names or not dtype.names:
+            return table if dtype.names else np.zeros(0, dtype)
+        count = len(table) if table.dtype.names or self.count is None else fields[self.count]
+        if count > MAX_ITEMS and not table.dtype.names:
+            raise LimitExceeded("too many rows to write out", expected=MAX_ITEMS, found=count)
+        found = np.zeros(count, dtype)
+        for name in set(dtype.names) & set(table.dtype.names or ()):
+            found[name] = table[name]
+        return found
 
     def table(self, value: Any, fields: Mapping[str, Any], flags: int) -> Table:
         """`value` (an array with these columns, or a list of tuples) with the declared dtype."""
