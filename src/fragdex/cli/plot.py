@@ -121,6 +121,7 @@ def _plot(
 ) -> tuple[str, Sequence[str]]:
     from fragdex.cli.opening import notes, open_any
     from fragdex.cli.plot_series import series
+    from fragdex.seeking.show import counted
 
     index = open_any(name, **opening)
     told = notes(index, findings=False)
@@ -137,7 +138,8 @@ def _plot(
         data = draw(found, form)
     target = targets[name]
     emit([data], target)
-    return ("" if target == "-" else f"{target}: {len(found.lanes)} tracks of {name}\n"), told
+    drawn = f"{target}: {counted(len(found.lanes), 'track')} of {name}\n"
+    return ("" if target == "-" else drawn), told
 
 
 def _values(found: Any) -> dict[str, Any]:

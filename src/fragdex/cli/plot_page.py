@@ -17,7 +17,7 @@ __all__ = ["page"]
 
 Floats = npt.NDArray[np.float64]
 
-WIDTH, LEFT, RIGHT = 1000, 170, 20
+WIDTH, LEFT, RIGHT = 1000, 210, 28
 MAX_MARKS = 600
 """Marks that can be pointed at in one panel; the rest is drawn as one path."""
 
@@ -26,9 +26,9 @@ STYLE = """
 body{font:15px/1.4 system-ui,sans-serif;max-width:1040px;margin:1.5rem auto;padding:0 1rem}
 h1{font-size:1.25rem;overflow-wrap:anywhere}h2{font-size:1rem;margin:1.4rem 0 .2rem}
 svg{width:100%;height:auto;font:12px system-ui,sans-serif}svg text{fill:currentColor}
-.axis{stroke:currentColor;stroke-opacity:.35}table{border-collapse:collapse;font-size:.9rem}
-td,th{text-align:left;padding:.15rem .9rem .15rem 0}.key i{display:inline-block;width:.9em;
+.axis{stroke:currentColor;stroke-opacity:.35}.key i{display:inline-block;width:.9em;
 height:.9em;border-radius:2px;margin:0 .35em 0 0}.key span{margin-right:1.4em}
+pre{overflow:auto;font-size:.85rem}
 """.replace("\n", "")
 
 
@@ -38,11 +38,10 @@ def page(found: Series, index: Any) -> str:
         f'<span><i style="background:{lane.colour}"></i>{escape(lane.label)}</span>'
         for lane in found.lanes
     )
-    rate = "Bit rate, tracks stacked" if found.stacked else "Bit rate of the file"
     panels = (
         ("Fragments", _fragments(found)),
-        (rate, _rate(found)),
-        ("Distance to the next key frame", _distance(found)),
+        (found.rate_title, _rate(found)),
+        ("From each key frame to the next", _distance(found)),
         ("Interleaving: where in the file each moment lies", _positions(found)),
     )
     body = "".join(f"<h2>{title}</h2>{drawn}" for title, drawn in panels)
@@ -105,7 +104,9 @@ def _fragments(found: Series) -> str:
     panel = _Panel(found, 30 * len(found.lanes) + 4)
     for row, lane in enumerate(found.lanes):
         top = 30 * row + 4
-        panel.label(top + 15, f"{lane.label} ({len(lane.starts):,})")
+        panel.label(
+            top + 15, f"{lane.label} ({len(lane.starts):,} of ≈ {lane.mean_fragment:.3g} s)"
+        )
         left, right = panel.x(lane.starts), panel.x(lane.stops)
         if len(left) <= MAX_MARKS:
             for number, (a, b) in enumerate(zip(left, right, strict=True)):
@@ -177,25 +178,29 @@ def _tell_rates(panel: _Panel, lanes: Sequence[Lane]) -> None:
 
 
 def _distance(found: Series) -> str:
-    lanes = [lane for lane in found.lanes if len(lane.sync) > 1]
+    lanes = [lane for lane in found.lanes if len(lane.sync)]
     if not lanes:
-        return "<p>Every sample is a key frame, or there is one.</p>"
-    panel = _Panel(found, 120, float(max(np.diff(lane.sync).max() for lane in lanes)))
+        return "<p>Every sample is a key frame.</p>"
+    panel = _Panel(found, 120, float(max(lane.key_frames[1].max() for lane in lanes)))
     panel.scale_lines(_round_values(panel.highest), lambda v: f"{v:g} s")
     for lane in lanes:
-        times, gaps = thinned(lane.sync[:-1]), thinned(np.diff(lane.sync))
-        x, y = panel.x(times), panel.y(gaps)
-        if len(x) <= MAX_MARKS:
-            for number in range(len(x)):
-                panel.parts.append(
-                    f'<circle cx="{x[number]:g}" cy="{y[number]:g}" r="2.5" fill="{lane.colour}">'
-                    f"<title>{clock(times[number])}: {gaps[number]:.3f} s to the next</title>"
-                    "</circle>"
-                )
-        else:
+        edges, gaps = lane.key_frames
+        x, y = panel.x(edges), panel.y(gaps)
+        if len(gaps) > MAX_MARKS:
+            x, y = thinned(x[:-1]), thinned(y)
             dots = "".join(f"M{a:g} {b:g}h.1" for a, b in zip(x, y, strict=True))
             panel.parts.append(
                 f'<path d="{dots}" stroke="{lane.colour}" stroke-width="3" stroke-linecap="round"/>'
+            )
+            continue
+        steps = "".join(f"H{a:g}V{b:g}" for a, b in zip(x[:-1], y, strict=True))
+        panel.parts.append(
+            f'<path d="M{x[0]:g} {y[0]:g}{steps}H{x[-1]:g}" stroke="{lane.colour}"/>'
+        )
+        for number in range(len(gaps)):
+            panel.parts.append(
+                f'<circle cx="{x[number]:g}" cy="{y[number]:g}" r="3" fill="{lane.colour}">'
+                f"<title>{clock(edges[number])}: {gaps[number]:.3f} s to the next</title></circle>"
             )
     return panel.svg("Seconds from each key frame to the next")
 

@@ -52,8 +52,8 @@ def draw(found: Series, form: str) -> bytes:
     if len(found.lanes) > 1:
         axes[1].legend(
             *axes[3].get_legend_handles_labels(),
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
             ncols=4,
             frameon=False,
             fontsize=9,
@@ -74,7 +74,10 @@ def _fragments(axis: Any, found: Series) -> None:
         else:
             whole = (float(lane.starts.min()), float(lane.stops.max() - lane.starts.min()))
             axis.broken_barh([whole], (low, 0.7), color=lane.colour, alpha=0.5, linewidth=0)
-    counts = [f"{lane.label}\n{len(lane.starts):,} fragments" for lane in found.lanes]
+    counts = [
+        f"{lane.label}\n{len(lane.starts):,} of ≈ {lane.mean_fragment:.3g} s"
+        for lane in found.lanes
+    ]
     axis.set_yticks(range(len(counts) - 1, -1, -1), counts, fontsize=9)
     axis.tick_params(axis="y", length=0)
     axis.set_ylim(-0.5, len(counts) - 0.5)
@@ -96,42 +99,40 @@ def _rate(axis: Any, found: Series) -> None:
         FuncFormatter(lambda value, _: bit_rate(value) if value else "0")
     )
     axis.set_ylim(bottom=0)
-    title = "Bit rate, tracks stacked" if found.stacked else "Bit rate of the file"
-    axis.set_title(title, loc="right" if len(found.lanes) > 1 else "left", fontsize=10)
+    axis.set_title(found.rate_title, loc="left", fontsize=10)
 
 
 def _distance(axis: Any, found: Series) -> None:
-    drawn = False
+    highest = 0.0
     for row, lane in enumerate(found.lanes):
-        if len(lane.sync) < 2:
+        edges, gaps = lane.key_frames
+        if not len(gaps):
             continue
-        gaps = np.diff(lane.sync)
-        many = len(gaps) > 200
+        highest = max(highest, float(gaps.max()))
+        if len(gaps) <= MAX_BARS:
+            axis.stairs(
+                gaps,
+                edges,
+                baseline=None,
+                color=lane.colour,
+                linestyle=STYLES[row % len(STYLES)],
+                linewidth=1.4,
+            )
         axis.plot(
-            thinned(lane.sync[:-1]),
+            thinned(edges[:-1]),
             thinned(gaps),
             color=lane.colour,
-            linestyle="none" if many else STYLES[row % len(STYLES)],
-            linewidth=1,
+            linestyle="none",
             marker=".",
-            markersize=3 if many else 5,
-            drawstyle="steps-post",
+            markersize=3 if len(gaps) > 200 else 6,
         )
-        drawn = True
-    if not drawn:
-        axis.text(
-            0.5,
-            0.5,
-            "every sample is a key frame, or there is one",
-            transform=axis.transAxes,
-            ha="center",
-            va="center",
-            fontsize=9,
-        )
+    if not highest:
+        note = "every sample is a key frame"
+        axis.text(0.5, 0.5, note, transform=axis.transAxes, ha="center", va="center", fontsize=9)
         axis.set_yticks([])
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.15 * highest or 1)
     axis.set_ylabel("seconds")
-    axis.set_title("Distance to the next key frame", loc="left", fontsize=10)
+    axis.set_title("From each key frame to the next", loc="left", fontsize=10)
 
 
 def _positions(axis: Any, found: Series) -> None:

@@ -46,6 +46,20 @@ class Lane:
     edges: Floats
     rates: Floats
 
+    @property
+    def key_frames(self) -> tuple[Floats, Floats]:
+        """Seconds of the key frames and of the end, and the distance from each to the next."""
+        if not len(self.sync):
+            return np.zeros(0), np.zeros(0)
+        end = max(float(self.stops.max()), float(self.sync[-1]))
+        edges = np.append(self.sync, end)
+        return edges, np.diff(edges)
+
+    @property
+    def mean_fragment(self) -> float:
+        """Seconds of a fragment on average."""
+        return float(np.mean(self.stops - self.starts))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
@@ -56,6 +70,13 @@ class Series:
     stacked: bool
     first: float
     last: float
+
+    @property
+    def rate_title(self) -> str:
+        """What the bit rates are of."""
+        if not self.stacked:
+            return "Bit rate of the file"
+        return "Bit rate, tracks stacked" if len(self.lanes) > 1 else "Bit rate"
 
 
 def series(index: Any, name: str) -> Series:
@@ -87,6 +108,8 @@ def series(index: Any, name: str) -> Series:
             edges, rates = rate_steps(index.tracks)
         every = track.sample_count == int(track.sync.count.sum()) and track.kind != "video"
         label = f"{'' if not several else f'period {track.period}, '}track {track.id} {track.kind}"
+        # Pictures are decoded before they are shown, the first ones before the span begins.
+        times = np.maximum(times, first)
         lanes.append(
             Lane(
                 label,

@@ -136,15 +136,18 @@ def index_html(index: Index) -> str:
     """
     titles = ("track", "kind", "codec", "format", "fragments", "samples", "sync", "presentation")
     rows = [_cells(track) for track in index.tracks[:MAX_TRACKS]]
-    cell = 'style="text-align:left;padding:2px 10px 2px 0"'
+    cell = 'style="text-align:left;padding:2px 12px 2px 0;white-space:nowrap"'
     parts = [f"<p><strong>{escape(_headline(index))}</strong></p>"]
     if rows:
         head = "".join(f"<th {cell}>{title}</th>" for title in titles)
         body = "".join(
-            "<tr>" + "".join(f"<td {cell}>{escape(text)}</td>" for text in row) + "</tr>"
+            "<tr>" + "".join(f"<td {cell}>{escape(_bare(text))}</td>" for text in row) + "</tr>"
             for row in rows
         )
-        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        parts.append(
+            '<table style="font-size:13px"><thead>'
+            f"<tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
         parts.append(timeline_svg(index.tracks[:MAX_TRACKS]))
     parts += [f"<p>{escape(line.strip())}</p>" for line in _rest(index)]
     return f'<div class="fragdex-index">{"".join(parts)}</div>'
@@ -231,6 +234,12 @@ def _cells(track: Track) -> tuple[str, ...]:
         f"{'?' if sync is None else f'{sync:,}'} sync",
         span,
     )
+
+
+def _bare(cell: str) -> str:
+    """A count without the word that the column's title says already."""
+    head, _, word = cell.partition(" ")
+    return head if word.rstrip("s") in ("fragment", "sample", "sync") else cell
 
 
 def _rest(index: Index) -> list[str]:

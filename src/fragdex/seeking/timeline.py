@@ -20,7 +20,7 @@ __all__ = ["Track", "rate_steps", "sync_times", "time_ticks", "timeline_svg"]
 
 Floats = npt.NDArray[np.float64]
 
-WIDTH, LEFT, LANE, RATE = 760, 120, 22, 60
+WIDTH, LEFT, RIGHT, LANE, RATE = 760, 120, 32, 22, 60
 # Two colours that every eye tells apart, also in grey: blue and vermilion of Okabe and Ito.
 FRAGMENT, SYNC, BYTES = "#0072B2", "#D55E00", "#009E73"
 
@@ -178,7 +178,7 @@ def timeline_svg(tracks: Sequence[Track]) -> str:
         return ""
     first = min(float(starts.min()) for _, starts, _ in drawn)
     last = max(float(stops.max()) for _, _, stops in drawn)
-    per_second = (WIDTH - LEFT - 20) / max(last - first, 1e-9)
+    per_second = (WIDTH - LEFT - RIGHT) / max(last - first, 1e-9)
 
     def x(seconds: Floats) -> Floats:
         return np.round(LEFT + (seconds - first) * per_second, 1)
@@ -200,7 +200,7 @@ def timeline_svg(tracks: Sequence[Track]) -> str:
         parts.append(f'<path d="M{at:g} {top}v5" stroke="currentColor"/>')
         parts.append(_text(at, top + 18, tick_label(tick, step), "middle"))
     parts.append(_text(LEFT - 8, top + 18, "time (s)" if last < 60 else "time", "end"))
-    parts.append(f'<path d="M{LEFT} {top}H{WIDTH - 20}" stroke="currentColor"/>')
+    parts.append(f'<path d="M{LEFT} {top}H{WIDTH - RIGHT}" stroke="currentColor"/>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'style="width:100%;max-width:{WIDTH}px;font:11px sans-serif" fill="none">'
