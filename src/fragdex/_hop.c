@@ -1,4 +1,5 @@
-/* The two loops that Python is slow at: hopping over box headers, and joining byte runs.
+/* The loops that Python is slow at: hopping over box headers, joining byte runs, and reading
+ * big-endian integers that stand at the same place in many boxes.
  *
  * It knows box headers (ISO/IEC 14496-12, 4.2.2) and nothing else of the format; the layouts of
  * boxes are declared in fragdex/boxes alone. fragments/hop.py holds the same in Python; a property
@@ -70,6 +71,12 @@ typedef struct {
     Py_ssize_t count, room;
 } list_t;
 
+typedef struct {
+    list_t top, inner;
+    uint32_t containers[16], whole[16], passed[16];
+    int n_containers, n_whole, n_passed;
+} walk_t;
+
 static int push(list_t *list, row_t row)
 {
     if (list->count == list->room) {
@@ -85,8 +92,7 @@ static int push(list_t *list, row_t row)
 }
 
 /* Rows of the children of [start, stop). Returns 0, 1: a child breaks its parent, -1: memory. */
-static int inside(const uint8_t *data, int64_t start, int64_t stop, int depth, list_t *list,
-                  const uint32_t *containers, int n_containers)
+static int inside(const uint8_t *data, int64_t start, int64_t stop, int depth, walk_t *w)
 {
     int64_t at = start;
     while (stop - at >= 8) {
@@ -97,14 +103,15 @@ static int inside(const uint8_t *data, int64_t start, int64_t stop, int depth, l
             return 0; /* padding of zero bytes, as QuickTime's terminator */
         if (length <= 0 || size == 0 || size > stop - at)
             return 1;
-        row_t row = {at, size, type, (uint8_t)length, (uint8_t)depth, 0};
-        if (push(list, row))
-            return -1;
-        if (depth < 8 && among(type, containers, n_containers)) {
-            int bad = inside(data, at + length, at + size, depth + 1, list, containers,
-                             n_containers);
-            if (bad)
-                return bad;
+        if (!among(type, w->passed, w->n_passed)) {
+            row_t row = {at, size, type, (uint8_t)length, (uint8_t)depth, 0};
+            if (push(&w->inner, row))
+                return -1;
+            if (depth < 8 && among(type, w->containers, w->n_containers)) {
+                int bad = inside(data, at + length, at + size, depth + 1, w);
+                if (bad)
+                    return bad;
+            }
         }
         at += size;
     }
@@ -122,10 +129,9 @@ static int codes(const char *text, Py_ssize_t length, uint32_t *list)
 }
 
 /* One top-level box at `at`, of which `left` bytes lie at p. Appends its rows and returns DONE, or
- * says why not; *size and *length are set where the header could be read. -1: no memory. */
-static int step(const uint8_t *p, int64_t left, int64_t at, int64_t stop, list_t *list,
-                const uint32_t *containers, int n_containers, const uint32_t *wanted,
-                int n_wanted, int64_t *size, int *is_wanted)
+ * says why not; *size is set where the header could be read. -1: no memory. */
+static int step(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w,
+                int64_t *size, int *is_whole)
 {
     uint32_t type;
     int length = header_at(p, left, size, &type);
@@ -135,66 +141,82 @@ static int step(const uint8_t *p, int64_t left, int64_t at, int64_t stop, list_t
         return TO_END;
     if (*size > INT64_MAX - at)
         return MALFORMED;
-    *is_wanted = among(type, wanted, n_wanted);
-    if (*is_wanted && (*size > stop - at || *size > left))
+    *is_whole = among(type, w->whole, w->n_whole);
+    if (*is_whole && (*size > stop - at || *size > left))
         return PARTIAL;
     row_t row = {at, *size, type, (uint8_t)length, 0, 0};
-    if (push(list, row))
+    if (push(&w->top, row))
         return -1;
-    if (*is_wanted && among(type, containers, n_containers)) {
-        Py_ssize_t mine = list->count - 1;
-        int bad = inside(p, length, *size, 1, list, containers, n_containers);
+    if (*is_whole && among(type, w->containers, w->n_containers)) {
+        Py_ssize_t mine = w->inner.count;
+        int bad = inside(p, length, *size, 1, w);
         if (bad < 0)
             return -1;
         if (bad) {
-            list->count = mine + 1;
-            list->rows[mine].damaged = 1;
+            w->inner.count = mine;
+            w->top.rows[w->top.count - 1].damaged = 1;
         }
-        for (Py_ssize_t i = mine + 1; i < list->count; i++)
-            list->rows[i].offset += at;
+        for (Py_ssize_t i = mine; i < w->inner.count; i++)
+            w->inner.rows[i].offset += at;
     }
     return DONE;
 }
 
-static PyObject *result(list_t *list, int64_t at, int status)
+static PyObject *rows_of(list_t *list)
 {
     PyObject *rows = PyBytes_FromStringAndSize((const char *)list->rows,
                                                list->count * (Py_ssize_t)sizeof(row_t));
     free(list->rows);
-    return rows ? Py_BuildValue("NLi", rows, (long long)at, status) : NULL;
+    list->rows = NULL;
+    return rows;
+}
+
+static PyObject *result(walk_t *w, int64_t at, int status)
+{
+    PyObject *top = rows_of(&w->top), *inner = rows_of(&w->inner);
+    if (top && inner)
+        return Py_BuildValue("NNLi", top, inner, (long long)at, status);
+    Py_XDECREF(top);
+    Py_XDECREF(inner);
+    return NULL;
+}
+
+static void forget(walk_t *w)
+{
+    free(w->top.rows);
+    free(w->inner.rows);
 }
 
 static PyObject *walk(PyObject *self, PyObject *args)
 {
     Py_buffer view;
     long long start, max_rows;
-    const char *descend, *whole;
-    Py_ssize_t n_descend, n_whole;
-    if (!PyArg_ParseTuple(args, "y*Ly#y#L", &view, &start, &descend, &n_descend, &whole, &n_whole,
-                          &max_rows))
+    const char *descend, *whole, *passed;
+    Py_ssize_t n_descend, n_whole, n_passed;
+    if (!PyArg_ParseTuple(args, "y*Ly#y#y#L", &view, &start, &descend, &n_descend, &whole,
+                          &n_whole, &passed, &n_passed, &max_rows))
         return NULL;
     if (start < 0 || start > view.len) {
         PyBuffer_Release(&view);
         PyErr_SetString(PyExc_ValueError, "walk: start lies outside the buffer");
         return NULL;
     }
-    uint32_t containers[16], wanted[16];
-    int n_containers = codes(descend, n_descend, containers);
-    int n_wanted = codes(whole, n_whole, wanted);
-    list_t list = {NULL, 0, 0};
+    walk_t w = {0};
+    w.n_containers = codes(descend, n_descend, w.containers);
+    w.n_whole = codes(whole, n_whole, w.whole);
+    w.n_passed = codes(passed, n_passed, w.passed);
     int64_t at = start, stop = view.len;
     int status = DONE;
 
     Py_BEGIN_ALLOW_THREADS
     while (at < stop) {
         int64_t size;
-        int is_wanted;
-        if (list.count >= max_rows) {
+        int is_whole;
+        if (w.top.count + w.inner.count >= max_rows) {
             status = FULL;
             break;
         }
-        status = step((const uint8_t *)view.buf + at, stop - at, at, stop, &list, containers,
-                      n_containers, wanted, n_wanted, &size, &is_wanted);
+        status = step((const uint8_t *)view.buf + at, stop - at, at, stop, &w, &size, &is_whole);
         if (status != DONE)
             break;
         at += size;
@@ -203,10 +225,10 @@ static PyObject *walk(PyObject *self, PyObject *args)
 
     PyBuffer_Release(&view);
     if (status < 0) {
-        free(list.rows);
+        forget(&w);
         return PyErr_NoMemory();
     }
-    return result(&list, at, status);
+    return result(&w, at, status);
 }
 
 #ifndef _WIN32
@@ -231,15 +253,15 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
 {
     int fd;
     long long start, stop, max_rows, max_bytes;
-    const char *descend, *whole;
-    Py_ssize_t n_descend, n_whole;
-    if (!PyArg_ParseTuple(args, "iLLy#y#LL", &fd, &start, &stop, &descend, &n_descend, &whole,
-                          &n_whole, &max_rows, &max_bytes))
+    const char *descend, *whole, *passed;
+    Py_ssize_t n_descend, n_whole, n_passed;
+    if (!PyArg_ParseTuple(args, "iLLy#y#y#LL", &fd, &start, &stop, &descend, &n_descend, &whole,
+                          &n_whole, &passed, &n_passed, &max_rows, &max_bytes))
         return NULL;
-    uint32_t containers[16], wanted[16];
-    int n_containers = codes(descend, n_descend, containers);
-    int n_wanted = codes(whole, n_whole, wanted);
-    list_t list = {NULL, 0, 0};
+    walk_t w = {0};
+    w.n_containers = codes(descend, n_descend, w.containers);
+    w.n_whole = codes(whole, n_whole, w.whole);
+    w.n_passed = codes(passed, n_passed, w.passed);
     int64_t at = start, guess = 4096, room = 65536, base = 0, have = 0, reads = 0, bytes = 0;
     int64_t kept = 0, kept_room = 0;
     uint8_t *buffer = malloc((size_t)room), *blob = NULL;
@@ -248,8 +270,8 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     while (!failed && at < stop) {
         int64_t size = 0, left = base + have - at, want = have;
-        int is_wanted = 0;
-        if (list.count >= max_rows || kept >= max_bytes) {
+        int is_whole = 0;
+        if (w.top.count + w.inner.count >= max_rows || kept >= max_bytes) {
             status = FULL;
             break;
         }
@@ -277,9 +299,8 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
             bytes += have;
             left = have;
         }
-        status = step(buffer + (at - base), left, at, stop, &list, containers, n_containers,
-                      wanted, n_wanted, &size, &is_wanted);
-        if (status == PARTIAL && is_wanted && size <= stop - at && size <= max_bytes &&
+        status = step(buffer + (at - base), left, at, stop, &w, &size, &is_whole);
+        if (status == PARTIAL && is_whole && size <= stop - at && size <= max_bytes &&
             !(base == at && have < want)) {
             want = size + 32; /* the box, and the header behind it */
             status = DONE;
@@ -289,7 +310,7 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
             failed = 1;
         if (status != DONE)
             break;
-        if (is_wanted) {
+        if (is_whole) {
             if (kept + size > kept_room) {
                 int64_t larger = kept_room ? kept_room * 2 : 1 << 20;
                 while (larger < kept + size)
@@ -312,7 +333,7 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
 
     free(buffer);
     if (failed || broken) {
-        free(list.rows);
+        forget(&w);
         free(blob);
         if (failed)
             return PyErr_NoMemory();
@@ -321,13 +342,13 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
     }
     PyObject *bytes_kept = PyBytes_FromStringAndSize((const char *)blob, (Py_ssize_t)kept);
     free(blob);
-    PyObject *walked = bytes_kept ? result(&list, at, status) : NULL;
+    PyObject *walked = bytes_kept ? result(&w, at, status) : NULL;
     if (!walked) {
+        forget(&w);
         Py_XDECREF(bytes_kept);
         return NULL;
     }
-    PyObject *out = Py_BuildValue("NNLL", walked, bytes_kept, (long long)reads, (long long)bytes);
-    return out;
+    return Py_BuildValue("NNLL", walked, bytes_kept, (long long)reads, (long long)bytes);
 }
 #endif
 
@@ -371,14 +392,68 @@ end:
     return out;
 }
 
+/* Integers at the same places of many boxes: one row of int64 for each place. A place is three
+ * bytes: offset in the box, width (1, 2, 4 or 8), and whether it is signed. */
+static PyObject *columns(PyObject *self, PyObject *args)
+{
+    Py_buffer view, offsets;
+    const char *places;
+    Py_ssize_t n_places;
+    if (!PyArg_ParseTuple(args, "y*y*y#", &view, &offsets, &places, &n_places))
+        return NULL;
+    PyObject *out = NULL;
+    Py_ssize_t count = offsets.len / 8, fields = n_places / 3;
+    const int64_t *offset = offsets.buf;
+    int64_t reach = 0;
+    for (Py_ssize_t f = 0; f < fields; f++) {
+        int64_t end = (uint8_t)places[3 * f] + (uint8_t)places[3 * f + 1];
+        if (end > reach)
+            reach = end;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (offset[i] < 0 || offset[i] > view.len - reach) {
+            PyErr_SetString(PyExc_ValueError, "columns: a field lies outside the buffer");
+            goto end;
+        }
+    out = PyBytes_FromStringAndSize(NULL, count * fields * 8);
+    if (!out)
+        goto end;
+    int64_t *to = (int64_t *)PyBytes_AsString(out);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const uint8_t *p = (const uint8_t *)view.buf + offset[i];
+        for (Py_ssize_t f = 0; f < fields; f++) {
+            const uint8_t *q = p + (uint8_t)places[3 * f];
+            int width = places[3 * f + 1], is_signed = places[3 * f + 2];
+            uint64_t value = 0;
+            if (width == 4)
+                value = be32(q);
+            else if (width == 8)
+                value = (uint64_t)be32(q) << 32 | be32(q + 4);
+            else
+                for (int k = 0; k < width; k++)
+                    value = value << 8 | q[k];
+            if (is_signed && width < 8)
+                value = (uint64_t)((int64_t)(value << (64 - 8 * width)) >> (64 - 8 * width));
+            to[f * count + i] = (int64_t)value;
+        }
+    }
+    Py_END_ALLOW_THREADS
+end:
+    PyBuffer_Release(&view);
+    PyBuffer_Release(&offsets);
+    return out;
+}
+
 static PyMethodDef methods[] = {
     {"walk", walk, METH_VARARGS,
-     "walk(buffer, start, descend, whole, max_rows) -> (rows, position, status)"},
+     "walk(buffer, start, descend, whole, passed, max_rows) -> (top, inner, position, status)"},
 #ifndef _WIN32
     {"walk_file", walk_file, METH_VARARGS,
-     "walk_file(fd, start, stop, descend, whole, max_rows, max_bytes) -> "
-     "((rows, position, status), kept, reads, bytes)"},
+     "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes) -> "
+     "((top, inner, position, status), kept, reads, bytes)"},
 #endif
+    {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {NULL, NULL, 0, NULL},
 };

@@ -72,7 +72,8 @@ def assemble(
             f"{scan.stopped.message}; what follows is not read",
             offset=scan.stopped.offset,
         )
-    offset, sizes, types = scan.top_level()
+    top = scan.top_level()
+    offset, sizes, types = (top[name].copy() for name in ("offset", "size", "type"))
     if scan.to_end is not None and scan.to_end[1] == MDAT:
         start, kind = scan.to_end
         offset = np.append(offset, start)

@@ -145,8 +145,7 @@ def finished(
 
 def _refuse_the_hopeless(scan: Scan, size: int) -> None:
     """Where there is neither moov nor moof, say what is there instead."""
-    _, _, types = scan.top_level()
-    kinds = set(types[:64].tolist())
+    kinds = set(scan.top_level()["type"][:64].tolist())
     if MOOF in kinds or scan.movies or len(scan.moofs()[0]):
         return
     if not kinds & MEDIA_TYPES and (scan.to_end is None or scan.to_end[1] not in MEDIA_TYPES):

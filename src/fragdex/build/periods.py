@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fragdex.boxes import Box
-from fragdex.byterange import ByteRange
+from fragdex.byterange import ByteRange, coalesce
 from fragdex.fragments.batch import Batch, Trafs
 from fragdex.fragments.bounds import Layout
 from fragdex.fragments.findings import Findings
@@ -133,7 +133,7 @@ def init_ranges(moov: Moov | None, scan: Scan) -> tuple[ByteRange, ...]:
     brand = before[-1] if before else (brands[0] if brands else None)
     if brand is not None:
         ranges.append(ByteRange(brand.offset, brand.offset + len(brand.data)))
-    return tuple(sorted(ranges))
+    return tuple(coalesce(ranges))
 
 
 def _heads(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged
 from fragdex.fragments import hop
+from fragdex.fragments.headers import DONE, FULL, PARTIAL, TO_END, is_whole
 from fragdex.fragments.scan import MAX_WHOLE_BOX, Scan
 from fragdex.sources import Source
 
@@ -40,48 +41,38 @@ def _by_reads(source: Source, size: int, scan: Scan, rows_at_once: int) -> bool:
     descriptor = source.fileno()
     assert descriptor is not None
     while True:
-        rows, position, status, kept, reads, count = hop.walk_file(
+        met, kept, reads, count = hop.walk_file(
             descriptor, scan.position, size, rows_at_once, MAX_WHOLE_BOX
         )
         source.note_read(count, reads)
-        scan.take_kept(kept, rows)
+        scan.take_kept(kept, met.top, met.inner)
         head = b""
-        if status not in (hop.DONE, hop.FULL) and position < size:
-            head = source.read_up_to(ByteRange(position, min(position + 16, size)))
-        scan.stand(position, status, head)
-        if status != hop.FULL:
-            if status in (hop.PARTIAL, hop.TO_END) and position < size:
-                _rest(source, size, scan)
+        if met.status not in (DONE, FULL) and met.position < size:
+            head = source.read_up_to(ByteRange(met.position, min(met.position + 16, size)))
+        scan.stand(met.position, met.status, head)
+        if met.status != FULL:
+            _rest(source, size, scan, met.status)
             return True
         if probing:
             return False
 
 
 def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
-    size = len(view)
     while True:
-        rows, position, status = hop.walk(view, scan.position)
-        source.note_read(_touched(rows), 0)
-        scan.take(view, rows, 0)
-        head = bytes(view[position : position + 16]) if position < size else b""
-        scan.stand(position, status, head)
-        if status != hop.FULL:
-            if status in (hop.PARTIAL, hop.TO_END) and position < size:
-                _rest(source, size, scan)
+        met = hop.walk(view, scan.position)
+        whole = is_whole(met.top["type"])
+        source.note_read(int(met.top["size"][whole].sum()) + 8 * int((~whole).sum()))
+        scan.take(view, met)
+        scan.stand(met.position, met.status, view[met.position : met.position + 16])
+        if met.status != FULL:
+            _rest(source, len(view), scan, met.status)
             return
 
 
-def _touched(rows: hop.Rows) -> int:
-    """Bytes that a walk reads: whole boxes, and the headers of the others."""
-    top = rows[rows["depth"] == 0]
-    whole = hop.is_whole(top["type"])
-    return int(top["size"][whole].sum() + top["header"][~whole].sum())
-
-
-def _rest(source: Source, size: int, scan: Scan) -> None:
+def _rest(source: Source, size: int, scan: Scan, status: int) -> None:
     """Give the scan the start of a box that the file does not hold whole, if it wants it."""
     need = scan.need
-    if need is not None and need.start < size:
+    if status in (PARTIAL, TO_END) and need is not None and need.start < size:
         scan.feed(source.read(ByteRange(need.start, min(need.stop, size))), need.start)
 
 

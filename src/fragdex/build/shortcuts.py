@@ -51,7 +51,7 @@ class Head:
             need = scan.need
             if need is None or (source.size is not None and need.start >= source.size):
                 return
-            types = scan.top_level()[2]
+            types = scan.top_level()["type"]
             if ((types == MOOF) | (types == MDAT)).any():
                 return
             # The header behind a box tells whether it ends where a fragment begins.
@@ -80,7 +80,8 @@ class Head:
 def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
     """The index that the sidx boxes in front of a file tell, or None where they are not trusted."""
     moov = scan.movies[0] if scan.movies else init
-    offsets, sizes, types = scan.top_level()
+    top = scan.top_level()
+    offsets, sizes, types = top["offset"], top["size"], top["type"]
     moofs = offsets[types == MOOF]
     first = int(moofs[0]) if len(moofs) else scan.position
     boxes = [c for c in scan.captured if c.type == SIDX and c.offset < first]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from fragdex.boxes.tfdt import TFDT
 from fragdex.boxes.tfhd import DURATION_IS_EMPTY, TFHD
 from fragdex.fragments.fields import groups_of
 from fragdex.fragments.groups import SBGP, SGPD, GroupBox, group_boxes
-from fragdex.fragments.hop import code
+from fragdex.fragments.headers import Rows, code
 from fragdex.fragments.runs import RunDecoder, RunDetails, Runs, SyncPoints
 from fragdex.fragments.table import NULL, Int64, Table, column
 from fragdex.fragments.tracks import SampleDefaults
@@ -31,6 +31,9 @@ MOOF, TRAF, TFHD_CODE, TFDT_CODE, TRUN_CODE, UUID = map(
 )
 TFXD = bytes.fromhex("6d1d9b0542d544e680e2141daff757b2")
 """User type of PIFF's time box."""
+
+MAX_PERIOD = 16
+"""Boxes of one traf, up to which regular fragments are recognized."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -75,14 +78,22 @@ class Batch:
 
 
 class _Owners:
-    """Which traf each box inside a traf belongs to."""
+    """Which traf each box inside a traf belongs to.
 
-    def __init__(self, rows: npt.NDArray[np.void]) -> None:
+    Where every traf holds the same kinds of boxes in the same order, as one muxer writes them,
+    the boxes of a kind are every p-th row.
+    """
+
+    def __init__(self, rows: Rows) -> None:
         self.kinds = rows["type"].copy()
         depth = rows["depth"].copy()
-        self.body = rows["offset"] + rows["header"]
-        self.room = rows["size"] - rows["header"]
-        self.moof = np.flatnonzero((self.kinds == MOOF) & (depth == 0))
+        self.offset, self.size = rows["offset"].copy(), rows["size"].copy()
+        self.body = self.offset + rows["header"]
+        self.room = self.size - rows["header"]
+        self.period = self._period(depth)
+        if self.period:
+            self.traf = np.arange(0, len(rows), self.period)
+            return
         self.traf = np.flatnonzero((self.kinds == TRAF) & (depth == 1))
         # Boxes of these kinds elsewhere than in a traf are nobody's.
         self.kinds[depth != 2] = 0
@@ -90,15 +101,33 @@ class _Owners:
         self.traf_of[self.traf] = 1
         np.cumsum(self.traf_of, out=self.traf_of)
 
-    def boxes(self, kind: int) -> tuple[Int64, Int64]:
-        """Rows of the boxes of a kind, and the number of the traf of each."""
+    def _period(self, depth: npt.NDArray[np.uint8]) -> int:
+        kinds = self.kinds
+        if not len(kinds) or kinds[0] != TRAF:
+            return 0
+        behind = np.flatnonzero(kinds[1:MAX_PERIOD] == TRAF)
+        period = int(behind[0]) + 1 if len(behind) else len(kinds)
+        if period > MAX_PERIOD or len(kinds) % period or len(set(kinds[:period].tolist())) < period:
+            return 0
+        same = (kinds.reshape(-1, period) == kinds[:period]).all()
+        levels = depth.reshape(-1, period)
+        return period if same and (levels[:, 0] == 1).all() and (levels[:, 1:] == 2).all() else 0
+
+    def boxes(self, kind: int) -> tuple[Any, Int64]:
+        """Rows of the boxes of a kind (an index), and the number of the traf of each."""
+        if self.period:
+            place = np.flatnonzero(self.kinds[: self.period] == kind)
+            if not len(place):
+                return slice(0, 0), np.zeros(0, np.int64)
+            return slice(int(place[0]), None, self.period), np.arange(len(self.traf))
         where = np.flatnonzero(self.kinds == kind)
         return where, self.traf_of[where] - 1
 
 
 def decode(
     buffer: memoryview,
-    rows: npt.NDArray[np.void],
+    moofs: Rows,
+    inner: Rows,
     first_moof: int,
     defaults: Mapping[int, SampleDefaults],
     *,
@@ -108,20 +137,21 @@ def decode(
 
     Args:
         buffer: holds every moof of the batch.
-        rows: rows of the moofs and their insides as `hop.walk` gives them, offsets in `buffer`.
+        moofs: rows of the moofs, as `hop.walk` gives them among its `top`; offsets in `buffer`.
+        inner: rows of what stands inside of them, likewise.
         first_moof: number of the first moof in the whole scan.
         defaults: the trex of each track.
         details: keep what is needed to write out every sample.
     """
-    owners = _Owners(rows)
+    owners = _Owners(inner)
     body, room = owners.body, owners.room
-    traf_moof = np.searchsorted(owners.moof, owners.traf) - 1
-    damaged = rows["damaged"][owners.moof] != 0
+    traf_moof = _moof_of(moofs["offset"], owners.offset[owners.traf])
+    damaged = moofs["damaged"] != 0
     n = len(traf_moof)
 
     # tfhd: exactly one in each traf (8.8.7.1); where there are more, the first counts.
     where, owner = owners.boxes(TFHD_CODE)
-    if len(owner) != n or (owner != np.arange(n)).any():
+    if not owners.period and (len(owner) != n or (owner != np.arange(n)).any()):
         owner, first = np.unique(owner, return_index=True)
         where = where[first]
         missing = np.ones(n, np.bool_)
@@ -145,7 +175,7 @@ def decode(
     for name in ("duration", "size", "flags"):
         _fill(name, values[name], track, defaults, lacks)
 
-    time, time_kind = _times(buffer, rows, owners, n, damaged, traf_moof)
+    time, time_kind = _times(buffer, owners, n, damaged, traf_moof)
     gap = np.where(flags & DURATION_IS_EMPTY, values["duration"], 0)
     trafs = Trafs(traf_moof + first_moof, track, flags, values["base"], time, time_kind, gap)
 
@@ -164,22 +194,23 @@ def decode(
         batch.unknown_defaults |= {(t, name) for t in np.unique(track[owner[lacking]]).tolist()}
     for kind in (SBGP, SGPD):
         at, trafs_of = owners.boxes(kind)
-        if len(at):
-            batch.groups += group_boxes(
-                buffer, rows["offset"][at], rows["size"][at], body[at], trafs_of
-            )
+        if len(trafs_of):
+            sizes = owners.size[at]
+            batch.groups += group_boxes(buffer, owners.offset[at], sizes, body[at], trafs_of)
     if details:
         batch.details = decoder.details(~damaged[traf_moof[owner]])
     return _without(batch, traf_moof) if damaged.any() else batch
 
 
+def _moof_of(moofs: Int64, trafs: Int64) -> Int64:
+    """Number of the moof around each traf."""
+    if len(moofs) == len(trafs) and (trafs[:-1] < moofs[1:]).all() and (trafs > moofs).all():
+        return np.arange(len(trafs))
+    return np.searchsorted(moofs, trafs) - 1
+
+
 def _times(
-    buffer: memoryview,
-    rows: npt.NDArray[np.void],
-    owners: _Owners,
-    trafs: int,
-    damaged: Mask,
-    traf_moof: Int64,
+    buffer: memoryview, owners: _Owners, trafs: int, damaged: Mask, traf_moof: Int64
 ) -> tuple[Int64, Int64]:
     """Tfdt of each traf, or PIFF's tfxd where there is none; never both added.
 
@@ -187,20 +218,19 @@ def _times(
     """
     time, kind = np.full(trafs, NULL), np.zeros(trafs, np.int64)
     where, owner = owners.boxes(TFDT_CODE)
-    if len(where):
-        for group in groups_of(buffer, owners.body[where], owners.room[where], TFDT)[1]:
-            to = owner[group.rows]
-            if group.short:
-                damaged[traf_moof[to]] = True
-                continue
-            time[to], kind[to] = group.fields["baseMediaDecodeTime"], 1 + (group.version > 0)
-    where, owner = owners.boxes(UUID)
-    for row, traf in zip(rows[where], owner.tolist(), strict=True):
-        end = int(row["offset"]) + int(row["header"])
-        if row["header"] < 24 or kind[traf] or buffer[end - 16 : end] != TFXD:
+    for group in groups_of(buffer, owners.body[where], owners.room[where], TFDT)[1]:
+        to = owner[group.rows]
+        if group.short:
+            damaged[traf_moof[to]] = True
             continue
-        if row["size"] - row["header"] >= 8:
-            width = 8 if buffer[end] else 4
+        time[to], kind[to] = group.fields["baseMediaDecodeTime"], 1 + (group.version > 0)
+    where, owner = owners.boxes(UUID)
+    bodies, rooms = owners.body[where].tolist(), owners.room[where].tolist()
+    for traf, end, room in zip(owner.tolist(), bodies, rooms, strict=True):
+        if kind[traf] or room < 8 or buffer[end - 16 : end] != TFXD:
+            continue
+        width = 8 if buffer[end] else 4
+        if room >= 4 + width:
             raw = buffer[end + 4 : end + 4 + width]
             time[traf], kind[traf] = int.from_bytes(raw, "big", signed=width == 8), 3
     return time, kind

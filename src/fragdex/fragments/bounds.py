@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.fragments.hop import code
+from fragdex.fragments.headers import code
 from fragdex.fragments.table import Int64
 
 __all__ = ["Layout", "lay_out"]

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.rows import Rows
 from fragdex.boxes.tfdt import TFDT
 from fragdex.boxes.tfhd import TFHD
 from fragdex.boxes.trun import TRUN
-from fragdex.fragments.hop import join
+from fragdex.fragments.hop import columns
 from fragdex.fragments.table import Int64
 
 __all__ = ["Group", "groups_of"]
@@ -56,13 +55,16 @@ def _deciding_flags(layout: BoxLayout) -> int:
 _DECIDING = {layout.code: _deciding_flags(layout) for layout in (TFHD, TFDT, TRUN)}
 
 
+_WORD = np.dtype(">u4")
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """The fixed fields under one version and flags."""
 
     width: int
     names: tuple[str, ...]
-    dtype: npt.DTypeLike
+    places: tuple[tuple[int, np.dtype[Any]], ...]
 
 
 _SHAPES: dict[tuple[str, int], _Shape] = {}
@@ -75,21 +77,13 @@ def _shape(layout: BoxLayout, word: int) -> _Shape:
         places = layout.offsets(word >> 24, word & 0xFFFFFF)
         fixed = {name: place for name, place in places.items() if place[1].names is None}
         width = max((offset + dtype.itemsize for offset, dtype in fixed.values()), default=4)
-        dtype = np.dtype(
-            {
-                "names": list(fixed),
-                "formats": [dtype for _, dtype in fixed.values()],
-                "offsets": [offset for offset, _ in fixed.values()],
-                "itemsize": width,
-            }
-        )
-        _SHAPES[key] = _Shape(width, tuple(fixed), dtype)
+        _SHAPES[key] = _Shape(width, tuple(fixed), tuple(fixed.values()))
     return _SHAPES[key]
 
 
 def groups_of(
     buffer: memoryview, at: Int64, room: Int64, layout: BoxLayout
-) -> tuple[npt.NDArray[np.uint32], list[Group]]:
+) -> tuple[Int64, list[Group]]:
     """Read the fixed fields of many boxes of one kind.
 
     Args:
@@ -103,40 +97,31 @@ def groups_of(
     """
     n = len(at)
     if not n:
-        return np.zeros(0, np.uint32), []
-    least = int(room.min())
-    if least < 4:
+        return np.zeros(0, np.int64), []
+    if int(room.min()) < 4:
         return _some_without_room(buffer, at, room, layout)
-    # One join serves every group whose fixed fields fit into the shortest box.
-    common = min(least, 32)
-    table = np.frombuffer(join(buffer, at, common), np.uint8).reshape(n, common)
-    words = table[:, :4].copy().view(">u4")[:, 0].astype(np.uint32)
+    words = columns(buffer, at, [(0, _WORD)])[0]
     # From version 1 on these layouts do not change any more.
-    kinds = np.minimum(words & np.uint32(0xFF000000 | _DECIDING[layout.code]), 0x01FFFFFF)
+    kinds = np.minimum(words & (0xFF000000 | _DECIDING[layout.code]), 0x01FFFFFF)
     groups = []
     for word, rows in _alike(kinds):
         shape = _shape(layout, word)
-        every = len(rows) == n
-        if shape.width > common:
-            fits = room[rows] >= shape.width
-            if not fits.all():
-                groups.append(Group(word >> 24, word & 0xFFFFFF, rows[~fits], 0, True, {}))
-                rows = rows[fits]
-            read = np.frombuffer(join(buffer, at[rows], shape.width), shape.dtype)
-        else:
-            chosen = table if every else table[rows]
-            read = np.ascontiguousarray(chosen[:, : shape.width]).view(shape.dtype)[:, 0]
-        fields = {name: read[name].astype(np.int64) for name in shape.names}
+        fits = room[rows] >= shape.width
+        if not fits.all():
+            groups.append(Group(word >> 24, word & 0xFFFFFF, rows[~fits], 0, True, {}))
+            rows = rows[fits]
+        read = columns(buffer, at if len(rows) == n else at[rows], shape.places)
+        fields = dict(zip(shape.names, read, strict=True))
         groups.append(Group(word >> 24, word & 0xFFFFFF, rows, shape.width, False, fields))
     return words, groups
 
 
 def _some_without_room(
     buffer: memoryview, at: Int64, room: Int64, layout: BoxLayout
-) -> tuple[npt.NDArray[np.uint32], list[Group]]:
+) -> tuple[Int64, list[Group]]:
     enough = np.flatnonzero(room >= 4)
     some, groups = groups_of(buffer, at[enough], room[enough], layout)
-    words = np.zeros(len(at), np.uint32)
+    words = np.zeros(len(at), np.int64)
     words[enough] = some
     for group in groups:
         group.rows = enough[group.rows]
@@ -144,7 +129,7 @@ def _some_without_room(
     return words, groups
 
 
-def _alike(words: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Any]]:
+def _alike(words: Int64) -> Iterator[tuple[int, Int64]]:
     """Each different value, and the numbers of the rows that have it."""
     if (words == words[0]).all():
         yield int(words[0]), np.arange(len(words))

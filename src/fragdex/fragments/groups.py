@@ -14,7 +14,8 @@ import numpy as np
 
 from fragdex.boxes import Box, parse_box
 from fragdex.errors import FormatError
-from fragdex.fragments.hop import code, join
+from fragdex.fragments.headers import code
+from fragdex.fragments.hop import join
 from fragdex.fragments.table import Int64
 
 __all__ = ["GroupBox", "SampleGroup", "fragment_groups", "group_boxes", "movie_groups"]

@@ -56,8 +56,8 @@ def _samples(
 ) -> SampleTable:
     joined, _ = moof_bytes(fragments.moof_offset)
     buffer = memoryview(joined)
-    rows, _, _ = hop.walk(buffer, 0, 1 << 62)
-    batch = decode(buffer, rows, 0, defaults, details=True)
+    met = hop.walk(buffer, 0, 1 << 62)
+    batch = decode(buffer, met.top, met.inner, 0, defaults, details=True)
     trafs, runs = batch.trafs, batch.runs
     relative, end = run_starts(runs, trafs)
     # Everything is reckoned for all tracks, since an implicit base follows the traf before it.

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from fragdex.boxes import Box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
-from fragdex.fragments import hop
+from fragdex.fragments import headers, hop
 from fragdex.fragments.batch import Batch, decode
-from fragdex.fragments.hop import code
+from fragdex.fragments.headers import Rows, Walked, code
 from fragdex.fragments.table import Int64
 from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie
 
@@ -28,6 +27,9 @@ MAX_WHOLE_BOX = 1 << 28
 """Bytes of one moov, moof, sidx or mfra; a day of one-frame fragments has a moov under 64 MiB."""
 MAX_TOP_LEVEL = 1 << 24
 """Boxes at the top level; a day of one-frame fragments at 50 a second has half of that."""
+
+MAX_CAPTURED = 1 << 18
+"""ftyp, moov, sidx and mfra boxes; a day of one-second segments with a sidx each is below it."""
 
 FTYP, MOOV, MOOF, MDAT, SIDX, MFRA = map(code, ("ftyp", "moov", "moof", "mdat", "sidx", "mfra"))
 MEDIA_TYPES = frozenset(
@@ -65,7 +67,8 @@ class Section:
 @dataclass(slots=True)
 class _Pending:
     buffer: memoryview
-    rows: npt.NDArray[np.void]
+    moofs: Rows
+    inner: Rows
     first: int
     section: Section
 
@@ -104,7 +107,7 @@ class Scan:
         self._want = 8
         self._fed = start
         self._pending: list[_Pending] = []
-        self._top: list[tuple[Int64, Int64, npt.NDArray[np.uint32]]] = []
+        self._top: list[Rows] = []
         self._top_count = 0
         self._moofs: list[tuple[Int64, Int64]] = []
         self._moof_count = 0
@@ -161,21 +164,21 @@ class Scan:
         """
         begin, at = self.position, 0
         while True:
-            rows, at, status = hop.walk(piece, at)
-            self._take_piece(piece, rows, begin)
+            met = hop.walk(piece, at)
+            at = met.position
+            self._take_piece(piece, met, begin)
             self.position = begin + at
-            if status == hop.FULL:
-                continue
-            self.stand(self.position, status, piece[at : at + 16])
-            return at
+            if met.status != headers.FULL:
+                self.stand(self.position, met.status, piece[at : at + 16])
+                return at
 
     def stand(self, position: int, status: int, head: memoryview | bytes) -> None:
         """Say where a walk stopped and why; `head` is what is there of the next header."""
         self.position = position
         self._want = 8
-        if status == hop.MALFORMED:
+        if status == headers.MALFORMED:
             self._stop_at(head)
-        elif status in (hop.PARTIAL, hop.TO_END):
+        elif status in (headers.PARTIAL, headers.TO_END):
             self._want_more(head, status)
 
     def _want_more(self, head: memoryview | bytes, status: int) -> None:
@@ -183,7 +186,7 @@ class Scan:
             self._want = 8
             return
         size, kind = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:8], "big")
-        if status == hop.TO_END:
+        if status == headers.TO_END:
             self.to_end = (self.position, kind)
             self._want = MAX_WHOLE_BOX
             return
@@ -212,43 +215,32 @@ class Scan:
             found=size,
         )
 
-    def _take_piece(self, view: memoryview, rows: npt.NDArray[np.void], base: int) -> None:
-        """Keep the moofs of a piece that will not stay; positions become those in the copy."""
-        kinds, depth = rows["type"], rows["depth"]
-        if not (kinds == MOOF).any():
-            self.take(view, rows, base)
-            return
-        whole = (depth == 0) & hop.is_whole(kinds)
-        at, size = rows["offset"][whole], rows["size"][whole]
-        self.take_kept(hop.join(view, at, size), self._moved(rows, base))
+    def _take_piece(self, view: memoryview, met: Walked, base: int) -> None:
+        """Keep the whole boxes of a piece that will not stay."""
+        whole = headers.is_whole(met.top["type"])
+        kept = hop.join(view, met.top["offset"][whole], met.top["size"][whole])
+        self.take_kept(kept, _moved(met.top, base), _moved(met.inner, base))
 
-    @staticmethod
-    def _moved(rows: npt.NDArray[np.void], by: int) -> npt.NDArray[np.void]:
-        if not by:
-            return rows
-        rows = rows.copy()
-        rows["offset"] += by
-        return rows
-
-    def take_kept(self, kept: bytes, rows: npt.NDArray[np.void]) -> None:
+    def take_kept(self, kept: bytes, top: Rows, inner: Rows) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
-        whole = (rows["depth"] == 0) & hop.is_whole(rows["type"])
-        sizes = rows["size"][whole]
-        places = np.cumsum(sizes) - sizes
-        shift = np.concatenate([[0], rows["offset"][whole] - places])[np.cumsum(whole)]
-        moved = rows.copy()
-        moved["offset"] -= shift
-        self._note_top(rows)
-        self._split(memoryview(kept), moved, shift)
+        self._note_top(top)
+        boxes = top[headers.is_whole(top["type"])]
+        offsets, sizes = boxes["offset"].copy(), boxes["size"]
+        boxes["offset"] = np.cumsum(sizes) - sizes
+        if len(inner):
+            inner = inner.copy()
+            owner = np.searchsorted(offsets, inner["offset"], side="right") - 1
+            inner["offset"] += (boxes["offset"] - offsets)[owner]
+        self._split(memoryview(kept), boxes, inner, offsets)
 
-    def take(self, view: memoryview, rows: npt.NDArray[np.void], base: int) -> None:
-        """Take rows whose boxes stay readable in `view`, which begins at `base` of the file."""
-        self._note_top(self._moved(rows, base))
-        self._split(view, rows, np.full(len(rows), base, np.int64))
+    def take(self, view: memoryview, met: Walked) -> None:
+        """Take what a walk over the whole file met; its bytes stay readable in `view`."""
+        self._note_top(met.top)
+        boxes = met.top[headers.is_whole(met.top["type"])]
+        self._split(view, boxes, met.inner, boxes["offset"])
 
-    def _note_top(self, rows: npt.NDArray[np.void]) -> None:
-        top = rows[rows["depth"] == 0]
-        self._top.append((top["offset"].copy(), top["size"].copy(), top["type"].copy()))
+    def _note_top(self, top: Rows) -> None:
+        self._top.append(top)
         self._top_count += len(top)
         if self._top_count > MAX_TOP_LEVEL:
             raise LimitExceeded(
@@ -258,29 +250,36 @@ class Scan:
                 found=f"more than {self._top_count}",
             )
 
-    def _split(self, buffer: memoryview, rows: npt.NDArray[np.void], shift: Int64) -> None:
-        """Hand on captured boxes, and the fragments between one moov and the next."""
-        kinds = rows["type"]
-        special = np.flatnonzero(
-            (rows["depth"] == 0)
-            & ((kinds == FTYP) | (kinds == MOOV) | (kinds == SIDX) | (kinds == MFRA))
-        )
+    def _split(self, buffer: memoryview, boxes: Rows, inner: Rows, offsets: Int64) -> None:
+        """Hand on captured boxes, and the fragments between one moov and the next.
+
+        Args:
+            buffer: holds the boxes.
+            boxes: rows of whole boxes, places in `buffer`.
+            inner: rows of what stands inside the fragments among them, likewise.
+            offsets: of the boxes in the file.
+        """
         start = 0
-        for index in special.tolist():
-            row = rows[index]
+        for index in np.flatnonzero(boxes["type"] != MOOF).tolist():
+            row = boxes[index]
             at = int(row["offset"])
-            self.captured.append(
-                Captured(
-                    at + int(shift[index]),
-                    int(row["type"]),
-                    bytes(buffer[at : at + int(row["size"])]),
+            data = bytes(buffer[at : at + int(row["size"])])
+            captured = Captured(int(offsets[index]), int(row["type"]), data)
+            self.captured.append(captured)
+            if len(self.captured) > MAX_CAPTURED:
+                raise LimitExceeded(
+                    "the file has too many boxes to keep",
+                    path=captured.type.to_bytes(4, "big").decode("latin-1"),
+                    offset=captured.offset,
+                    expected=f"at most {MAX_CAPTURED}",
+                    found=f"more than {MAX_CAPTURED}",
                 )
-            )
             if row["type"] == MOOV:
-                self._fragments(buffer, rows[start:index], shift[start:index])
-                start = index
-                self._begin(self.captured[-1])
-        self._fragments(buffer, rows[start:], shift[start:])
+                cut = int(np.searchsorted(inner["offset"], at))
+                self._fragments(buffer, boxes[start:index], inner[:cut], offsets[start:index])
+                start, inner = index, inner[cut:]
+                self._begin(captured)
+        self._fragments(buffer, boxes[start:], inner, offsets[start:])
 
     def _begin(self, moov: Captured) -> None:
         """A moov: fragments behind it are read with its defaults."""
@@ -290,16 +289,16 @@ class Scan:
         self.movies.append((moov, box, movie))
         self._defaults = _defaults_of(movie)
 
-    def _fragments(self, buffer: memoryview, rows: npt.NDArray[np.void], shift: Int64) -> None:
-        moof = (rows["depth"] == 0) & (rows["type"] == MOOF)
-        if not moof.any():
+    def _fragments(self, buffer: memoryview, boxes: Rows, inner: Rows, offsets: Int64) -> None:
+        is_moof = boxes["type"] == MOOF
+        moofs = boxes[is_moof] if not is_moof.all() else boxes
+        if not len(moofs):
             return
-        at = rows["offset"][moof]
-        self._moofs.append((at + shift[moof], rows["size"][moof].copy()))
-        self._blobs.append((buffer, at))
+        self._moofs.append((offsets[is_moof], moofs["size"].copy()))
+        self._blobs.append((buffer, moofs["offset"].copy()))
         first = self._moof_count
-        self._moof_count += len(at)
-        pending = _Pending(buffer, rows, first, self.sections[-1])
+        self._moof_count += len(moofs)
+        pending = _Pending(buffer, moofs, inner, first, self.sections[-1])
         if self._defaults is None:
             # The moov may still come; its defaults are needed to read any fragment.
             self._pending.append(pending)
@@ -314,17 +313,16 @@ class Scan:
         self._pending.clear()
 
     def _decode(self, pending: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
-        batch = decode(pending.buffer, pending.rows, pending.first, defaults)
+        one = pending
+        batch = decode(one.buffer, one.moofs, one.inner, one.first, defaults)
         pending.section.batches.append(batch)
         if batch.damaged.any():
             self.damaged.extend((np.flatnonzero(batch.damaged) + pending.first).tolist())
 
-    def top_level(self) -> tuple[Int64, Int64, npt.NDArray[np.uint32]]:
-        """Offset, size and type of every top-level box that was passed, in file order."""
-        if not self._top:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint32)
-        if len(self._top) > 1:
-            self._top = [tuple(np.concatenate(c) for c in zip(*self._top, strict=True))]  # type: ignore[list-item]
+    def top_level(self) -> Rows:
+        """Rows of every top-level box that was passed, in file order, with places in the file."""
+        if len(self._top) != 1:
+            self._top = [np.concatenate(self._top) if self._top else np.zeros(0, headers.ROW)]
         return self._top[0]
 
     def moofs(self) -> tuple[Int64, Int64]:
@@ -350,8 +348,16 @@ class Scan:
         return len(self._carry)
 
 
+def _moved(rows: Rows, by: int) -> Rows:
+    if not by or not len(rows):
+        return rows
+    rows = rows.copy()
+    rows["offset"] += by
+    return rows
+
+
 def _kept(kind: int) -> bool:
-    return kind.to_bytes(4, "big") in (hop.WHOLE[i : i + 4] for i in range(0, len(hop.WHOLE), 4))
+    return bool(headers.is_whole(np.array([kind], np.uint32))[0])
 
 
 def _defaults_of(movie: Movie) -> dict[int, SampleDefaults]:
