@@ -252,7 +252,7 @@ def _edits(trak: Box) -> tuple[Edit, ...]:
         Edit(
             int(row["segment_duration"]),
             int(row["media_time"]),
-            int(row["media_rate_integer"]) + int(row["media_rate_fraction"]) / 65536,
+            int(row["media_rate_integer"]) + int(row["media_rate_fraction"]) % 65536 / 65536,
         )
         for row in entries[:MAX_EDITS]
     )
