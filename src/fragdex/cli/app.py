@@ -18,7 +18,7 @@ from fragdex.cli.info import info
 from fragdex.cli.md5 import md5
 from fragdex.cli.plan import plan
 from fragdex.cli.plot import plot
-from fragdex.cli.report import complain
+from fragdex.cli.report import complain, exit_code, told
 from fragdex.cli.seek import seek
 from fragdex.cli.verify import verify
 from fragdex.errors import FragdexError
@@ -31,7 +31,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 COMMANDS: dict[Callable[..., int], str] = {
@@ -71,6 +70,7 @@ def _version(wanted: bool) -> None:
 
 
 def fragdex(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
@@ -85,9 +85,12 @@ def fragdex(
       fragdex seek movie.fidx 1:02:03.5    which bytes to read for that moment
       fragdex extract movie.mp4 60 90 -o clip.mp4
     """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
-app.callback(help=_help_of(fragdex))(fragdex)
+app.callback(help=_help_of(fragdex), invoke_without_command=True)(fragdex)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -115,17 +118,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 2
     except CLICK_ERROR as error:
         message = error.format_message()  # type: ignore[attr-defined]
-        complain(" ".join(message.split()) or "see fragdex --help")
+        complain(" ".join(message.split()).removeprefix("Invalid value: "))
         return 2
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        bad_path = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
-        return 2 if isinstance(error, bad_path) else 1
+        complain(told(error))
+        return exit_code(error)
     except Exception as error:  # noqa: BLE001 — the last line before the user: a fault is told, too
         if os.environ.get("FRAGDEX_TRACEBACK"):
             traceback.print_exc()
-        told = " ".join(str(error).split())
-        complain(f"a fault in fragdex: {type(error).__name__}: {told} (FRAGDEX_TRACEBACK=1: where)")
+        said = " ".join(str(error).split())
+        complain(f"a fault in fragdex: {type(error).__name__}: {said} (FRAGDEX_TRACEBACK=1: where)")
         return 1
 
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, stem
-from fragdex.cli.output import emit
+from fragdex.cli.inputs import STDIN, Work, expand, is_url, stem
+from fragdex.cli.output import emit, need_folder
 
 __all__ = ["index"]
 
 TEXT_FORMS = ("json", "csv", "hls", "dash", "torchcodec")
 """Without -o these go to stdout; the binary ones go to a file named after the input."""
+SEGMENT_FORMS = ("json", "hls", "dash", "sidx")
+"""They join fragments to segments."""
+ONE_TRACK = ("torchcodec", "hls", "dash", "sidx")
+"""They speak of one track, or take their segments from one."""
 
 
 def index(
@@ -57,8 +63,21 @@ def index(
             "--min-segment-ms",
             min=0,
             metavar="MS",
-            help="Segments last at least so many milliseconds (json).",
-            show_default="2000",
+            help="Segments last at least so many milliseconds (json, hls, dash, sidx).",
+            show_default="2000; sidx: 0",
+        ),
+    ] = None,
+    playlist: Annotated[
+        Playlist | None,
+        typer.Option("--playlist", help="Which playlist to write (hls).", show_default="media"),
+    ] = None,
+    uri: Annotated[
+        str | None,
+        typer.Option(
+            "--uri",
+            metavar="URI",
+            help="What the playlist or manifest calls the media file (hls, dash).",
+            show_default="its name",
         ),
     ] = None,
     md5: Annotated[
@@ -92,8 +111,10 @@ def index(
         {
             "--samples": samples and form not in ("fidx", "arrow", "parquet"),
             "--presentation": presentation and form != "csv",
-            "--min-segment-ms": min_segment_ms is not None and form != "json",
-            "--track": tracks is not None and form in ("fidx", "json", "sidx", "mfra"),
+            "--min-segment-ms": min_segment_ms is not None and form not in SEGMENT_FORMS,
+            "--playlist": playlist is not None and form != "hls",
+            "--uri": uri is not None and form not in ("hls", "dash"),
+            "--track": tracks is not None and form in ("fidx", "json", "mfra", "embed"),
         },
         form,
     )
@@ -101,7 +122,13 @@ def index(
     job = _Job(
         form=form,
         targets=_targets(names, form, output),
-        exporting=_exporting(form, tracks, samples, presentation, min_segment_ms),
+        exporting={
+            **_chosen(form, tracks, samples),
+            **({"presentation": True} if presentation else {}),
+            **({"min_segment_ms": min_segment_ms} if min_segment_ms is not None else {}),
+            **({"playlist": playlist.value} if playlist is not None else {}),
+            **({"uri": uri} if uri is not None else {}),
+        },
         opening={
             "exact": exact,
             "strict": strict,
@@ -119,6 +146,14 @@ def index(
         else:
             print(line)
     return work.code
+
+
+class Playlist(StrEnum):
+    """The playlists of HLS."""
+
+    MEDIA = "media"
+    IFRAMES = "iframes"
+    MASTER = "master"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +217,6 @@ def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, s
 
 
 def _beside(name: str, form: str, folder: str | None) -> str:
-    from fragdex.cli.inputs import STDIN, is_url
-
     if form == "embed":
         suffix = os.path.splitext(name.partition("?")[0])[1] or ".mp4"
     else:
@@ -195,51 +228,66 @@ def _beside(name: str, form: str, folder: str | None) -> str:
     return os.path.join(folder, stem(name) + suffix)
 
 
-def _exporting(
-    form: str,
-    tracks: list[int] | None,
-    samples: bool,
-    presentation: bool,
-    min_segment_ms: int | None,
-) -> dict[str, Any]:
+def _chosen(form: str, tracks: list[int] | None, samples: bool) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    if form == "torchcodec" and tracks:
+    if tracks and form in ONE_TRACK:
         if len(tracks) > 1:
-            raise typer.BadParameter("torchcodec takes one --track")
+            raise typer.BadParameter(f"{form} takes one --track")
         given["track"] = tracks[0]
     elif tracks:
         given["tracks"] = tracks
     if samples:
         given |= {"samples": True} if form == "fidx" else {"of": "samples"}
-    if presentation:
-        given["presentation"] = True
-    if min_segment_ms is not None:
-        given["min_segment_ms"] = min_segment_ms
     return given
 
 
 def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str]]:
-    from fragdex.cli.opening import notes, open_any
+    from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.formats import FORMS
 
-    opening = dict(job.opening)
-    if (job.form in FORMS and FORMS[job.form].needs_samples) or "of" in job.exporting:
+    opening, asked = dict(job.opening), job.exporting
+    needs_samples = job.form in FORMS and FORMS[job.form].needs_samples
+    if needs_samples or {"of", "samples"} & asked.keys() or asked.get("playlist") == "iframes":
         # the sample-exact way at once, and not a sidx first
         opening["exact"] = True
     made = open_any(name, **opening)
+    if opening["exact"] and saved_form(name) and not all(t.has_samples for t in made.tracks):
+        # the saved index has no samples: the file that it describes has
+        made = open_any(media_of(made, name), **opening)
     target = job.targets[name]
     if job.form == "embed":
         return _embed(name, made, target), notes(made)
     if job.form == "fidx" and target is not None:
-        made.save(target, samples=job.exporting.get("samples", False))
+        need_folder(target)
+        made.save(target, samples=asked.get("samples", False))
         return (None, _line(target, made)), notes(made)
-    data = made.export(job.form, **job.exporting)
+    with _media(name, made, job.form) as more:
+        data = made.export(job.form, **asked, **more)
     if target is not None:
         emit([data], target)
         return (None, _line(target, made)), notes(made)
     if job.form in TEXT_FORMS and not data.endswith(b"\n"):
         data += b"\n"
     return (data, ""), notes(made)
+
+
+@contextmanager
+def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
+    """The file itself for those forms that look into it, where it can be had."""
+    from fragdex import open_source
+    from fragdex.cli.opening import media_of
+    from fragdex.errors import SourceError
+
+    if form not in ("dash", "mfra") or name == STDIN:
+        yield {}
+        return
+    try:
+        source = open_source(media_of(made, name))
+    except SourceError:
+        yield {}
+        return
+    with source:
+        yield {"source": source}
 
 
 def _embed(name: str, made: Any, target: str | None) -> tuple[bytes | None, str]:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import typer
 
-from fragdex.cli.report import complain, counting
+from fragdex.cli.report import complain, counting, exit_code, told
 from fragdex.errors import FragdexError
 
 __all__ = ["Outcome", "Work", "expand", "is_url", "stem"]
@@ -68,6 +68,7 @@ class Outcome(Generic[Result]):
     name: str
     value: Result | None = None
     error: str | None = None
+    code: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -98,7 +99,7 @@ class Work:
                 for note in outcome.notes:
                     complain(f"{outcome.name}: {note}")
                 if outcome.error is not None:
-                    self.fail(outcome.name, outcome.error)
+                    self.fail(outcome.name, outcome.error, outcome.code)
                 else:
                     # a value is there wherever no error is
                     yield outcome.name, outcome.value  # type: ignore[misc]
@@ -129,8 +130,10 @@ def _outcomes(
 def _one(work: Callable[[str], Any], name: str) -> Outcome[Any]:
     try:
         value, notes = work(name)
-    except (FragdexError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        return Outcome(name, error=str(error))
+    except BrokenPipeError:
+        raise
+    except FragdexError as error:
+        return Outcome(name, error=str(error), code=2)
+    except OSError as error:
+        return Outcome(name, error=told(error), code=exit_code(error))
     return Outcome(name, value, notes=tuple(notes))

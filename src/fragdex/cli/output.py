@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["emit", "json_line", "to_stdout"]
+__all__ = ["emit", "json_line", "need_folder", "to_stdout"]
 
 
 def to_stdout(target: str | None) -> bool:
@@ -50,7 +51,19 @@ def emit(pieces: Iterable[str | bytes], target: str | None) -> None:
         return
     from fragdex.sources.writing import write_file
 
+    need_folder(target)
     write_file(target, _encoded(pieces))
+
+
+def need_folder(target: str) -> None:
+    """Say plainly that the folder a file should go into is not there.
+
+    Raises:
+        FileNotFoundError: it is not.
+    """
+    folder = os.path.dirname(target) or "."
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
 
 
 def _encoded(pieces: Iterable[str | bytes]) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["byte_progress", "complain", "counting"]
+__all__ = ["byte_progress", "complain", "counting", "exit_code", "told"]
 
 Progress = Callable[[int, int | None], object]
 
@@ -21,6 +21,27 @@ def complain(message: str) -> None:
         print(f"fragdex: {line}", file=sys.stderr)
     except UnicodeEncodeError:
         print(f"fragdex: {line.encode('ascii', 'backslashreplace').decode()}", file=sys.stderr)
+
+
+def told(error: OSError) -> str:
+    """What the system says went wrong, without its number; errors of ours as they are."""
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def exit_code(error: Exception) -> int:
+    """2 for what the user named or gave, 1 for a machine that fails (a full disk, say)."""
+    from fragdex.errors import FragdexError
+
+    named = (
+        FragdexError,
+        FileNotFoundError,
+        NotADirectoryError,
+        IsADirectoryError,
+        PermissionError,
+    )
+    return 2 if isinstance(error, named) else 1
 
 
 @contextmanager
