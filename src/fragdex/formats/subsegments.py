@@ -257,6 +257,9 @@ def first_access(track: TrackIndex) -> tuple[Int64, Int64]:
 def init_range(period: Period) -> ByteRange:
     """One range for ftyp and moov; the moov alone where media lie between the two.
 
+    Raises:
+        BuildError: there is no moov, or it holds samples itself, which no playlist can name.
+
     >>> from fragdex.fragments.tracks import Movie
     >>> init_range(Period(0, (ByteRange(0, 32), ByteRange(40, 900)), Movie(0, 0, True, ()), ()))
     ByteRange(start=0, stop=900)
@@ -265,6 +268,12 @@ def init_range(period: Period) -> ByteRange:
         raise BuildError(
             "there is no initialization segment", advice="give it with init= when indexing"
         )
+    for track in period.tracks:
+        if (track.fragments.flags & FragmentFlags.VIRTUAL).any():
+            raise BuildError(
+                "the moov holds samples itself, so it is no initialization segment",
+                advice="make a fragmented copy first, with fragdex extract",
+            )
     whole = ByteRange(period.init[0].start, max(part.stop for part in period.init))
     for track in period.tracks:
         offset = track.fragments.offset

@@ -1,0 +1,252 @@
+"""A DASH manifest with byte ranges into the file itself (ISO/IEC 23009-1).
+
+One representation with all tracks of the file, since its fragments hold them together. Where a
+sidx in front of the file lists all of it, players read that (SegmentBase); where there is none,
+the segments are written out (SegmentList).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from fragdex.boxes import parse_box
+from fragdex.byterange import ByteRange
+from fragdex.errors import FormatError
+from fragdex.formats.hls import MIN_SEGMENT_MS, uri_of
+from fragdex.formats.subsegments import (
+    Subsegments,
+    init_range,
+    reference_track,
+    subsegments,
+)
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+
+__all__ = ["index_range", "write"]
+
+NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
+ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
+FULL = "urn:mpeg:dash:profile:full:2011"
+MAX_FRONT = 1 << 20
+"""Bytes after the initialization segment in which a sidx is looked for: its largest size fits."""
+
+
+def write(
+    index: FragmentIndex,
+    *,
+    uri: str | None = None,
+    source: Any = None,
+    track: int | None = None,
+    min_segment_ms: float = MIN_SEGMENT_MS,
+) -> bytes:
+    """The manifest, as UTF-8 text; each period of the index is one of the presentation.
+
+    Args:
+        uri: address of the file, as it is to stand in the manifest; None: its URL, or the last
+            part of its path.
+        source: the file, bytes or an open `Source`: it is looked into for a sidx. Without it the
+            segments are listed.
+        track: the reference stream; None: the first video track, or else the first audio track.
+        min_segment_ms: a listed segment lasts at least so long.
+
+    Raises:
+        BuildError: there are no movie fragments, or no initialization segment.
+        InexactIndex: times of fragments are not known.
+
+    >>> from fragdex.seeking.model import How, SourceInfo
+    >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))[:38]
+    b"<?xml version='1.0' encoding='utf-8'?>"
+    """
+    mpd = ET.Element("MPD", {"xmlns": NAMESPACE, "type": "static"})
+    address = uri_of(index, uri)
+    total = Fraction(0)
+    plain = True
+    for period in index.periods:
+        chosen = reference_track(period, track)
+        ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
+        found = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
+        ready = index_range(period, found, chosen, source) if source is not None else None
+        shown = Fraction(int(found.time[-1] + found.duration[-1] - found.time[0]), chosen.timescale)
+        element = ET.SubElement(
+            mpd,
+            "Period",
+            {"id": str(period.number), "start": _duration(total), "duration": _duration(shown)},
+        )
+        total += shown
+        _adaptation(element, period, chosen, found, address, ready)
+        plain &= ready is not None and sum(len(t.fragments) > 0 for t in period.tracks) == 1
+    longest = Fraction(2)
+    mpd.set("mediaPresentationDuration", _duration(total))
+    mpd.set("minBufferTime", _duration(longest))
+    mpd.set("profiles", ON_DEMAND if plain and index.periods else FULL)
+    ET.indent(mpd)
+    text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def index_range(
+    period: Period, found: Subsegments, track: TrackIndex, source: Any
+) -> ByteRange | None:
+    """Where the sidx lies that a player can use, or None.
+
+    It speaks of the reference track, stands between the initialization segment and the first
+    fragment's moof, and its references end where the fragments do.
+
+    Args:
+        source: bytes or an open `Source`.
+    """
+    at = max(part.stop for part in period.init) if period.init else 0
+    first = int(track.fragments.moof_offset[found.row[0]])
+    stop = min(max(first, at), at + MAX_FRONT)
+    data = _read(source, at, stop - at)
+    place = 0
+    while len(data) - place >= 8:
+        size = int.from_bytes(data[place : place + 4], "big")
+        if size < 8 or place + size > len(data):
+            return None
+        if data[place + 4 : place + 8] == b"sidx":
+            here = ByteRange.of(at + place, size)
+            if _lists_all(data[place : place + size], here, found, track):
+                return here
+        place += size
+    return None
+
+
+def _lists_all(data: bytes, place: ByteRange, found: Subsegments, track: TrackIndex) -> bool:
+    try:
+        box = parse_box(data, offset=place.start)
+    except FormatError:
+        return False
+    rows = box.get("references", ())
+    if not len(rows) or box["reference_ID"] != track.id or rows["reference_type"].any():
+        return False
+    begin = place.stop + box["first_offset"]
+    return bool(begin + int(rows["referenced_size"].astype("i8").sum()) == found.stop)
+
+
+def _read(source: Any, at: int, size: int) -> bytes:
+    if hasattr(source, "read_up_to"):
+        data: bytes = source.read_up_to(ByteRange.of(at, size))
+        return data
+    return bytes(memoryview(source)[at : at + size])
+
+
+def _adaptation(
+    parent: ET.Element,
+    period: Period,
+    chosen: TrackIndex,
+    found: Subsegments,
+    address: str,
+    ready: ByteRange | None,
+) -> None:
+    tracks = [t for t in period.tracks if len(t.fragments)]
+    kind = chosen.kind if chosen.kind in ("video", "audio") else "application"
+    adaptation = ET.SubElement(parent, "AdaptationSet", {"segmentAlignment": "true"})
+    adaptation.set("mimeType", f"{kind}/mp4")
+    if found.starts.all():
+        adaptation.set("startWithSAP", "1" if (found.access == found.time).all() else "3")
+    if len(tracks) == 1:
+        adaptation.set("contentType", "text" if kind == "application" else kind)
+        if chosen.info.language:
+            adaptation.set("lang", chosen.info.language)
+    else:
+        for track in tracks:
+            about = {"id": str(track.id), "contentType": _content(track.kind)}
+            if track.info.language:
+                about["lang"] = track.info.language
+            ET.SubElement(adaptation, "ContentComponent", about)
+    seconds = Fraction(int(found.duration.sum()), chosen.timescale)
+    size = int(found.size.sum())
+    representation = ET.SubElement(
+        adaptation,
+        "Representation",
+        {
+            "id": str(chosen.id),
+            "bandwidth": str(int(8 * size / seconds) + 1 if seconds else 1),
+        },
+    )
+    codecs = [track.codec for track in tracks]
+    if all(codecs):
+        representation.set("codecs", ",".join(dict.fromkeys(c for c in codecs if c)))
+    _describe(representation, tracks)
+    ET.SubElement(representation, "BaseURL").text = address
+    _segments(representation, period, chosen, found, ready)
+
+
+def _content(kind: str) -> str:
+    return kind if kind in ("video", "audio", "text") else "application"
+
+
+def _describe(representation: ET.Element, tracks: list[TrackIndex]) -> None:
+    """Size and frame rate of the pictures, sampling rate of the sound."""
+    for track in tracks:
+        info = track.info
+        if track.kind == "video" and info.width and info.height:
+            representation.set("width", str(info.width))
+            representation.set("height", str(info.height))
+            rate = frame_rate(track)
+            if rate is not None:
+                text = f"{rate.numerator}/{rate.denominator}"
+                representation.set("frameRate", text.removesuffix("/1"))
+        elif track.kind == "audio" and info.sample_rate:
+            representation.set("audioSamplingRate", str(info.sample_rate))
+
+
+def frame_rate(track: TrackIndex) -> Fraction | None:
+    """Samples a second on average, as a fraction of small numbers; None where it is not known.
+
+    >>> from fragdex.fragments.table import FragmentTable, SyncTable
+    >>> from fragdex.fragments.tracks import TrackInfo
+    >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
+    >>> frame_rate(track) is None
+    True
+    """
+    count, duration = track.sample_count, int(track.fragments.duration.sum())
+    if not count or duration <= 0:
+        return None
+    return Fraction(count * track.timescale, duration).limit_denominator(1001)
+
+
+def _segments(
+    parent: ET.Element,
+    period: Period,
+    chosen: TrackIndex,
+    found: Subsegments,
+    ready: ByteRange | None,
+) -> None:
+    init = {"range": _span(init_range(period))}
+    first = max(int(found.time[0]), 0)
+    about = {"timescale": str(chosen.timescale)}
+    if first:
+        about["presentationTimeOffset"] = str(first)
+    if ready is not None:
+        base = ET.SubElement(
+            parent, "SegmentBase", {"indexRange": _span(ready), "indexRangeExact": "true", **about}
+        )
+        ET.SubElement(base, "Initialization", init)
+        return
+    listed = ET.SubElement(parent, "SegmentList", about)
+    ET.SubElement(listed, "Initialization", init)
+    timeline = ET.SubElement(listed, "SegmentTimeline")
+    run: ET.Element | None = None
+    for time, duration in zip(found.time.tolist(), found.duration.tolist(), strict=True):
+        # What the edit list hides before 0 has no time in the manifest.
+        duration, time = time + duration - max(time, 0), max(time, 0)
+        if run is not None and run.get("d") == str(duration):
+            run.set("r", str(int(run.get("r", "0")) + 1))
+            continue
+        run = ET.SubElement(timeline, "S", {"t": str(time), "d": str(duration)})
+    for offset, size in zip(found.offset.tolist(), found.size.tolist(), strict=True):
+        ET.SubElement(listed, "SegmentURL", {"mediaRange": _span(ByteRange.of(offset, size))})
+
+
+def _span(part: ByteRange) -> str:
+    """First and last byte, both inclusive (5.3.9.2.2)."""
+    return f"{part.start}-{part.stop - 1}"
+
+
+def _duration(seconds: Fraction) -> str:
+    """Seconds as an XML duration, to the microsecond."""
+    text = f"{float(round(seconds, 6)):.6f}".rstrip("0").rstrip(".")
+    return f"PT{text}S"
