@@ -166,5 +166,7 @@ def test_a_code_means_other_things_in_other_places():
     assert alac.find("alac")["sampleRate"] == 44100
     assert build(parse_box(data)) == data
     assert build(alac.children[0]) == config
+    wave = parse_box(box(b"wave", box(b"frma", b"alac"), config, box(b"\0\0\0\0")), "alac")
+    assert wave.find("alac")["sampleRate"] == 44100
     tref = parse_box(box(b"tref", box(b"tmcd", struct.pack(">I", 3))))
     assert tref.find("tmcd")["track_IDs"] == (3,)

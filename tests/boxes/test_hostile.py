@@ -194,3 +194,43 @@ def test_what_cannot_be_written_says_which_field():
     nameless = make_box("abcd").replace(data=None)
     with pytest.raises(BuildError, match="moov/trak/abcd"):
         build(make_box("moov", children=[make_box("trak", children=[nameless])]))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        full(b"csgp", 0, 0x10, b"roll", words(1), b"\x11\x11"),  # 8 bits beside 4
+        full(b"esds", 0, 0, b"\x03\x80\x80\x80\x80\x01"),  # a length of five bytes
+        full(b"esds", 0, 0, b"\x03\x08\x00\x01\x00\x04\x02\x40\x15\x00"),  # bytes left over
+        full(b"chpl", 0, 0, b"\x01" + bytes(8) + b"\x05ab"),  # a text past the end
+    ],
+)
+def test_descriptions_that_contradict_themselves_stay_bytes(claim):
+    (kept,) = parse(claim)
+    assert kept.opaque
+    assert build(kept) == claim
+
+
+def test_padding_of_half_a_byte_must_be_zero():
+    with pytest.raises(MalformedBox, match="padding"):
+        parse(full(b"stz2", 0, 0, words(4, 1), b"\x1f"))
+
+
+def test_sizes_of_other_widths_are_refused():
+    with pytest.raises(MalformedBox, match="entries of 7 bits"):
+        parse(full(b"stz2", 0, 0, words(7, 1), b"\x1f"))
+    (empty,) = parse(full(b"stz2", 0, 0, words(7, 0)))
+    assert len(empty["entry_size"]) == 0
+
+
+def test_descriptors_too_long_for_their_length_are_refused():
+    esds = make_box("esds")
+    stream = {**esds["ES"], "descriptors": ({"tag": 6, "size_length": 1, "data": bytes(200)},)}
+    with pytest.raises(BuildError, match="too long for its length"):
+        build(esds.replace(ES=stream))
+
+
+def test_lists_within_boxes_are_of_the_declared_length():
+    dec3 = make_box("dec3")
+    with pytest.raises(BuildError, match="wrong length"):
+        build(dec3.replace(substreams=()))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fragdex.boxes import Box, BoxLayout, build, parse, parse_box
+from fragdex.boxes import Box, BoxLayout, build, layout_of, make_box, parse, parse_box
 from fragdex.boxes.kinds import Bits, Packed
 from fragdex.boxes.rows import Rows
 from fragdex.errors import FragdexError
@@ -40,6 +40,15 @@ def test_a_box_comes_back_from_its_fields(layout, parent, data):
 
 
 @every_box
+def test_a_box_can_be_made_without_a_value(layout, parent):
+    for version in layout.versions or (0,):
+        for flags in (0, 0xFFFFFF) if layout.full else (0,):
+            given = {"version": version, "flags": flags} if layout.full else {}
+            box = make_box(layout.code, parent=parent, **given)
+            assert build(parse_box(build(box), parent), parent=parent) == build(box)
+
+
+@every_box
 @given(body=st.binary(max_size=80))
 @settings(max_examples=12)
 def test_any_body_comes_back(layout, parent, body):
@@ -52,6 +61,34 @@ def test_any_body_comes_back(layout, parent, body):
     except FragdexError:
         return
     assert build(stripped(read), parent=parent) == written
+
+
+@every_box
+@given(data=st.data())
+@settings(max_examples=12)
+def test_offsets_tell_where_fields_stand(layout, parent, data):
+    box = data.draw(boxes(layout, parent))
+    body = layout.build(box.fields)
+    offsets = layout.offsets(box.get("version", 0), box.get("flags", 0))
+    for name, (offset, dtype) in offsets.items():
+        value = box[name]
+        if isinstance(value, np.ndarray):
+            stored = np.frombuffer(body, dtype, len(value), offset)
+        else:
+            stored = np.frombuffer(body, dtype, 1, offset)[0]
+        if isinstance(value, str):
+            assert bytes(body[offset : offset + 4]).decode("latin-1") == value
+        elif isinstance(value, bytes):
+            assert stored.tobytes() == value
+        else:
+            assert np.array_equal(stored, value)
+
+
+def test_plans_for_hostile_flags_are_forgotten():
+    layout = layout_of("trun")
+    for flags in range(2000):
+        layout.steps(0, flags)
+    assert len(layout._steps) < 300
 
 
 def extent(layout, position, fields):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fragdex.boxes.descriptor import Descriptor
 from fragdex.boxes.kinds import Bits, Code, Packed, Raw, Rest, String, Text
 from fragdex.boxes.lists import Array, Greedy, Items, Record, Sized
 
@@ -29,6 +30,10 @@ def empty(kind: Any, fields: Mapping[str, Any]) -> Any:
         return np.zeros(kind.count(fields), "u8")
     if isinstance(kind, Sized):
         return empty(kind.item, fields)
+    if isinstance(kind, Descriptor):
+        tag, body = next(iter(kind.bodies.items()), (0, None))
+        inner = {"data": b""} if body is None else empty(body, fields)
+        return {"tag": tag, "size_length": 1, **inner}
     if isinstance(kind, Bits):
         return dict.fromkeys((name for name, _ in kind.names), 0)
     if isinstance(kind, Record):

@@ -17,7 +17,15 @@ from fragdex.errors import BuildError, MalformedBox
 Integer = construct.FormatField
 WideInteger = construct.BytesInteger
 KindError = construct.ConstructError
-take = construct.stream_read
+
+
+def take(stream: Any, size: int, path: Any) -> bytes:
+    """Exactly `size` bytes of a stream, or KindError."""
+    data: bytes = stream.read(size)
+    if len(data) < size:
+        raise KindError(f"{size} bytes are needed, {len(data)} are left")
+    return data
+
 
 u8, u16, u24, u32, u64 = (
     construct.Int8ub,
@@ -45,7 +53,7 @@ class Code(Kind):
     """Four bytes as four latin-1 letters."""
 
     def _parse(self, stream: Any, context: Any, path: Any) -> str:
-        return take(stream, 4, path).decode(LATIN_1)  # type: ignore[no-any-return]
+        return take(stream, 4, path).decode(LATIN_1)
 
     def _build(self, obj: str, stream: Any, context: Any, path: Any) -> str:
         stream.write(letters(obj)[0])
@@ -72,7 +80,7 @@ class Raw(Kind):
         return self.size(context) if callable(self.size) else self.size
 
     def _parse(self, stream: Any, context: Any, path: Any) -> bytes:
-        return take(stream, self.length(context), path)  # type: ignore[no-any-return]
+        return take(stream, self.length(context), path)
 
     def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> bytes:
         stream.write(exactly(self.length(context))(obj)[0])
@@ -176,6 +184,8 @@ class Packed(Kind):
 
     def _parse(self, stream: Any, context: Any, path: Any) -> np.ndarray[Any, Any]:
         width, count = self.width(context), self.count(context)
+        if not count:
+            return np.zeros(0, _code_of(width))
         if width not in (4, 8, 16, 32):
             raise KindError(f"entries of {width} bits")
         data = stream.read((count * width + 7) // 8)
@@ -196,7 +206,7 @@ class Packed(Kind):
     def shown(self, values: Any, context: Any) -> Any:
         """Numbers as an array of their width; what does not fit stays, for the builder to name."""
         try:
-            return np.array(values, f">u{max(1, self.width(context) // 8)}")
+            return np.array(values, _code_of(self.width(context)))
         except (OverflowError, TypeError, ValueError):
             return values
 
@@ -205,7 +215,9 @@ class Packed(Kind):
         values = np.asarray(obj, "u8") if len(obj) else np.zeros(0, "u8")
         if len(values) != self.count(context):
             raise BuildError("wrong length", expected=self.count(context), found=len(values))
-        if width not in (4, 8, 16, 32) or (len(values) and int(values.max()) >> width):
+        if not len(values):
+            return obj
+        if width not in (4, 8, 16, 32) or int(values.max()) >> width:
             raise BuildError("a number does not fit its width", expected=f"{width} bits")
         if width == 4:
             pairs = np.zeros(len(values) + len(values) % 2, "u1")
@@ -214,6 +226,10 @@ class Packed(Kind):
         else:
             stream.write(values.astype(f">u{width // 8}").tobytes())
         return obj
+
+
+def _code_of(width: int) -> str:
+    return f">u{width // 8}" if width in (8, 16, 32) else "u1"
 
 
 fourcc = Code()

@@ -166,7 +166,7 @@ class BoxLayout:
         """Where the leading fixed fields stand: name → (bytes after the header, dtype).
 
         A full box's version and flags are the first four bytes and not listed. The table of
-        rows, if one follows directly, is listed with its row dtype.
+        rows, if one follows directly and has no bit columns, is listed with its row dtype.
 
         >>> from fragdex.boxes.tfhd import TFHD
         >>> TFHD.offsets(0, 0x8)["default_sample_duration"]
@@ -176,7 +176,12 @@ class BoxLayout:
         found: dict[str, tuple[int, np.dtype[Any]]] = {}
         for step in self.steps(version, flags):
             if isinstance(step, Field):
-                if isinstance(step.kind, Rows) and not (step.when or step.probe):
+                conditional = step.when or step.probe
+                if (
+                    isinstance(step.kind, Rows)
+                    and not conditional
+                    and step.kind.stored_as_shown(flags)
+                ):
                     found[step.name] = (at, step.kind.dtype(flags))
                 break
             for name, piece in zip(step.names, step.parts, strict=True):
@@ -297,7 +302,8 @@ def _parse_field(step: Field, body: memoryview, fields: dict[str, Any], flags: i
     try:
         value = kind._parse(stream, fields, step.name)
     except KindError as error:
-        raise MalformedBox(f"the box ends inside {step.name}", found=error) from error
+        reason = str(error).strip().splitlines()[-1]
+        raise MalformedBox(f"{step.name} cannot be read: {reason}") from error
     if isinstance(kind, Bits):
         fields.update(value)
     else:

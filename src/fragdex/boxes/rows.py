@@ -44,6 +44,12 @@ class Rows:
         """
         return self._plan(flags, fields).shown
 
+    def stored_as_shown(self, flags: int) -> bool:
+        """Whether the rows in the file have the shown dtype: no bit columns, no told widths."""
+        return not any(callable(code) for _, code, _ in self.columns) and (
+            self._plan(flags, None).splits is None
+        )
+
     def widths(self, flags: int, fields: Mapping[str, Any] | None = None) -> dict[str, int]:
         """How many bits each shown column holds.
 

@@ -97,7 +97,9 @@ moov
                                     8974dbce-7be7-4c51-84f9-7148f9882554 : piff_tenc
                             rinf
                                 stvi
-                        mp4a enca Opus fLaC ac-3 ec-3 ac-4 alac : audio_sample_entry
+                        alac : audio_sample_entry
+                            alac : alac_config
+                        mp4a enca Opus fLaC ac-3 ec-3 ac-4 : audio_sample_entry
                         mha1 mha2 mhm1 mhm2 mlpa dtsc dtse dtsh dtsl dtsx : audio_sample_entry
                         samr sawb sawp sowt twos lpcm raw in24 in32 : audio_sample_entry
                         fl32 fl64 ulaw alaw ima4 ipcm fpcm .mp3 : audio_sample_entry
@@ -119,6 +121,8 @@ moov
                             chan
                             wave
                                 enda
+                                mp4a : wave_format
+                                alac : alac_config
                         wvtt
                             vttC : vttc_config
                             vlab
@@ -209,6 +213,8 @@ meta
         * : ilst_item
             data : ilst_data
             mean : ilst_text
+        ---- : ilst_item
+            name : ilst_text
 meco
     mere
 vttc
@@ -219,12 +225,6 @@ vttc
     payl
 vtte
 vtta
-alac
-    alac : alac_config
-wave
-    mp4a : wave_format
----- : ilst_item
-    name : ilst_text
 """
 
 
