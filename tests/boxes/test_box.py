@@ -150,6 +150,9 @@ WIDE = [("sample_count", "<i8"), ("sample_delta", "<i8")]
     [
         ([(1 << 32, 1)], "do not fit"),
         ([(1,)], "do not fit"),
+        ([(1.5, 1)], "do not fit"),
+        ([(-1, 1)], "do not fit"),
+        ([1, 2], "do not fit"),
         (np.zeros(1, [("sample_count", "<i8"), ("delta", "<i8")]), "other columns"),
         (np.array([(1 << 32, 1)], WIDE), "its column"),
     ],

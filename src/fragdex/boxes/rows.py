@@ -141,7 +141,7 @@ class Rows:
         """`value` (an array with these columns, or a list of tuples) with the declared dtype."""
         dtype = self.dtype(flags, fields)
         try:
-            given = value if isinstance(value, np.ndarray) else np.array(list(value), dtype)
+            given = value if isinstance(value, np.ndarray) else _from_tuples(value, dtype)
         except (OverflowError, TypeError, ValueError) as error:
             raise BuildError("rows that do not fit", expected=dtype, found=error) from error
         if given.dtype == dtype:
@@ -197,6 +197,15 @@ class _Plan:
                 else:
                     stored[word] = values
         return stored
+
+
+def _from_tuples(value: Any, dtype: np.dtype[np.void]) -> Table:
+    tuples = [tuple(row) for row in value]
+    table = np.array(tuples, dtype)
+    # Some releases of numpy cut what does not fit, all cut fractions.
+    if table.tolist() != tuples:
+        raise ValueError("a value changes when it is stored")
+    return table
 
 
 @lru_cache(maxsize=4096)
