@@ -206,19 +206,21 @@ static PyObject *walk(PyObject *self, PyObject *args)
     w.n_whole = codes(whole, n_whole, w.whole);
     w.n_passed = codes(passed, n_passed, w.passed);
     int64_t at = start, stop = view.len;
-    int status = DONE;
+    int status = DONE, behind_container = 0;
 
     Py_BEGIN_ALLOW_THREADS
     while (at < stop) {
         int64_t size;
         int is_whole;
-        if (w.top.count + w.inner.count >= max_rows) {
+        /* Not behind a fragment's moof: what belongs to it is better met in one stretch. */
+        if (w.top.count + w.inner.count >= max_rows && !behind_container) {
             status = FULL;
             break;
         }
         status = step((const uint8_t *)view.buf + at, stop - at, at, stop, &w, &size, &is_whole);
         if (status != DONE)
             break;
+        behind_container = is_whole;
         at += size;
     }
     Py_END_ALLOW_THREADS
@@ -265,13 +267,14 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
     int64_t at = start, guess = 4096, room = 65536, base = 0, have = 0, reads = 0, bytes = 0;
     int64_t kept = 0, kept_room = 0;
     uint8_t *buffer = malloc((size_t)room), *blob = NULL;
-    int status = DONE, failed = !buffer, broken = 0;
+    int status = DONE, failed = !buffer, broken = 0, behind_container = 0;
 
     Py_BEGIN_ALLOW_THREADS
     while (!failed && at < stop) {
         int64_t size = 0, left = base + have - at, want = have;
         int is_whole = 0;
-        if (w.top.count + w.inner.count >= max_rows || kept >= max_bytes) {
+        if ((w.top.count + w.inner.count >= max_rows && !behind_container) ||
+            kept >= max_bytes) {
             status = FULL;
             break;
         }
@@ -327,6 +330,7 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
             kept += size;
             guess = size + 64 > 1 << 20 ? 1 << 20 : size + 64;
         }
+        behind_container = is_whole;
         at += size;
     }
     Py_END_ALLOW_THREADS

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from fragdex.boxes import parse_box
 from fragdex.build.periods import Moov, Rules, period
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments import hop
-from fragdex.fragments.bounds import LEAD, MDAT, MOOF, Layout, lay_out
+from fragdex.fragments.bounds import LEAD, MDAT, MOOF, lay_out
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.headers import ROW, Rows
 from fragdex.fragments.samples import MoofBytes
-from fragdex.fragments.scan import Scan, Section
+from fragdex.fragments.scan import Scan
+from fragdex.fragments.sections import Section
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import Period
 
@@ -48,7 +48,6 @@ def assemble(
     init: Moov | None = None,
     strict: bool = False,
     partial: bool = False,
-    states: dict[int, TrackState] | None = None,
     known: tuple[Finding, ...] = (),
 ) -> Assembled:
     """The periods of a scanned file.
@@ -59,11 +58,10 @@ def assemble(
         init: an initialization segment from elsewhere; it governs what no moov governs here.
         strict: keep the positions of the rule where they miss the media data; damage raises.
         partial: keep fragments whose media data is not whole.
-        states: where the tracks of an index that is extended go on.
         known: findings of that index.
     """
     scan.settle()
-    findings = Findings(known)
+    findings = Findings(known + scan.findings.all())
     if scan.stopped is not None:
         if strict:
             raise scan.stopped
@@ -72,79 +70,67 @@ def assemble(
             f"{scan.stopped.message}; what follows is not read",
             offset=scan.stopped.offset,
         )
-    top = scan.top_level()
-    offset, sizes, types = (top[name].copy() for name in ("offset", "size", "type"))
     if scan.to_end is not None and scan.to_end[1] == MDAT:
-        start, kind = scan.to_end
-        offset = np.append(offset, start)
-        sizes = np.append(sizes, size - start)
-        types = np.append(types, np.uint32(kind))
-    layout = lay_out(offset, sizes, types)
+        scan.close_last(size)
     _note_damage(scan, findings, strict)
-    end = _end(scan, layout, offset, sizes, types, size, partial)
+    end = _end(scan, size, partial)
     if not end.complete:
         findings.add(
             "truncated",
             "the file ends before it should; what is complete is indexed",
             offset=end.resume,
         )
-    rules = Rules(layout, end.moofs, size, strict, _moof_source(scan), states, findings)
-    periods = []
-    sections = [s for s in scan.sections if s.moov >= 0 or s.batches] or [Section(-1)]
+    rules = Rules(scan.tops(), end.moofs, size, strict, _moof_source(scan), findings)
+    sections = [s for s in scan.sections if s.moov >= 0 or not s.empty] or [Section(-1)]
     if len(sections) > 1 and sections[0].moov < 0 and init is None:
         # Fragments before the only moov belong to it.
-        sections[1].batches[:0] = sections[0].batches
+        sections[1].take_over(sections[0])
         sections = sections[1:]
+    periods = []
     for number, section in enumerate(sections):
         moov = scan.movies[section.moov] if section.moov >= 0 else init
         periods.append(period(number, section, moov, scan, rules))
     return Assembled(tuple(periods), findings.all(), end.complete, end.resume)
 
 
-def _end(
-    scan: Scan,
-    layout: Layout,
-    offset: Int64,
-    sizes: Int64,
-    types: npt.NDArray[np.uint32],
-    size: int,
-    partial: bool,
-) -> _End:
+def _end(scan: Scan, size: int, partial: bool) -> _End:
     """Whether the file is whole; if not, what is left out and where to go on."""
-    moofs = len(layout.moof)
-    stop = int(offset[-1] + sizes[-1]) if len(offset) else scan.position
+    moofs = scan.moof_count
+    tail = _tail(scan)
+    stop = int(tail["offset"][-1] + tail["size"][-1]) if len(tail) else scan.position
     whole = scan.to_end is not None or (stop <= size and scan.position >= size)
     whole &= scan.stopped is None and (not scan.carried or scan.to_end is not None)
-    if whole and moofs and types[-1] != MOOF:
+    if whole and (not moofs or tail["type"][-1] != MOOF):
         return _End(True, size, moofs)
     if moofs:
-        last = moofs - 1
-        behind = int(layout.start[last])
-        has_data = bool(layout.own_last[last] >= layout.own_first[last])
-        if whole and (has_data or not _samples_in(scan, last)):
+        layout = lay_out(tail["offset"], tail["size"], tail["type"])
+        has_data = bool((tail["type"][tail["offset"] > layout.moof[-1]] == MDAT).any())
+        lacks = not has_data and scan.sections[-1].wants_data(moofs - 1)
+        if whole and not lacks:
             return _End(True, size, moofs)
-        if (stop > size and int(layout.stop[last]) > size) or not has_data:
-            return _End(False, behind, moofs if partial else last)
-    if whole:
-        return _End(True, size, moofs)
+        if (stop > size and layout.stop[-1] > size) or lacks:
+            return _End(False, int(layout.start[-1]), moofs if partial else moofs - 1)
     # An unfinished box: go on from it, or from the boxes that introduce its fragment.
-    if stop > size and len(offset):
-        return _End(False, int(offset[-1]), moofs)
+    if stop > size and len(tail):
+        return _End(False, int(tail["offset"][-1]), moofs)
     resume = scan.position
-    index = len(offset) - 1
-    while index >= 0 and types[index] in LEAD and offset[index] + sizes[index] == resume:
-        resume = int(offset[index])
-        index -= 1
+    for row in tail[::-1]:
+        if row["type"] not in LEAD or row["offset"] + row["size"] != resume:
+            break
+        resume = int(row["offset"])
     return _End(False, resume, moofs)
 
 
-def _samples_in(scan: Scan, moof: int) -> bool:
-    for section in reversed(scan.sections):
-        for batch in reversed(section.batches):
-            mine = batch.trafs.moof[batch.runs.traf] == moof
-            if mine.any():
-                return bool((batch.runs.size[mine] > 0).any())
-    return False
+def _tail(scan: Scan) -> Rows:
+    """Rows of the last top-level boxes, with the last fragment and what introduces it."""
+    parts: list[Rows] = []
+    found = False
+    for top in reversed(scan.tops()):
+        parts.insert(0, top)
+        if found:
+            break
+        found = bool((top["type"] == MOOF).any())
+    return np.concatenate(parts) if parts else np.zeros(0, ROW)
 
 
 def _note_damage(scan: Scan, findings: Findings, strict: bool) -> None:

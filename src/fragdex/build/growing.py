@@ -21,6 +21,8 @@ __all__ = ["extend"]
 
 GROWTH = frozenset({"truncated"})
 """Findings that a grown file may have outgrown."""
+MOOV_ONLY = frozenset({"no-timescale"})
+"""Findings about the moov, which the grown part does not hold."""
 
 
 def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
@@ -43,17 +45,17 @@ def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
         period = index.periods[-1]
         states = {track.id: _state(track) for track in period.tracks}
         defaults = {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None}
-        scan = Scan(index.resume_offset, defaults)
+        scan = Scan(index.resume_offset, defaults, states)
         read_all(source, scan)
         known: tuple[Finding, ...] = tuple(f for f in index.findings if f.code not in GROWTH)
-        more = finished(scan, source, size=size, states=states, known=known)
+        more = finished(scan, source, size=size, going_on=True, known=known)
     first, *others = more.periods
     whole = _joined(period, first)
     return FragmentIndex(
         replace(more.source, name=more.source.name or index.source.name),
         replace(more.how, method=index.how.method, exact=index.how.exact),
         (*index.periods[:-1], whole, *(replace(p, number=p.number + whole.number) for p in others)),
-        findings=more.findings,
+        findings=tuple(f for f in more.findings if f in known or f.code not in MOOV_ONLY),
         complete=more.complete,
         resume_offset=more.resume_offset,
     )

@@ -10,7 +10,7 @@ from fragdex.build.reading import read_all, read_local
 from fragdex.build.shortcuts import Head, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.headers import is_whole
 from fragdex.fragments.scan import MEDIA_TYPES, MOOF, Scan
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 from fragdex.sources import Source, md5, open_source
@@ -100,7 +100,7 @@ def finished(
     init: Moov | None = None,
     strict: bool = False,
     partial: bool = False,
-    states: dict[int, TrackState] | None = None,
+    going_on: bool = False,
     known: tuple[Finding, ...] = (),
 ) -> FragmentIndex:
     """The index of a scan that has seen everything.
@@ -109,15 +109,13 @@ def finished(
         NotISOBMFF, TruncatedInput, MalformedBox: nothing could be indexed.
     """
     end = size if size is not None else (source.size if source is not None else None) or 0
-    if states is None:
+    if not going_on:
         _refuse_the_hopeless(scan, end)
-    assembled = assemble(
-        scan, end, init=init, strict=strict, partial=partial, states=states, known=known
-    )
+    assembled = assemble(scan, end, init=init, strict=strict, partial=partial, known=known)
     virtual = any(
         len(t.fragments) and t.fragments.flags[0] & 1 for p in assembled.periods for t in p.tracks
     )
-    moofs = len(scan.moofs()[0])
+    moofs = scan.moof_count
     method = "boxes" if not virtual else ("stbl+boxes" if moofs else "stbl")
     reasons = {
         "boxes": "every fragment was read",
@@ -130,6 +128,7 @@ def finished(
         reasons[method],
         source.requests if source is not None else 0,
         source.bytes_read if source is not None else 0,
+        max(0, source.bytes_read - _boxes_read(scan)) if source is not None else 0,
     )
     if info is None:
         info = SourceInfo(source.name if source else "", end, None, source.etag if source else None)
@@ -143,10 +142,19 @@ def finished(
     )
 
 
+def _boxes_read(scan: Scan) -> int:
+    """Bytes of the boxes that were read whole, and of the headers of all others."""
+    total = scan.carried
+    for top in scan.tops():
+        whole = is_whole(top["type"])
+        total += int(top["size"][whole].sum() + top["header"][~whole].sum())
+    return total
+
+
 def _refuse_the_hopeless(scan: Scan, size: int) -> None:
     """Where there is neither moov nor moof, say what is there instead."""
-    kinds = set(scan.top_level()["type"][:64].tolist())
-    if MOOF in kinds or scan.movies or len(scan.moofs()[0]):
+    kinds = {kind for top in scan.tops()[:64] for kind in top["type"][:64].tolist()}
+    if MOOF in kinds or scan.movies or scan.moof_count:
         return
     if not kinds & MEDIA_TYPES and (scan.to_end is None or scan.to_end[1] not in MEDIA_TYPES):
         waiting = scan.waiting_for

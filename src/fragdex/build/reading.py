@@ -28,7 +28,7 @@ def read_local(source: Source, view: memoryview, scan: Scan) -> None:
     if hop.compiled is not None and source.fileno() is not None:
         if _by_reads(source, size, scan, PROBE_ROWS):
             return
-        moofs = len(scan.moofs()[0])
+        moofs = scan.moof_count
         if not moofs or scan.position > moofs * DENSE:
             _by_reads(source, size, scan, 1 << 16)
             return

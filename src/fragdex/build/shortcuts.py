@@ -51,8 +51,8 @@ class Head:
             need = scan.need
             if need is None or (source.size is not None and need.start >= source.size):
                 return
-            types = scan.top_level()["type"]
-            if ((types == MOOF) | (types == MDAT)).any():
+            kinds = {int(kind) for top in scan.tops() for kind in top["type"]}
+            if kinds & {MOOF, MDAT}:
                 return
             # The header behind a box tells whether it ends where a fragment begins.
             data = self.piece(
@@ -80,7 +80,7 @@ class Head:
 def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
     """The index that the sidx boxes in front of a file tell, or None where they are not trusted."""
     moov = scan.movies[0] if scan.movies else init
-    top = scan.top_level()
+    top = np.concatenate(scan.tops())
     offsets, sizes, types = top["offset"], top["size"], top["type"]
     moofs = offsets[types == MOOF]
     first = int(moofs[0]) if len(moofs) else scan.position
@@ -119,13 +119,16 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
         return None
     findings = Findings(segments.findings)
     found_tables = tables(segments, movie_of(moov), findings)
-    return _approximate("sidx", source, scan, moov, found_tables, segments.covered_until, findings)
+    return _approximate(
+        "sidx", source, scan, head, moov, found_tables, segments.covered_until, findings
+    )
 
 
 def _approximate(
     method: str,
     source: Source,
     scan: Scan,
+    head: Head,
     moov: Moov | None,
     found: dict[int, Tables],
     covered: int,
@@ -142,9 +145,14 @@ def _approximate(
             for track, (fragments, _) in found.items()
         }
         defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
-        rest = Scan(covered, defaults)
+        rest = Scan(covered, defaults, states)
+        need = rest.need
+        for start, data in head.pieces:
+            if need is not None and start <= need.start < start + len(data):
+                rest.feed(data[need.start - start :], need.start)
+                need = rest.need
         read_all(source, rest)
-        more = assemble(rest, size, states=states, known=findings.all(), init=moov)
+        more = assemble(rest, size, known=findings.all(), init=moov)
         if any(len(track.fragments) for track in more.periods[0].tracks):
             findings.add(
                 f"{method}-short",

@@ -58,6 +58,7 @@ class Batch:
     """What one batch of fragments says.
 
     Attributes:
+        first_moof: number of its first moof in the whole scan.
         trafs, runs, points: the tables.
         damaged: which moofs of the batch break the rules; they are left out of the tables.
         wide_offsets: unsigned composition offsets of 2^31 or more, read as signed.
@@ -67,6 +68,7 @@ class Batch:
         groups: sbgp and sgpd boxes that speak of access points; `traf` counts in `trafs`.
     """
 
+    first_moof: int
     trafs: Trafs
     runs: Runs
     points: SyncPoints
@@ -189,7 +191,9 @@ def decode(
     )
     bad = decoder.read(body[where], room[where])
     damaged[traf_moof[owner[bad]]] = True
-    batch = Batch(trafs, decoder.runs(), decoder.points(), damaged, decoder.wide_offsets)
+    batch = Batch(
+        first_moof, trafs, decoder.runs(), decoder.points(), damaged, decoder.wide_offsets
+    )
     for name, lacking in decoder.lacking.items():
         batch.unknown_defaults |= {(t, name) for t in np.unique(track[owner[lacking]]).tolist()}
     for kind in (SBGP, SGPD):

@@ -25,6 +25,7 @@ class Layout:
         moof: of each moof, in file order.
         start, stop: of each fragment: from the boxes that introduce its moof to the end of its
             last mdat (exclusive), or of the moof where none follows.
+        moof_stop: end of each moof.
         mdat_start, mdat_stop: of each mdat's payload, in file order.
         own_first, own_last: rows of the mdats that a fragment may use without naming a base:
             from the one directly before its moof to the last one before the next moof.
@@ -33,6 +34,7 @@ class Layout:
     moof: Int64
     start: Int64
     stop: Int64
+    moof_stop: Int64
     mdat_start: Int64
     mdat_stop: Int64
     own_first: Int64
@@ -52,7 +54,7 @@ def lay_out(offset: Int64, size: Int64, types: npt.NDArray[np.uint32]) -> Layout
     mdat_stop = offset[mdat] + size[mdat]
     if not len(moof):
         none = np.zeros(0, np.int64)
-        return Layout(none, none, none, mdat_start, mdat_stop, none, none)
+        return Layout(none, none, none, none, mdat_start, mdat_stop, none, none)
     lead = np.isin(types, LEAD)
     if lead.any():
         before = np.maximum.accumulate(np.where(lead, -1, index))
@@ -75,6 +77,7 @@ def lay_out(offset: Int64, size: Int64, types: npt.NDArray[np.uint32]) -> Layout
         offset[moof],
         offset[head],
         offset[tail] + size[tail],
+        offset[moof] + size[moof],
         mdat_start,
         mdat_stop,
         own_first,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.fragments.headers import DESCEND, PASSED, ROW, WHOLE, Int64, Walked
+from fragdex.fragments.headers import DESCEND, DONE, PASSED, ROW, WHOLE, Int64, Walked
 from fragdex.fragments.hop_plain import join_plain, walk_plain
 
 __all__ = ["columns", "compiled", "join", "walk", "walk_file"]
@@ -35,6 +35,9 @@ def walk(buffer: memoryview, start: int = 0, max_rows: int = 1 << 16) -> Walked:
         start: of the first header.
         max_rows: about how many rows to give at once.
     """
+    if start >= len(buffer):
+        nothing = np.zeros(0, ROW)
+        return Walked(nothing, nothing, start, DONE)
     if compiled is None:
         return walk_plain(buffer, start, max_rows)
     top, inner, position, status = compiled.walk(buffer, start, DESCEND, WHOLE, PASSED, max_rows)

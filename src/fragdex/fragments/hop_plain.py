@@ -94,9 +94,10 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int) -> Walked:
     """
     rows: list[tuple[int, int, int, int]] = []
     moofs: list[int] = []
-    at, stop, status, total = start, len(buffer), DONE, 0
+    at, stop, status, total, behind_whole = start, len(buffer), DONE, 0, False
     while at < stop:
-        if total >= max_rows:
+        # Not behind a fragment's moof: what belongs to it is better met in one stretch.
+        if total >= max_rows and not behind_whole:
             status = FULL
             break
         if stop - at < 8:
@@ -111,7 +112,8 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int) -> Walked:
             if size == 0:
                 status = TO_END
                 break
-        if kind in _WHOLE:
+        behind_whole = kind in _WHOLE
+        if behind_whole:
             if size > stop - at:
                 status = PARTIAL
                 break

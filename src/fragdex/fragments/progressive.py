@@ -28,7 +28,7 @@ from fragdex.fragments.table import (
     SyncTable,
 )
 
-__all__ = ["SampleRuns", "read_sample_runs", "virtual_fragments"]
+__all__ = ["SampleRuns", "names_samples", "read_sample_runs", "virtual_fragments"]
 
 MAX_SAMPLES_AT_ONCE = 1 << 26
 """Samples written out in one table: 2.6 GiB; more than three days of pictures and sound."""
@@ -206,6 +206,11 @@ def read_sample_runs(stbl: Box, track: int, findings: Findings) -> SampleRuns | 
             numbers = np.unique(numbers)
         sync = None if len(numbers) == count else numbers
     return SampleRuns(count, size, durations, offsets, sync, chunk_offset, chunk_start)
+
+
+def names_samples(stbl: Box) -> bool:
+    """Whether a stbl names any sample; those of fragmented files name none."""
+    return any(box.get("sample_count") for box in (stbl.find("stsz"), stbl.find("stz2")) if box)
 
 
 def _sizes(stbl: Box) -> tuple[Int64, int]:

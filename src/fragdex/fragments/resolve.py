@@ -26,9 +26,10 @@ from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.sync import sync_table
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 
-__all__ = ["TrackState", "resolve", "run_starts"]
+__all__ = ["Settled", "TrackState", "regular", "resolve", "run_starts"]
 
 Mask = npt.NDArray[np.bool_]
+Settled = tuple[FragmentTable, SyncTable]
 
 
 @dataclass(slots=True)
@@ -78,6 +79,15 @@ def run_starts(runs: Runs, trafs: Trafs) -> tuple[Int64, Int64]:
     return start, end
 
 
+def regular(trafs: Trafs, runs: Runs, layout: Layout) -> bool:
+    """Whether every run lies in its fragment's own mdats by the rule, with no base named."""
+    if (trafs.base != NULL).any():
+        return False
+    relative, end = run_starts(runs, trafs)
+    base = _rule(trafs, layout.moof[trafs.moof], end)
+    return bool(_inside(base, trafs, runs, relative, layout).all())
+
+
 def resolve(
     trafs: Trafs,
     runs: Runs,
@@ -87,7 +97,7 @@ def resolve(
     findings: Findings,
     *,
     strict: bool = False,
-) -> dict[int, tuple[FragmentTable, SyncTable]]:
+) -> dict[int, Settled]:
     """The tables of every track that the trafs name.
 
     Args:
@@ -145,16 +155,14 @@ def _bases(
     """Base of each traf, whether it was repaired, and whether its data lies outside."""
     moof = layout.moof[trafs.moof]
     named = trafs.base != NULL
-    first = np.diff(trafs.moof, prepend=-1) != 0
-    from_moof = first | ((trafs.flags & DEFAULT_BASE_IS_MOOF) != 0)
-    base = chained(named | from_moof, np.where(named, trafs.base, moof), end)
+    base = _rule(trafs, moof, end)
     repaired = np.zeros(len(trafs), np.bool_)
-    good = _inside(base, trafs, runs, relative, layout, named)
+    good = _inside(base, trafs, runs, relative, layout)
     if good.all():
         return base, repaired, ~good
     if not strict:
         # Decided for a whole moof: with a stale base only some of its runs leave the media data.
-        other = _inside(moof, trafs, runs, relative, layout, np.zeros_like(named))
+        other = _inside(moof, trafs, runs, relative, layout, own=True)
         bad_moof = np.zeros(len(layout.moof), np.bool_)
         bad_moof[trafs.moof[~good]] = True
         fine_moof = np.ones(len(layout.moof), np.bool_)
@@ -179,6 +187,16 @@ def _bases(
     return base, repaired, ~good
 
 
+def _rule(trafs: Trafs, moof: Int64, end: Int64) -> Int64:
+    """Base of each traf by the rule (8.8.7.1)."""
+    named = trafs.base != NULL
+    from_moof = (trafs.flags & DEFAULT_BASE_IS_MOOF) != 0
+    if from_moof.all() and not named.any():
+        return moof
+    from_moof |= np.diff(trafs.moof, prepend=-1) != 0
+    return chained(named | from_moof, np.where(named, trafs.base, moof), end)
+
+
 def _note(
     findings: Findings, which: Mask, trafs: Trafs, moof: Int64, code: str, message: str
 ) -> None:
@@ -196,22 +214,34 @@ def _note(
 
 
 def _inside(
-    base: Int64, trafs: Trafs, runs: Runs, relative: Int64, layout: Layout, anywhere: Mask
+    base: Int64, trafs: Trafs, runs: Runs, relative: Int64, layout: Layout, *, own: bool = False
 ) -> Mask:
-    """Which trafs have every run inside an mdat: with a named base any, else their own ones."""
+    """Which trafs have every run inside an mdat: with a named base any, else their own ones.
+
+    Args:
+        own: ask for the fragment's own mdats in any case.
+    """
     start = base[runs.traf] + relative
     stop = start + runs.size
     good = np.ones(len(trafs), np.bool_)
+    # A run of nothing lies anywhere.
+    real = runs.size > 0
     if not len(layout.mdat_start):
-        good[runs.traf[runs.size > 0]] = False
+        good[runs.traf[real]] = False
+        return good
+    moof = trafs.moof[runs.traf]
+    first, last = layout.own_first[moof], layout.own_last[moof]
+    # Nearly always the run lies in the first mdat behind its moof.
+    mdat = np.minimum(last, len(layout.mdat_start) - 1)
+    fits = (start >= layout.mdat_start[mdat]) & (stop <= layout.mdat_stop[mdat]) & (first <= last)
+    if (fits | ~real).all():
         return good
     mdat = np.searchsorted(layout.mdat_start, start, side="right") - 1
     fits = (mdat >= 0) & (stop <= layout.mdat_stop[mdat])
-    moof = trafs.moof[runs.traf]
-    own = (mdat >= layout.own_first[moof]) & (mdat <= layout.own_last[moof])
-    fits &= own | anywhere[runs.traf]
-    # A run of nothing lies anywhere.
-    good[runs.traf[~fits & (runs.size > 0)]] = False
+    inside = (mdat >= first) & (mdat <= last)
+    if not own:
+        inside |= trafs.base[runs.traf] != NULL
+    good[runs.traf[~(fits & inside) & real]] = False
     return good
 
 
@@ -227,7 +257,7 @@ def _track_tables(
     layout: Layout,
     state: TrackState,
     findings: Findings,
-) -> tuple[FragmentTable, SyncTable]:
+) -> Settled:
     mine = trafs.rows(chosen.trafs)
     run = runs.rows(chosen.runs)
     start = start[chosen.runs]
@@ -287,6 +317,12 @@ def _track_tables(
         sync[point_row[first]] = sample[first] - sample_start[point_row[first]]
     moof = mine.moof[heads]
     offset, stop = layout.start[moof], layout.stop[moof]
+    before = (data_stop != NULL) & (data_stop <= offset) & (layout.own_first[moof] >= 0)
+    if before.any():
+        # One producer writes the mdat in front of its moof.
+        head = layout.mdat_start[layout.own_first[moof]] - 8
+        offset = np.where(before & (head <= data_start), head, offset)
+        stop = np.where(before, layout.moof_stop[moof], stop)
     fragments = FragmentTable(
         offset=offset,
         size=stop - offset,

@@ -8,7 +8,7 @@ Whole, piece by piece or cut off anywhere: what is complete gives the same answe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from fragdex.boxes import Box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop
-from fragdex.fragments.batch import Batch, decode
+from fragdex.fragments.batch import decode
+from fragdex.fragments.findings import Findings
 from fragdex.fragments.headers import Rows, Walked, code
+from fragdex.fragments.progressive import names_samples
+from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.sections import Section
 from fragdex.fragments.table import Int64
-from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie
+from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie, sample_tables
 
-__all__ = ["Captured", "Scan", "Section"]
+__all__ = ["Captured", "Scan"]
 
 MAX_WHOLE_BOX = 1 << 28
 """Bytes of one moov, moof, sidx or mfra; a day of one-frame fragments has a moov under 64 MiB."""
@@ -52,20 +56,8 @@ class Captured:
 
 
 @dataclass(slots=True)
-class Section:
-    """The fragments that one moov governs.
-
-    Attributes:
-        moov: number of the moov in the file, or -1 where none came before.
-        batches: what its fragments say, in file order.
-    """
-
-    moov: int
-    batches: list[Batch] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class _Pending:
+    top: Rows
     buffer: memoryview
     moofs: Rows
     inner: Rows
@@ -79,12 +71,14 @@ class Scan:
     Args:
         start: position of the first box.
         defaults: track_ID → trex of an initialization segment that is known beforehand.
+        states: track_ID → where tracks go on that are known beforehand.
 
     Attributes:
         position: of the next box header that is not read yet.
         captured: ftyp, moov, sidx and mfra boxes, in file order.
         movies: each moov as it was captured, parsed, and its values.
         sections: fragments, grouped by the moov that governs them.
+        findings: odd things met on the way.
         stopped: the error at which the pass had to stop, or None.
 
     >>> scan = Scan()
@@ -94,11 +88,15 @@ class Scan:
     """
 
     def __init__(
-        self, start: int = 0, defaults: Mapping[int, SampleDefaults] | None = None
+        self,
+        start: int = 0,
+        defaults: Mapping[int, SampleDefaults] | None = None,
+        states: dict[int, TrackState] | None = None,
     ) -> None:
         self.position = start
+        self.findings = Findings()
         self.captured: list[Captured] = []
-        self.sections = [Section(-1)]
+        self.sections = [Section(-1, states or {})]
         self.stopped: FormatError | None = None
         self.to_end: tuple[int, int] | None = None
         self.damaged: list[int] = []
@@ -223,7 +221,6 @@ class Scan:
 
     def take_kept(self, kept: bytes, top: Rows, inner: Rows) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
-        self._note_top(top)
         boxes = top[headers.is_whole(top["type"])]
         offsets, sizes = boxes["offset"].copy(), boxes["size"]
         boxes["offset"] = np.cumsum(sizes) - sizes
@@ -231,13 +228,12 @@ class Scan:
             inner = inner.copy()
             owner = np.searchsorted(offsets, inner["offset"], side="right") - 1
             inner["offset"] += (boxes["offset"] - offsets)[owner]
-        self._split(memoryview(kept), boxes, inner, offsets)
+        self._split(memoryview(kept), top, boxes, inner, offsets)
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""
-        self._note_top(met.top)
         boxes = met.top[headers.is_whole(met.top["type"])]
-        self._split(view, boxes, met.inner, boxes["offset"])
+        self._split(view, met.top, boxes, met.inner, boxes["offset"])
 
     def _note_top(self, top: Rows) -> None:
         self._top.append(top)
@@ -250,15 +246,21 @@ class Scan:
                 found=f"more than {self._top_count}",
             )
 
-    def _split(self, buffer: memoryview, boxes: Rows, inner: Rows, offsets: Int64) -> None:
+    def _split(
+        self, buffer: memoryview, top: Rows, boxes: Rows, inner: Rows, offsets: Int64
+    ) -> None:
         """Hand on captured boxes, and the fragments between one moov and the next.
 
         Args:
             buffer: holds the boxes.
-            boxes: rows of whole boxes, places in `buffer`.
+            top: rows of all top-level boxes, places in the file.
+            boxes: rows of the whole boxes among them, places in `buffer`.
             inner: rows of what stands inside the fragments among them, likewise.
-            offsets: of the boxes in the file.
+            offsets: of the whole boxes in the file.
         """
+        if not len(top):
+            return
+        self._note_top(top)
         start = 0
         for index in np.flatnonzero(boxes["type"] != MOOF).tolist():
             row = boxes[index]
@@ -276,31 +278,41 @@ class Scan:
                 )
             if row["type"] == MOOV:
                 cut = int(np.searchsorted(inner["offset"], at))
-                self._fragments(buffer, boxes[start:index], inner[:cut], offsets[start:index])
-                start, inner = index, inner[cut:]
+                split = int(np.searchsorted(top["offset"], captured.offset))
+                before = slice(start, index)
+                self._fragments(buffer, top[:split], boxes[before], inner[:cut], offsets[before])
+                start, inner, top = index, inner[cut:], top[split:]
                 self._begin(captured)
-        self._fragments(buffer, boxes[start:], inner, offsets[start:])
+        self._fragments(buffer, top, boxes[start:], inner, offsets[start:])
 
     def _begin(self, moov: Captured) -> None:
         """A moov: fragments behind it are read with its defaults."""
         box = parse_box(moov.data, offset=moov.offset)
         movie = read_movie(box)
-        self.sections.append(Section(len(self.movies)))
+        stbls = sample_tables(box)
+        # Where the moov names samples too, those come first; the end of the file sorts it out.
+        hybrid = any(names_samples(stbl) for stbl in stbls.values())
+        self.sections.append(Section(len(self.movies), deferred=hybrid, stbls=stbls))
         self.movies.append((moov, box, movie))
         self._defaults = _defaults_of(movie)
 
-    def _fragments(self, buffer: memoryview, boxes: Rows, inner: Rows, offsets: Int64) -> None:
+    def _fragments(
+        self, buffer: memoryview, top: Rows, boxes: Rows, inner: Rows, offsets: Int64
+    ) -> None:
         is_moof = boxes["type"] == MOOF
-        moofs = boxes[is_moof] if not is_moof.all() else boxes
+        every = bool(is_moof.all())
+        moofs = boxes if every else boxes[is_moof]
+        section = self.sections[-1]
         if not len(moofs):
+            section.add(top, None, self.findings)
             return
-        self._moofs.append((offsets[is_moof], moofs["size"].copy()))
-        self._blobs.append((buffer, moofs["offset"].copy()))
-        first = self._moof_count
+        self._moofs.append((offsets if every else offsets[is_moof], moofs["size"]))
+        self._blobs.append((buffer, moofs["offset"]))
+        pending = _Pending(top, buffer, moofs, inner, self._moof_count, section)
         self._moof_count += len(moofs)
-        pending = _Pending(buffer, moofs, inner, first, self.sections[-1])
         if self._defaults is None:
             # The moov may still come; its defaults are needed to read any fragment.
+            section.deferred = True
             self._pending.append(pending)
         else:
             self._decode(pending, self._defaults)
@@ -315,15 +327,13 @@ class Scan:
     def _decode(self, pending: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
         one = pending
         batch = decode(one.buffer, one.moofs, one.inner, one.first, defaults)
-        pending.section.batches.append(batch)
+        one.section.add(one.top, batch, self.findings)
         if batch.damaged.any():
-            self.damaged.extend((np.flatnonzero(batch.damaged) + pending.first).tolist())
+            self.damaged.extend((np.flatnonzero(batch.damaged) + one.first).tolist())
 
-    def top_level(self) -> Rows:
-        """Rows of every top-level box that was passed, in file order, with places in the file."""
-        if len(self._top) != 1:
-            self._top = [np.concatenate(self._top) if self._top else np.zeros(0, headers.ROW)]
-        return self._top[0]
+    def tops(self) -> list[Rows]:
+        """Rows of every top-level box that was passed, with places in the file, in file order."""
+        return self._top
 
     def moofs(self) -> tuple[Int64, Int64]:
         """Offset in the file and size of every moof."""
@@ -332,6 +342,20 @@ class Scan:
         if len(self._moofs) > 1:
             self._moofs = [tuple(np.concatenate(c) for c in zip(*self._moofs, strict=True))]  # type: ignore[list-item]
         return self._moofs[0]
+
+    @property
+    def moof_count(self) -> int:
+        """Fragments that were met."""
+        return self._moof_count
+
+    def close_last(self, size: int) -> None:
+        """Give the last box, whose size of 0 means "to the end", the size that it has."""
+        if self.to_end is not None:
+            row = np.zeros(1, headers.ROW)
+            row["offset"], row["type"] = self.to_end
+            row["size"], row["header"] = size - self.to_end[0], 8
+            self._note_top(row)
+            self.sections[-1].add(row, None, self.findings)
 
     def moof_bytes(self) -> list[tuple[memoryview, Int64]]:
         """Buffers and the places of the moofs in them, in file order."""

@@ -8,7 +8,15 @@ from fractions import Fraction
 from fragdex.boxes import Box
 from fragdex.fragments.codecs import codec_string, original_format
 
-__all__ = ["Edit", "Encryption", "Movie", "SampleDefaults", "TrackInfo", "read_movie"]
+__all__ = [
+    "Edit",
+    "Encryption",
+    "Movie",
+    "SampleDefaults",
+    "TrackInfo",
+    "read_movie",
+    "sample_tables",
+]
 
 KINDS = {
     "vide": "video",
@@ -191,6 +199,16 @@ def read_movie(moov: Box) -> Movie:
         moov.find("mvex") is not None,
         tuple(tracks),
     )
+
+
+def sample_tables(moov: Box) -> dict[int, Box]:
+    """track_ID → stbl of each track of a parsed moov."""
+    found: dict[int, Box] = {}
+    for trak in moov.find_all("trak"):
+        tkhd, stbl = trak.find("tkhd"), trak.find("mdia/minf/stbl")
+        if tkhd is not None and stbl is not None and "track_ID" in tkhd.fields:
+            found.setdefault(tkhd["track_ID"], stbl)
+    return found
 
 
 def _duration(box: Box | None) -> int:

@@ -1,0 +1,206 @@
+"""The fragments that one moov governs, from batches to tables.
+
+Fragments are settled group by group while the file goes by, so that memory holds the finished
+tables and one group: positions of a regular file need only the boxes around a fragment. At the
+first group that is not regular (data elsewhere than in its own mdats, or a moov that comes later),
+everything from there on waits for the end of the file, where the whole layout is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fragdex.boxes import Box
+from fragdex.fragments.batch import Batch, Trafs
+from fragdex.fragments.bounds import MDAT, Layout, lay_out
+from fragdex.fragments.findings import Findings
+from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
+from fragdex.fragments.headers import Int64, Rows
+from fragdex.fragments.resolve import Settled, TrackState, regular, resolve
+from fragdex.fragments.runs import Runs, SyncPoints
+from fragdex.fragments.sync import merged
+from fragdex.fragments.table import NULL, FragmentTable
+
+__all__ = ["Section"]
+
+ENOUGH = 2048
+"""Fragments that are settled together; fewer cost more calls, more leave the processor's cache."""
+
+
+@dataclass(slots=True)
+class Section:
+    """The fragments that one moov governs.
+
+    Attributes:
+        moov: number of the moov in the file, or -1 where none came before.
+        states: track_ID → where the track goes on.
+        deferred: whether everything that comes waits for the end of the file.
+        stbls: track_ID → stbl, whose group descriptions fragments may name.
+    """
+
+    moov: int
+    states: dict[int, TrackState] = field(default_factory=dict)
+    deferred: bool = False
+    stbls: Mapping[int, Box] = field(default_factory=dict)
+    wide_offsets: int = 0
+    unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
+    _parts: dict[int, list[Settled]] = field(default_factory=dict)
+    _groups: dict[int, list[SampleGroup]] = field(default_factory=dict)
+    _batches: list[Batch] = field(default_factory=list)
+    _tops: list[Rows] = field(default_factory=list)
+    _waiting: int = 0
+
+    def add(self, top: Rows, batch: Batch | None, findings: Findings) -> None:
+        """Take the next stretch of the file.
+
+        Args:
+            top: rows of its top-level boxes, with places in the file.
+            batch: what its fragments say; None where it has none.
+            findings: odd things are noted here.
+        """
+        if not len(top):
+            return
+        if self._waiting >= ENOUGH and not self.deferred and self._closed(top):
+            self._settle(findings)
+        self._tops.append(top)
+        if batch is not None:
+            self._batches.append(batch)
+            self._waiting += len(batch.damaged)
+            self.wide_offsets += batch.wide_offsets
+            self.unknown_defaults |= batch.unknown_defaults
+
+    def _closed(self, top: Rows) -> bool:
+        """Whether the fragments that wait are whole, and what comes begins a new one."""
+        return bool(self._tops[-1]["type"][-1] == MDAT and top["type"][0] != MDAT)
+
+    def _settle(self, findings: Findings) -> None:
+        layout = _layout(self._tops)
+        first = self._batches[0].first_moof
+        trafs, runs, points, boxes = _joined(self._batches, first)
+        if not regular(trafs, runs, layout):
+            self.deferred = True
+            return
+        self._resolve(trafs, runs, points, boxes, layout, findings, strict=False)
+        # The last box stays: its media data may lie before a moof that follows.
+        self._tops = [self._tops[-1][-1:]]
+        self._batches.clear()
+        self._waiting = 0
+
+    def finish(
+        self, tops: Sequence[Rows], moofs: int, findings: Findings, *, strict: bool
+    ) -> dict[int, Settled]:
+        """The tables of every track, by track_ID, once the file has ended.
+
+        Args:
+            tops: top-level boxes of the whole file.
+            moofs: fragments from this number (in the file) on are left out.
+            findings: odd things are noted here.
+            strict: keep the positions of the rule where they miss the media data.
+        """
+        if self._batches:
+            if self.deferred:
+                layout, first = _layout(tops), 0
+            else:
+                layout, first = _layout(self._tops), self._batches[0].first_moof
+            trafs, runs, points, boxes = _joined(self._batches, first)
+            keep = int(np.searchsorted(trafs.moof, moofs - first))
+            if keep < len(trafs):
+                trafs = trafs.rows(slice(keep))
+                runs = runs.rows(slice(int(np.searchsorted(runs.traf, keep))))
+                points = points.rows(slice(int(np.searchsorted(points.run, len(runs)))))
+                boxes = [box for box in boxes if box.traf < keep]
+            self._resolve(trafs, runs, points, boxes, layout, findings, strict=strict)
+            self._batches.clear()
+        return {
+            track: (
+                FragmentTable.concat([fragments for fragments, _ in parts]),
+                merged([sync for _, sync in parts]),
+            )
+            for track, parts in self._parts.items()
+        }
+
+    def groups(self, track: int) -> tuple[SampleGroup, ...]:
+        """The access-point groups of a track's fragments; after `finish`."""
+        return tuple(self._groups.get(track, ()))
+
+    def wants_data(self, moof: int) -> bool:
+        """Whether a fragment that waits names samples that must lie behind its moof."""
+        for batch in reversed(self._batches):
+            trafs, runs = batch.trafs, batch.runs
+            mine = (trafs.moof[runs.traf] == moof) & (runs.size > 0)
+            # A named base, or an offset below 0, may lead to media data that stands before.
+            elsewhere = (trafs.base[runs.traf] != NULL) | (runs.data_offset < 0)
+            elsewhere &= runs.data_offset != NULL
+            if mine.any():
+                return bool((mine & ~elsewhere).any())
+        return False
+
+    def take_over(self, other: Section) -> None:
+        """Put the fragments of another section, which stood before, in front."""
+        self._batches[:0] = other._batches
+        self.wide_offsets += other.wide_offsets
+        self.unknown_defaults |= other.unknown_defaults
+        self.deferred = True
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no fragments."""
+        return not self._batches and not self._parts
+
+    def _resolve(
+        self,
+        trafs: Trafs,
+        runs: Runs,
+        points: SyncPoints,
+        boxes: list[GroupBox],
+        layout: Layout,
+        findings: Findings,
+        *,
+        strict: bool,
+    ) -> None:
+        before = {track: state.samples for track, state in self.states.items()}
+        for track, tables in resolve(
+            trafs, runs, points, layout, self.states, findings, strict=strict
+        ).items():
+            self._parts.setdefault(track, []).append(tables)
+        if not boxes:
+            return
+        counts = np.zeros(len(trafs), np.int64)
+        np.add.at(counts, runs.traf, runs.count)
+        for track in np.unique(trafs.track[[box.traf for box in boxes]]).tolist():
+            mine = trafs.track == track
+            running: Int64 = np.cumsum(np.where(mine, counts, 0)) - counts + before.get(track, 0)
+            chosen = [box for box in boxes if mine[box.traf]]
+            found = fragment_groups(chosen, running, self.stbls.get(track))
+            self._groups.setdefault(track, []).extend(found)
+
+
+def _layout(tops: Sequence[Rows]) -> Layout:
+    top = np.concatenate(tops) if len(tops) > 1 else tops[0]
+    return lay_out(top["offset"], top["size"], top["type"])
+
+
+def _joined(
+    batches: Sequence[Batch], first_moof: int
+) -> tuple[Trafs, Runs, SyncPoints, list[GroupBox]]:
+    """Several batches as one; moofs are counted from `first_moof` on."""
+    trafs_before = runs_before = 0
+    parts: tuple[list[Trafs], list[Runs], list[SyncPoints]] = ([], [], [])
+    boxes: list[GroupBox] = []
+    for batch in batches:
+        trafs, runs, points = batch.trafs, batch.runs, batch.points
+        boxes += [GroupBox(box.traf + trafs_before, box.data) for box in batch.groups]
+        if trafs_before:
+            runs = Runs.of(runs.columns() | {"traf": runs.traf + trafs_before})
+            points = SyncPoints.of(points.columns() | {"run": points.run + runs_before})
+        if first_moof:
+            trafs = Trafs.of(trafs.columns() | {"moof": trafs.moof - first_moof})
+        parts[0].append(trafs)
+        parts[1].append(runs)
+        parts[2].append(points)
+        trafs_before += len(trafs)
+        runs_before += len(runs)
+    return Trafs.concat(parts[0]), Runs.concat(parts[1]), SyncPoints.concat(parts[2]), boxes
