@@ -7,7 +7,7 @@ from typing import Any
 from fragdex.build.assemble import assemble
 from fragdex.build.periods import Moov
 from fragdex.build.reading import read_all, read_local
-from fragdex.build.shortcuts import Head, by_sidx
+from fragdex.build.shortcuts import Head, by_mfra, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.headers import is_whole
@@ -80,7 +80,7 @@ def _index(
     scan, head = Scan(defaults=defaults), Head()
     if not exact and not strict:
         head.read(source, scan)
-        made = by_sidx(source, scan, head, init)
+        made = by_sidx(source, scan, head, init) or by_mfra(source, scan, head, init)
         if made is not None:
             return made
     view = source.view()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,9 @@ from fragdex.build.periods import Moov, init_ranges, movie_of
 from fragdex.build.reading import FIRST_GUESS, READ_AHEAD, read_all
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
+from fragdex.formats.mfra_reading import mfra_range
+from fragdex.formats.mfra_reading import read as read_mfra
+from fragdex.formats.mfra_reading import tables as tables_of_mfra
 from fragdex.formats.segment_map import Tables, tables
 from fragdex.formats.sidx_reading import SidxReader
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF
@@ -24,10 +28,16 @@ from fragdex.fragments.tracks import TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.sources import Source
 
-__all__ = ["Head", "by_sidx"]
+__all__ = ["Head", "by_mfra", "by_sidx"]
 
 MAX_READS = 32
 """Reads for sidx boxes that others point to; a hierarchy that needs more is walked."""
+MAX_MFRA_READS = 3
+"""Reads for an index from an mfra: the start, the end, and one of the last fragment."""
+ENOUGH_READS = 2
+"""Reads of a remote file with a sidx at its front after which no more is asked for."""
+SMALL_TAIL = 0.02
+"""Part of a remote file behind the reach of its sidx that is taken for an mfra without a look."""
 ENOUGH_REFERENCES = 2
 """A sidx of fewer references stands before each fragment: hopping reads them all anyway."""
 
@@ -52,7 +62,7 @@ class Head:
             if need is None or (source.size is not None and need.start >= source.size):
                 return
             kinds = {int(kind) for top in scan.tops() for kind in top["type"]}
-            if kinds & {MOOF, MDAT}:
+            if kinds & {MOOF, MDAT} or scan.waiting_for == MOOF:
                 return
             # The header behind a box tells whether it ends where a fragment begins.
             data = self.piece(
@@ -80,6 +90,8 @@ class Head:
 def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
     """The index that the sidx boxes in front of a file tell, or None where they are not trusted."""
     moov = scan.movies[0] if scan.movies else init
+    if not scan.tops():
+        return None
     top = np.concatenate(scan.tops())
     offsets, sizes, types = top["offset"], top["size"], top["type"]
     moofs = offsets[types == MOOF]
@@ -124,6 +136,75 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     )
 
 
+def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:
+    """The index that the mfra at the end of a remote file tells, or None where it is not trusted.
+
+    Local files are walked: that costs milliseconds, and knows every sample.
+    """
+    moov = scan.movies[0] if scan.movies else init
+    size = source.size
+    if not source.remote or size is None or not scan.moof_count or len(scan.movies) != 1:
+        return None
+    tail = head.piece(source, ByteRange(max(0, size - FIRST_GUESS), size))
+    wanted = mfra_range(tail, size)
+    if wanted is None:
+        return None
+    data = head.at(wanted.start, wanted.size) or head.piece(source, wanted)
+    try:
+        access = read_mfra(parse_box(data, offset=wanted.start))
+    except FormatError:
+        return None
+    covered = size
+    if source.requests < MAX_MFRA_READS:
+        # The last moof proves the list, and tells where the last fragment ends.
+        last = ByteRange(access.last_moof, min(access.last_moof + FIRST_GUESS, size))
+        if head.at(last.start, 8) is None:
+            head.piece(source, last)
+        covered = last.start
+    moofs, heads = {}, {}
+    for place in {int(at) for t in access.tracks.values() for at in t.moof_offset[:64]} | {covered}:
+        found = head.at(place, 8)
+        if found is None:
+            continue
+        heads[place] = found
+        whole = head.at(place, int.from_bytes(found[:4], "big"))
+        if found[4:] == b"moof" and whole is not None:
+            with suppress(FormatError):
+                moofs[place] = parse_box(whole, offset=place)
+    head.doubts += access.doubts(heads=heads, moofs=moofs, movie=movie_of(moov))
+    if head.doubts:
+        return None
+    findings = Findings(access.findings)
+    found_tables = {
+        track: _before(parts, covered)
+        for track, parts in tables_of_mfra(access, movie_of(moov), findings).items()
+    }
+    return _approximate("mfra", source, scan, head, moov, found_tables, covered, findings)
+
+
+def _only_tail(source: Source, head: Head, covered: int, size: int, findings: Findings) -> bool:
+    """Whether nothing but an mfra or padding lies behind `covered`."""
+    known = head.at(covered, 8)
+    if known is None:
+        if source.remote and source.requests >= ENOUGH_READS and size - covered < size * SMALL_TAIL:
+            findings.add(
+                "tail-unread",
+                "what lies behind the reach of the file's own index was not looked at",
+                offset=covered,
+            )
+            return True
+        known = head.piece(source, ByteRange(covered, min(covered + 16, size)))
+    length, kind = int.from_bytes(known[:4], "big"), known[4:8]
+    return kind in (b"mfra", b"free", b"skip") and covered + length == size
+
+
+def _before(parts: Tables, covered: int) -> Tables:
+    """The rows of fragments that begin before a place."""
+    fragments, sync = parts
+    rows = int(np.searchsorted(fragments.offset, covered))
+    return fragments.rows(slice(rows)), sync.rows(sync.fragment < rows)
+
+
 def _approximate(
     method: str,
     source: Source,
@@ -139,7 +220,7 @@ def _approximate(
     infos = {info.id: info for info in movie.tracks}
     size = source.size or 0
     complete, resume = True, size
-    if covered < size:
+    if covered < size and not _only_tail(source, head, covered, size, findings):
         states = {
             track: TrackState(_end(fragments), 0, len(fragments))
             for track, (fragments, _) in found.items()
@@ -153,7 +234,7 @@ def _approximate(
                 need = rest.need
         read_all(source, rest)
         more = assemble(rest, size, known=findings.all(), init=moov)
-        if any(len(track.fragments) for track in more.periods[0].tracks):
+        if method == "sidx" and any(len(t.fragments) for t in more.periods[0].tracks):
             findings.add(
                 f"{method}-short",
                 f"the {method} does not reach to the end; the rest was walked",

@@ -174,6 +174,8 @@ class Scan:
         """Say where a walk stopped and why; `head` is what is there of the next header."""
         self.position = position
         self._want = 8
+        # Bytes that were kept of a box belong to a walk that this one replaces.
+        self._carry.clear()
         if status == headers.MALFORMED:
             self._stop_at(head)
         elif status in (headers.PARTIAL, headers.TO_END):
