@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +15,9 @@ from fragdex.cli.output import emit, json_line
 from fragdex.errors import FragdexError
 
 __all__ = ["dump"]
+
+_STEP = r"[^/\[\]]{1,4}(?:\[[1-9]\d*\])?"
+_BOX_PATH = re.compile(f"{_STEP}(?:/{_STEP})*")
 
 
 def dump(
@@ -36,6 +41,7 @@ def dump(
     ] = False,
     json: options.Json = False,
     output: options.Output = None,
+    jobs: options.Jobs = 1,
     max_bytes: options.MaxBytes = None,
     max_requests: options.MaxRequests = None,
 ) -> int:
@@ -49,24 +55,45 @@ def dump(
       fragdex dump movie.mp4
       fragdex dump movie.mp4 --path moof/traf/trun --full
     """
+    for one in path or ():
+        if not _BOX_PATH.fullmatch(one):
+            raise typer.BadParameter(f"no box path: {one!r}; one is moof/traf/trun or moov/trak[2]")
     work = Work("dump")
     names = expand(files)
     open_options = {"max_bytes": max_bytes, "max_requests": max_requests}
 
+    whole = partial(_whole, paths=path, full=full, strict=strict, json=json, opening=open_options)
+
     def pieces() -> Iterator[str]:
+        title = len(names) > 1 and not json
+        if json or jobs > 1:
+            for name, text in work.each(whole, names, jobs):
+                yield f"{name}:\n{text}" if title else text
+            return
+        # What stands before damage is shown before the complaint.
         for name in names:
-            if len(names) > 1 and not json:
+            if title:
                 yield f"{name}:\n"
             try:
-                if json:
-                    yield _as_json(name, path, full, strict, open_options)
-                else:
-                    yield from _as_text(name, path, full, strict, open_options)
+                yield from _as_text(name, path, full, strict, open_options)
             except FragdexError as error:
                 work.fail(name, str(error))
 
     emit(pieces(), output)
     return work.code
+
+
+def _whole(
+    name: str,
+    paths: list[str] | None,
+    full: bool,
+    strict: bool,
+    json: bool,
+    opening: dict[str, Any],
+) -> tuple[str, Sequence[str]]:
+    if json:
+        return _as_json(name, paths, full, strict, opening), ()
+    return "".join(_as_text(name, paths, full, strict, opening)), ()
 
 
 def _as_text(

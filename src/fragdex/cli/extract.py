@@ -123,6 +123,7 @@ def _extract(
     from fragdex import open_source
     from fragdex.byterange import ByteRange
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
+    from fragdex.errors import InexactIndex
     from fragdex.formats.clip import clip
 
     saved = open_any(name) if saved_form(name) else None
@@ -132,18 +133,22 @@ def _extract(
         with open_source(init) as source:
             init_data = b"".join(bytes(piece) for piece in source.pieces())
     with open_source(media, **budget) as source:
-        index = saved
-        if index is None:
-            index = index_of(source, init=init, strict=strict)
-        made = clip(
-            index,
-            source.read,
-            start,
-            stop,
+        cutting = partial(
+            clip,
+            read=source.read,
+            start=start,
+            stop=stop,
             tracks=tracks,
             keep_times=keep_times,
             init=init_data,
         )
+        index = saved or index_of(source, init=init, strict=strict)
+        try:
+            made = cutting(index)
+        except InexactIndex:
+            # a saved index of a progressive file, without its samples
+            index = index_of(source, init=init, strict=strict, exact=True)
+            made = cutting(index)
         size = 0
 
         def data() -> Iterator[bytes]:

@@ -138,16 +138,18 @@ class _Check:
         else:
             with open(name, encoding="utf-8", errors="surrogateescape") as file:
                 text = file.read()
-        listed = []
+        listed, malformed = [], 0
         for line in text.splitlines():
             entry = _entry(line)
             if entry is not None:
                 listed.append(entry)
             elif line.strip() and not line.startswith("#"):
-                self.malformed += 1
+                malformed += 1
         if not listed:
             complain(f"{name}: no properly formatted md5 lines found")
             self.code = 2
+        else:
+            self.malformed += malformed
         return listed
 
     @staticmethod

@@ -45,7 +45,9 @@ def open_any(name: str, **options: Any) -> FragmentIndex:
     """
     import fragdex
 
-    given = {key: value for key, value in options.items() if value not in (None, False)}
+    given = {
+        key: value for key, value in options.items() if value is not None and value is not False
+    }
     if name == STDIN:
         return _from_stdin(given)
     form = saved_form(name)

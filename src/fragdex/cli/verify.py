@@ -118,7 +118,11 @@ def _embedded(file: str, truth: Any, opening: dict[str, Any]) -> tuple[str, list
     import fragdex
     from fragdex.seeking.difference import differences
 
-    given = {key: opening[key] for key in ("init", "max_bytes", "max_requests") if opening[key]}
+    given = {
+        key: opening[key]
+        for key in ("init", "max_bytes", "max_requests")
+        if opening[key] is not None
+    }
     claimed = fragdex.index(file, **given)
     if claimed.how.method in ("sidx", "mfra"):
         return f"{stem(file)}'s {claimed.how.method}", list(differences(claimed, truth))

@@ -233,16 +233,18 @@ def _copied(spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool) -
             places[offset] = max(size, places.get(offset, 0))
             if flags & FragmentFlags.REPAIRED:
                 repaired.add((moof, span.track.id))
-    move = Move(Fraction(0), {}, {}, repaired)
+    # An exact index has looked; a strict one has looked and kept what the file declares.
+    repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in spans)
+    move = Move(Fraction(0), {}, {}, repaired, repair)
     if not keep_times:
-        move = _taken_off(spans, read, repaired)
+        move = replace(_taken_off(spans, read), repaired=repaired, repair=repair)
     for offset, size in sorted(places.items()):
         for piece in moved_fragment(read, ByteRange.of(offset, size), at, move):
             yield piece
             at += len(piece) if isinstance(piece, bytes) else piece.size
 
 
-def _taken_off(spans: Sequence[_Span], read: Read, repaired: set[tuple[int, int]]) -> Move:
+def _taken_off(spans: Sequence[_Span], read: Read) -> Move:
     """The same span of time for every track, such that no decode time falls below 0."""
     firsts: dict[int, int] = {}
     for span in spans:
@@ -256,4 +258,4 @@ def _taken_off(spans: Sequence[_Span], read: Read, repaired: set[tuple[int, int]
     earliest = min(Fraction(ticks, scales[track]) for track, ticks in firsts.items())
     back = {track: int(earliest * scale // 1) for track, scale in scales.items()}
     # Where no tfdt says it, readers would start each track at 0.
-    return Move(earliest, back, dict(firsts), repaired)
+    return Move(earliest, back, dict(firsts), set(), False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -34,12 +34,14 @@ class Move:
             taken out at that fragment.
         repaired: (moof offset, track_ID) whose declared base is stale: positions count from the
             moof.
+        repair: look for more of them, as an index that was not made from the moofs cannot tell.
     """
 
     seconds: Fraction
     back: dict[int, int]
     firsts: dict[int, int]
     repaired: set[tuple[int, int]]
+    repair: bool
 
 
 def moved_fragment(
@@ -47,9 +49,14 @@ def moved_fragment(
 ) -> Iterator[bytes | ByteRange]:
     """The pieces of one fragment (the boxes in `place`), put at byte `to` of another file."""
     grown = 0
-    for box, data in _boxes(read, place):
-        if box.type == "moof":
-            data = _moof(data or b"", box.start, to + box.start - place.start + grown, move)
+    boxes = list(_boxes(read, place))
+    media = [box for box, _ in boxes if box.type in ("mdat", "imda")]
+    for box, data in boxes:
+        if box.type == "moof" and data is not None:
+            moof = parse_box(data, offset=box.start)
+            if move.repair:
+                move.repaired.update(_stale(moof, media))
+            data = _moof(moof, data, to + box.start - place.start + grown, move)
             grown += len(data) - box.size
             yield data
         elif box.type in OBSOLETE and data is not None:
@@ -114,10 +121,35 @@ def _signed(tfdt: Box) -> int:
     return value - (1 << 64) if tfdt["version"] and value >> 63 else value
 
 
-def _moof(data: bytes, old: int, new: int, move: Move) -> bytes:
-    moof = parse_box(data, offset=old)
+def _stale(moof: Box, media: Sequence[_Place]) -> set[tuple[int, int]]:
+    """(moof offset, track_ID) of trafs whose declared base misses the media data.
+
+    Where the first run starts outside of every mdat, and inside one counted from the moof, all that
+    count from this base are wrong by the same distance.
+    """
+    bases: dict[int, list[int]] = {}
+    stale = set()
+    for traf in moof.find_all("traf"):
+        tfhd, trun = traf.find("tfhd"), traf.find("trun")
+        if tfhd is None or "base_data_offset" not in tfhd:
+            continue
+        base = tfhd["base_data_offset"]
+        bases.setdefault(base, []).append(tfhd["track_ID"])
+        offset = trun.get("data_offset", 0) if trun is not None else 0
+        declared, from_moof = (
+            any(box.start + 8 <= at + offset < box.stop for box in media)
+            for at in (base, moof.offset)
+        )
+        if from_moof and not declared:
+            stale.add(base)
+    return {(moof.offset, track) for base in stale for track in bases[base]}
+
+
+def _moof(moof: Box, data: bytes, new: int, move: Move) -> bytes:
     before = build(moof)
-    children, grown = [], 0
+    old = moof.offset
+    children: list[Box] = []
+    grown = 0
     # Boxes that are added push the media data behind the moof: how far is known at the end.
     for child in moof.children:
         if child.type == "traf":

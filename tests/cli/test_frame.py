@@ -1,0 +1,311 @@
+"""What every command shares: help, exit codes, one line an error, inputs, outputs."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+
+from fragdex.cli.app import COMMANDS, app
+from fragdex.cli.options import Form, parse_time
+from fragdex.errors import FragdexError
+from fragdex.formats import FORMS
+
+
+def one_line(ran):
+    assert ran.err.startswith("fragdex: ")
+    assert ran.err.count("\n") == 1
+    assert ran.err.endswith("\n")
+    return ran.err.removeprefix("fragdex: ").rstrip()
+
+
+# ---- help ------------------------------------------------------------------------------------
+
+
+def test_help_imports_neither_numpy_nor_construct_nor_rich(run):
+    program = (
+        "import sys; sys.argv = ['fragdex', '--help']\n"
+        "from fragdex.__main__ import main; code = main()\n"
+        "heavy = {'numpy', 'construct', 'rich', 'httpx', 'matplotlib'} & set(sys.modules)\n"
+        "print(code, sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert done.stderr.splitlines()[-1] == "0 []"
+    for command in COMMANDS:
+        assert f"\n  {command.__name__} " in done.stdout
+
+
+@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
+def test_every_command_explains_itself_with_an_example(call, command):
+    ran = call(command, "--help")
+    assert ran.code == 0
+    assert f"  fragdex {command} " in ran.out.split("Examples:")[1]
+    assert "--json" in ran.out
+    assert "-o" in ran.out
+
+
+def test_without_a_command_the_help_comes_on_stderr(call):
+    ran = call()
+    assert (ran.code, ran.out) == (2, "")
+    assert "Usage: fragdex" in ran.err
+
+
+def test_the_version(run):
+    ran = run("--version")
+    assert ran.code == 0
+    assert re.fullmatch(r"fragdex \d+\.\d+\.\d+\S*\n", ran.out)
+
+
+def test_the_forms_are_those_of_the_library():
+    assert {form.value for form in Form} == FORMS.keys()
+
+
+def options_of(command):
+    found = set()
+    for parameter in typer.main.get_command(app).commands[command].params:
+        if parameter.param_type_name == "option":
+            found.update(parameter.opts)
+    return found
+
+
+def test_every_command_and_option_is_in_the_docs(root):
+    text = (root / "docs" / "cli.md").read_text("utf-8")
+    section = re.compile(r"^## fragdex (\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    sections = dict(section.findall(text))
+    assert list(sections) == [command.__name__ for command in COMMANDS]
+    for command, section in sections.items():
+        named = set(re.findall(r"`(--?[a-z][a-z0-9-]*)`", section))
+        missing = options_of(command) - named - {"-h", "--help"}
+        assert not missing, f"{command}: not documented"
+        assert named <= options_of(command) | {"--"}, f"{command}: documented, but not there"
+        assert f"[`{command}`](#fragdex-{command})" in text
+
+
+# ---- bad usage and bad input -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["seek"],
+        ["seek", "a.mp4", "noon"],
+        ["seek", "a.mp4", "1", "--track", "video"],
+        ["seek", "a.mp4", "5", "--until", "4"],
+        ["seek", "a.mp4", "0", "--track", "9"],
+        ["index", "a.mp4", "--format", "avi"],
+        ["index", "a.mp4", "--json", "--format", "csv"],
+        ["index", "a.mp4", "--embed"],
+        ["index", "a.mp4", "--embed", "--json"],
+        ["index", "a.mp4", "--presentation"],
+        ["index", "a.mp4", "--samples", "-f", "csv"],
+        ["index", "a.mp4", "--min-segment-ms", "5"],
+        ["index", "a.mp4", "--uri", "x"],
+        ["index", "a.mp4", "--playlist", "media"],
+        ["index", "a.mp4", "--track", "1"],
+        ["index", "a.mp4", "-f", "hls", "-t", "1", "-t", "2"],
+        ["index", "a.mp4", "b.mp4", "-o", "x.fidx"],
+        ["index", "a.mp4", "b.mp4", "-f", "csv"],
+        ["index", "a.mp4", "-o", "a.mp4"],
+        ["index", "a.mp4", "-o", "nowhere/x.fidx"],
+        ["index", "nothing-*.mp4"],
+        ["index", "missing.mp4"],
+        ["index", "."],
+        ["info", "text.txt"],
+        ["dump", "text.txt"],
+        ["dump", "a.mp4", "--path", "moov/none"],
+        ["dump", "a.mp4", "--path", "moov/trak[x]"],
+        ["md5", "missing.mp4"],
+        ["md5", "-c", "text.txt"],
+        ["md5", "-c", "missing.md5"],
+        ["verify", "a.mp4"],
+        ["verify", "missing.mp4", "a.mp4"],
+        ["verify", "a.mp4", "b.mp4"],
+        ["plot", "a.mp4", "-o", "a.bmp"],
+        ["plot", "a.mp4", "b.mp4", "-o", "x.png"],
+        ["extract", "a.mp4", "0", "1"],
+        ["extract", "a.mp4", "1", "1", "-o", "x.mp4"],
+        ["extract", "a.mp4", "100", "101", "-o", "x.mp4"],
+        ["extract", "a.mp4", "0", "1", "-o", "a.mp4"],
+        ["extract", "a.mp4", "b.mp4", "0", "1", "-o", "x.mp4"],
+        ["info", "a.mp4", "--max-bytes", "10"],
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_and_bad_input_are_one_line_and_2(call, files, tmp_path, arguments):
+    (tmp_path / "text.txt").write_text("This is no movie.\n")
+    before = sorted(os.listdir(tmp_path))
+    ran = call(*arguments)
+    assert ran.code == 2
+    assert "fault" not in one_line(ran)
+    assert sorted(os.listdir(tmp_path)) == before, "nothing half done is left"
+
+
+def test_a_bad_input_does_not_keep_the_others_from_their_turn(call, files, tmp_path):
+    (tmp_path / "bad.mp4").write_bytes(b"not a movie")
+    ran = call("info", "a.mp4", "bad.mp4", "b.mp4", "--json")
+    assert ran.code == 2
+    assert [json.loads(line)["file"] for line in ran.lines] == ["a.mp4", "b.mp4"]
+    assert "bad.mp4" in one_line(ran)
+
+
+def test_a_truncated_input_is_0_and_a_line_on_stderr(call, files, tmp_path):
+    (tmp_path / "cut.mp4").write_bytes(files["a.mp4"][:-10])
+    for command in (["index", "cut.mp4"], ["info", "cut.mp4"], ["seek", "cut.mp4", "0"]):
+        ran = call(*command)
+        assert ran.code == 0
+        assert "cut.mp4: truncated or still growing" in one_line(ran)
+
+
+def test_control_characters_of_a_name_do_not_reach_the_terminal(call, tmp_path):
+    (tmp_path / "evil\x1b[31m\n.mp4").write_bytes(b"")
+    ran = call("info", "evil\x1b[31m\n.mp4")
+    assert ran.code == 2
+    assert "\\x1b[31m\\n" in one_line(ran)
+
+
+def test_a_fault_is_one_line_and_1(call, files, monkeypatch):
+    def broken(*args, **kwargs):
+        raise RuntimeError("out of\ncoffee")
+
+    monkeypatch.setattr("fragdex.cli.opening.open_any", broken)
+    ran = call("info", "a.mp4")
+    assert ran.code == 1
+    assert "a fault in fragdex: RuntimeError: out of coffee" in one_line(ran)
+    monkeypatch.setenv("FRAGDEX_TRACEBACK", "1")
+    assert "Traceback" in call("info", "a.mp4").err
+
+
+def test_a_full_disk_is_a_fault_of_the_machine(call, files):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    ran = call("info", "a.mp4", "-o", "/dev/full")
+    assert ran.code == 1
+    assert one_line(ran) == "No space left on device"
+
+
+def test_an_interrupt_is_130(call, files, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fragdex.cli.opening.open_any", interrupted)
+    ran = call("info", "a.mp4")
+    assert (ran.code, ran.err) == (130, "")
+
+
+def test_a_real_interrupt_is_130(tmp_path, root):
+    if os.name == "nt":
+        pytest.skip("no SIGINT to a process there")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "fragdex", "md5", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b"waiting")
+        process.stdin.flush()
+        time.sleep(1.5)  # until it stands in its read; too early would be a KeyboardInterrupt, too
+        process.send_signal(signal.SIGINT)
+        process.stdin.close()
+        assert process.wait(30) in (130, -signal.SIGINT)
+
+
+def test_a_reader_that_goes_away_is_no_complaint(files, tmp_path):
+    command = f"{sys.executable} -m fragdex dump --full a.mp4 b.mp4 sidx.mp4 | head -c 5"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, check=False, capture_output=True)
+    assert (done.stdout, done.stderr) == (b"a.mp4", b"")
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path):
+    blocker = tmp_path / "typer.py"
+    blocker.write_text("raise ModuleNotFoundError('no typer', name='typer')")
+    done = subprocess.run(
+        [sys.executable, "-m", "fragdex", "--help"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "fragdex: the command line needs the package typer: pip install 'fragdex[cli]'\n"
+    )
+
+
+def test_a_broken_installation_is_not_called_a_missing_extra(monkeypatch):
+    from fragdex.__main__ import main
+
+    monkeypatch.setitem(sys.modules, "fragdex.cli.app", None)
+    with pytest.raises(ModuleNotFoundError):
+        main(["--help"])
+
+
+# ---- inputs ----------------------------------------------------------------------------------
+
+
+def test_quoted_globs_and_several_processes(call, files):
+    for jobs in (1, 2):
+        ran = call("info", "*.mp4", "--json", "--jobs", jobs)
+        assert ran.code == 0
+        names = [json.loads(line)["file"] for line in ran.lines]
+        assert names == ["a.mp4", "b.mp4", "progressive.mp4", "sidx.mp4"]
+
+
+def test_a_name_with_brackets_is_a_file_before_it_is_a_glob(call, files, tmp_path):
+    (tmp_path / "[a].mp4").write_bytes(files["a.mp4"])
+    assert call("info", "[a].mp4").out.startswith("[a].mp4:")
+
+
+def test_errors_come_back_from_other_processes(call, files, tmp_path):
+    (tmp_path / "bad.mp4").write_bytes(b"not a movie")
+    ran = call("info", "bad.mp4", "a.mp4", "missing.mp4", "--jobs", "3")
+    assert ran.code == 2
+    assert ran.out.startswith("a.mp4:")
+    assert [line.split(":")[1].strip() for line in ran.err.splitlines()] == [
+        "bad.mp4",
+        "there is no file missing.mp4",
+    ]
+
+
+def test_a_url_is_an_input_and_has_a_budget(call, files):
+    from fragdex.testing import RangeServer
+
+    with RangeServer({"/sidx.mp4": files["sidx.mp4"]}) as server:
+        url = f"{server.url.rstrip('/')}/sidx.mp4" if "sidx.mp4" not in server.url else server.url
+        ran = call("seek", url, "0", "--json")
+        assert ran.code == 0, ran.err
+        local = call("seek", "sidx.mp4", "0", "--json")
+        assert json.loads(ran.out)["hits"] == json.loads(local.out)["hits"]
+        ran = call("seek", url, "0", "--max-requests", "0")
+        assert ran.code == 2
+        assert "budget" in one_line(ran)
+
+
+# ---- times -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0), ("1:30", 90), ("1:02:03.5", 3723.5), (".5", 0.5), ("7.", 7), ("end", float("inf"))],
+)
+def test_times_are_read(text, seconds):
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "1:2:3:4", "nan", "inf", "1e3", "1 h", "--5"])
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(typer.BadParameter):
+        parse_time(text)
+
+
+def test_errors_of_the_library_are_told_as_they_are(call, files, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise FragdexError("no", path="moov", offset=8)
+
+    monkeypatch.setattr("fragdex.cli.opening.open_any", refuse)
+    assert one_line(call("info", "a.mp4")) == "a.mp4: no (moov at byte 8)"

@@ -1,0 +1,131 @@
+"""`fragdex index`: where it writes, and every form."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import fragdex
+
+
+def test_an_index_goes_beside_its_file(run, files, tmp_path):
+    ran = run("index", "a.mp4")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("a.fidx: a.mp4: ")
+    saved = fragdex.open_index(tmp_path / "a.fidx")
+    assert saved.track(1).fragments == fragdex.index(files["a.mp4"]).track(1).fragments
+
+
+def test_several_go_to_a_folder(call, files, tmp_path):
+    ran = call("index", "*.mp4", "-o", "made/", "--jobs", "2")
+    assert ran.code == 0
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [
+        "a.fidx",
+        "b.fidx",
+        "progressive.fidx",
+        "sidx.fidx",
+    ]
+
+
+def test_two_inputs_never_share_a_place(call, files, tmp_path):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.mp4").write_bytes(files["a.mp4"])
+    ran = call("index", "a.mp4", "more/a.mp4", "-o", "made/")
+    assert ran.code == 2
+    assert "would both be written" in ran.err
+
+
+@pytest.mark.parametrize("form", ["fidx", "json", "sidx", "mfra", "hls", "dash", "csv"])
+def test_stdout_has_what_the_library_exports(call, files, form):
+    ran = call("index", "b.mp4", "--format", form, "-o", "-")
+    assert (ran.code, ran.err) == (0, "")
+    index = fragdex.index("b.mp4")
+    more = {"source": files["b.mp4"]} if form in ("dash", "mfra") else {}
+    assert ran.data.rstrip(b"\n") == index.export(form, **more).rstrip(b"\n")
+
+
+def test_text_goes_to_stdout_by_itself(call, files, tmp_path):
+    assert call("index", "a.mp4", "-f", "csv").out.startswith("track_id,timescale,dts,pts")
+    assert call("index", "a.mp4", "-f", "torchcodec").code == 0
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_json_is_the_form_json_one_document_a_line(call, files):
+    ran = call("index", "a.mp4", "b.mp4", "--json")
+    assert [sorted(json.loads(line)) for line in ran.lines] == [["1"], ["1", "2"]]
+    assert call("index", "a.mp4", "--format", "json").out == call("index", "a.mp4", "--json").out
+
+
+def test_segments_are_as_long_as_asked(call, files):
+    many = json.loads(call("index", "b.mp4", "--json", "--min-segment-ms", "0").out)
+    one = json.loads(call("index", "b.mp4", "--json", "--min-segment-ms", "60000").out)
+    assert len(many["1"]["segments"]) == 5
+    assert len(one["1"]["segments"]) == 1
+
+
+def test_csv_on_the_presentation_timeline(call, fixtures):
+    media = call("index", fixtures / "faststart.mp4", "-f", "csv").out
+    shown = call("index", fixtures / "faststart.mp4", "-f", "csv", "--presentation", "-t", "1").out
+    first, moved = (next(csv.DictReader(io.StringIO(text))) for text in (media, shown))
+    assert int(first["pts"]) == 1024
+    assert int(moved["pts"]) == 0
+    assert {row["track_id"] for row in csv.DictReader(io.StringIO(shown))} == {"1"}
+
+
+def test_arrow_and_parquet_with_samples(call, files, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert call("index", "b.mp4", "-f", "parquet", "--samples").code == 0
+    table = parquet.read_table(tmp_path / "b.parquet")
+    index = fragdex.index(files["b.mp4"])
+    assert table.num_rows == sum(track.sample_count for track in index.tracks)
+    assert call("index", "b.mp4", "-f", "arrow", "-t", "1", "-o", "b.arrows").code == 0
+
+
+def test_playlists(call, files):
+    media = call("index", "a.mp4", "-f", "hls", "--uri", "https://example.org/a.mp4").out
+    assert "https://example.org/a.mp4" in media
+    iframes = call("index", "a.mp4", "-f", "hls", "--playlist", "iframes").out
+    assert "#EXT-X-I-FRAMES-ONLY" in iframes
+    assert "#EXT-X-STREAM-INF" in call("index", "a.mp4", "-f", "hls", "--playlist", "master").out
+
+
+def test_dash_looks_into_the_file_for_its_sidx(call, files):
+    assert "<SegmentBase " in call("index", "sidx.mp4", "-f", "dash").out
+    assert "<SegmentList " in call("index", "a.mp4", "-f", "dash").out
+
+
+def test_what_comes_through_a_pipe(run, files, tmp_path):
+    ran = run("index", "-", "-o", "piped.fidx", "--md5", stdin=files["b.mp4"])
+    assert ran.code == 0
+    saved = fragdex.open_index(tmp_path / "piped.fidx")
+    assert saved.source.md5 == fragdex.md5(files["b.mp4"]).hex
+    assert len(saved.track(2).fragments) == 5
+
+
+def test_a_saved_index_is_an_input_too(call, files):
+    call("index", "b.mp4", "--samples")
+    call("index", "a.mp4")
+    assert call("index", "b.fidx", "-f", "csv").out == call("index", "b.mp4", "-f", "csv").out
+    # without samples of its own, it is the file that it names which is asked
+    assert call("index", "a.fidx", "-f", "csv").out == call("index", "a.mp4", "-f", "csv").out
+
+
+def test_exact_goes_past_the_sidx(call, files):
+    quick = json.loads(call("info", "sidx.mp4", "--json").out)
+    exact = json.loads(call("info", "sidx.mp4", "--json", "--exact").out)
+    assert (quick["how"]["method"], exact["how"]["method"]) == ("sidx", "boxes")
+    assert exact["periods"][0]["tracks"][0]["sample_count"] == 30
+
+
+def test_segments_with_their_init(call, fixtures):
+    segment, init = fixtures / "dash-segment-1.m4s", fixtures / "dash-init.mp4"
+    assert json.loads(call("info", segment, "--json").out)["duration"] is None
+    assert json.loads(call("info", segment, "--init", init, "--json").out)["duration"] > 0
+
+
+def test_findings_go_to_stderr_once_each(call, fixtures):
+    ran = call("index", fixtures / "frag-global-sidx-stale-base.mp4", "--exact", "-o", "-")
+    assert ran.code == 0
+    assert ran.data.startswith(b"\x89FDX")
+    assert "frag-global-sidx-stale-base.mp4: " in ran.err

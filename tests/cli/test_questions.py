@@ -1,0 +1,99 @@
+"""seek, plan and info: the answers of the library, in words and in JSON."""
+
+import json
+
+import pytest
+
+import fragdex
+
+
+def test_seek_says_what_the_library_says(run, files):
+    ran = run("seek", "b.mp4", "0.5")
+    index = fragdex.index(files["b.mp4"])
+    assert (ran.code, ran.err, len(ran.lines)) == (0, "", 2)
+    for line, track in zip(ran.lines, index.tracks, strict=True):
+        hit = track.seek(0.5)
+        assert line.startswith(f"track {track.id} ({track.kind})  {hit.range.header}  ")
+        assert line.endswith(f"fragment {hit.fragment}  sample {hit.sample}")
+
+
+def test_seek_in_json(call, files):
+    hit = json.loads(call("seek", "b.mp4", "0.5", "--json", "-t", "2").out)["hits"][0]
+    found = fragdex.index(files["b.mp4"]).track(2).seek(0.5)
+    assert (hit["start"], hit["stop"], hit["sample"], hit["time"]) == (
+        found.range.start,
+        found.range.stop,
+        found.sample,
+        found.time.seconds,
+    )
+
+
+def test_seek_until_gives_the_bytes_to_fetch(call, files):
+    ran = call("seek", "b.mp4", "0.2", "--until", "0.4")
+    index = fragdex.index(files["b.mp4"])
+    span = index.ranges(0.2, 0.4)
+    assert ran.lines == [
+        *(f"init  {part.header}" for part in span.init),
+        *(f"media {part.header}" for part in span.media),
+    ]
+    told = json.loads(call("seek", "b.mp4", "0.2", "--until", "end", "--json").out)
+    assert told["media"][-1]["stop"] == len(files["b.mp4"])
+
+
+def test_times_outside_are_marked(call, files):
+    assert all(line.endswith("clamped") for line in call("seek", "b.mp4", "--", "-1").lines)
+    assert all(line.endswith("clamped") for line in call("seek", "b.mp4", "end").lines)
+
+
+def test_several_files_are_headed_by_their_names(call, files):
+    ran = call("seek", "a.mp4", "b.mp4", "0.1")
+    assert ran.lines[0] == "a.mp4:"
+    assert "b.mp4:" in ran.lines
+    assert len(call("seek", "*.mp4", "0", "--json").lines) == 4
+    assert call("plan", "a.mp4", "b.mp4", "0.1").lines[0] == "a.mp4:"
+
+
+@pytest.mark.parametrize("form", ["fidx", "json"])
+def test_a_saved_index_answers_like_its_file(call, files, form):
+    call("index", "a.mp4", "-f", form, "-o", f"saved.{form}")
+    saved, media = (call("seek", name, "0.5", "--json").out for name in (f"saved.{form}", "a.mp4"))
+    ours, theirs = json.loads(saved)["hits"], json.loads(media)["hits"]
+    if form == "fidx":
+        assert ours == theirs
+    else:
+        assert ours[0]["time"] <= theirs[0]["time"]
+
+
+def test_plan_says_what_is_read_and_why(call, files):
+    told = json.loads(call("plan", "b.mp4", "0.5", "--json").out)
+    made = fragdex.index(files["b.mp4"]).plan(0.5)
+    assert (told["requests"], told["bytes"]) == (made.requests, made.bytes)
+    assert told["samples"] == {str(track): count for track, count in made.samples.items()}
+    words = call("plan", "b.mp4", "0.5").out
+    assert all(f"  {sentence}\n" in words for sentence in made.why)
+    assert "initialization segment" in words
+
+
+def test_a_file_without_tracks_has_nothing_to_seek_in(call, fixtures):
+    for command in ("seek", "plan"):
+        ran = call(command, fixtures / "dash-init.mp4", "0")
+        assert ran.code == 2, ran.out
+
+
+def test_info_shows_what_print_shows(call, files):
+    assert call("info", "b.mp4").out == f"{fragdex.index('b.mp4')!r}\n"
+
+
+def test_info_in_json_has_everything(call, fixtures):
+    told = json.loads(call("info", fixtures / "two-inits.mp4", "--json").out)
+    assert len(told["periods"]) == 2
+    track = told["periods"][0]["tracks"][0]
+    assert track["codec"].startswith("avc1.")
+    assert track["width"] == 64
+    assert told["complete"] is True
+
+
+def test_periods_are_told_apart(call, fixtures):
+    ran = call("seek", fixtures / "two-inits.mp4", "0")
+    assert any(line.startswith("period 0 track") for line in ran.lines)
+    assert any(line.startswith("period 1 track") for line in ran.lines)
