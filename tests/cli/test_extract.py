@@ -218,6 +218,19 @@ def test_encrypted_samples_of_a_progressive_file_are_refused(call, fixtures):
     assert "encrypted" in ran.err
 
 
+def test_over_http_a_progressive_file_is_read_in_few_requests(call, tmp_path):
+    pytest.importorskip("httpx")
+    from fragdex.testing import RangeServer, movie
+
+    data = movie(fragments=50, tracks=2, fragmented=False, reordered=True)
+    (tmp_path / "p.mp4").write_bytes(data)
+    with RangeServer({"/p.mp4": data}) as server:
+        ran = call("extract", server.url, "1", "4", "-o", "x.mp4", "--max-requests", "6")
+        assert ran.code == 0, ran.err
+    call("extract", "p.mp4", "1", "4", "-o", "y.mp4")
+    assert (tmp_path / "x.mp4").read_bytes() == (tmp_path / "y.mp4").read_bytes()
+
+
 def test_over_http_only_what_is_needed_is_read(call, files, tmp_path):
     pytest.importorskip("httpx")
     from fragdex.testing import RangeServer, movie
@@ -225,7 +238,18 @@ def test_over_http_only_what_is_needed_is_read(call, files, tmp_path):
     long = movie(fragments=300, samples=20, sidx=True)
     with RangeServer({"/long.mp4": long}) as server:
         url = server.url
-        ran = call("extract", url, "100", "101", "-o", "x.mp4", "--max-bytes", len(long) // 4)
+        ran = call(
+            "extract",
+            url,
+            "100",
+            "101",
+            "-o",
+            "x.mp4",
+            "--max-bytes",
+            len(long) // 4,
+            "--max-requests",
+            "20",
+        )
         assert ran.code == 0, ran.err
     (tmp_path / "long.mp4").write_bytes(long)
     call("extract", "long.mp4", "100", "101", "-o", "y.mp4")

@@ -69,6 +69,7 @@ def clip(
     tracks: Iterable[int] | None = None,
     keep_times: bool = False,
     init: bytes | None = None,
+    at_once: bool = False,
 ) -> Clip:
     """The pieces of a clip that plays from `start` to `stop`.
 
@@ -80,6 +81,8 @@ def clip(
         tracks: track ids; None: all. Other tracks in the same fragments come along.
         keep_times: keep the decode times of the source.
         init: the initialization segment, for segments that have none.
+        at_once: read each fragment as a whole, where a read costs more than its bytes; its media
+            data are then among the pieces as bytes.
 
     Raises:
         ValueError: stop does not lie behind start, or one of them is NaN.
@@ -108,7 +111,7 @@ def clip(
     if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
         first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
         last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
-        pieces = _copied(chosen, init_boxes, read, keep_times)
+        pieces = _copied(chosen, init_boxes, read, keep_times, at_once)
         return Clip(pieces, first, last, tuple(s.track.id for s in chosen), True)
     chosen = [s for s in chosen if s.track.kind not in LEFT_OUT] or chosen
     paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
@@ -217,7 +220,9 @@ def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Piece]:
     yield from body
 
 
-def _copied(spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool) -> Iterator[Piece]:
+def _copied(
+    spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool, at_once: bool
+) -> Iterator[Piece]:
     """Whole fragments in file order, each once, however many tracks share it."""
     head = clip_init(init, None, sooner=_sooner(spans, keep_times), from_samples=False)
     yield from head
@@ -239,9 +244,15 @@ def _copied(spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool) -
     if not keep_times:
         move = replace(_taken_off(spans, read), repaired=repaired, repair=repair)
     for offset, size in sorted(places.items()):
-        for piece in moved_fragment(read, ByteRange.of(offset, size), at, move):
-            yield piece
+        place = ByteRange.of(offset, size)
+        near = _slicing(read(place), offset) if at_once else read
+        for piece in moved_fragment(near, place, at, move):
             at += len(piece) if isinstance(piece, bytes) else piece.size
+            yield near(piece) if at_once and isinstance(piece, ByteRange) else piece
+
+
+def _slicing(data: bytes, offset: int) -> Read:
+    return lambda part: data[part.start - offset : part.stop - offset]
 
 
 def _taken_off(spans: Sequence[_Span], read: Read) -> Move:
