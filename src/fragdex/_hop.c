@@ -21,7 +21,8 @@ typedef struct {
     uint32_t type;  /* four-letter code as a big-endian number */
     uint8_t header; /* 8, 16, 24 or 32 bytes */
     uint8_t depth;  /* 0: top level */
-    uint16_t damaged;
+    uint8_t damaged; /* its inside breaks the rules; no rows of it follow */
+    uint8_t whole;   /* one of the types that are only passed whole */
 } row_t;
 
 enum { DONE = 0, PARTIAL = 1, MALFORMED = 2, FULL = 3, TO_END = 4 };
@@ -104,7 +105,7 @@ static int inside(const uint8_t *data, int64_t start, int64_t stop, int depth, w
         if (length <= 0 || size == 0 || size > stop - at)
             return 1;
         if (!among(type, w->passed, w->n_passed)) {
-            row_t row = {at, size, type, (uint8_t)length, (uint8_t)depth, 0};
+            row_t row = {at, size, type, (uint8_t)length, (uint8_t)depth, 0, 0};
             if (push(&w->inner, row))
                 return -1;
             if (depth < 8 && among(type, w->containers, w->n_containers)) {
@@ -144,7 +145,7 @@ static int step(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t
     *is_whole = among(type, w->whole, w->n_whole);
     if (*is_whole && (*size > stop - at || *size > left))
         return PARTIAL;
-    row_t row = {at, *size, type, (uint8_t)length, 0, 0};
+    row_t row = {at, *size, type, (uint8_t)length, 0, 0, (uint8_t)*is_whole};
     if (push(&w->top, row))
         return -1;
     if (*is_whole && among(type, w->containers, w->n_containers)) {

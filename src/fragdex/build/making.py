@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fragdex.build.assemble import assemble
 from fragdex.build.periods import Moov
 from fragdex.build.reading import read_all, read_local
 from fragdex.build.shortcuts import Head, by_mfra, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.headers import is_whole
 from fragdex.fragments.scan import MEDIA_TYPES, MOOF, Scan
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 from fragdex.sources import Source, md5, open_source
@@ -146,8 +147,7 @@ def _boxes_read(scan: Scan) -> int:
     """Bytes of the boxes that were read whole, and of the headers of all others."""
     total = scan.carried
     for top in scan.tops():
-        whole = is_whole(top["type"])
-        total += int(top["size"][whole].sum() + top["header"][~whole].sum())
+        total += int(np.where(top["whole"], top["size"], top["header"]).sum())
     return total
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged
 from fragdex.fragments import hop
-from fragdex.fragments.headers import DONE, FULL, PARTIAL, TO_END, is_whole
+from fragdex.fragments.headers import DONE, FULL, PARTIAL, TO_END
 from fragdex.fragments.scan import MAX_WHOLE_BOX, Scan
 from fragdex.sources import Source
 
@@ -60,8 +62,7 @@ def _by_reads(source: Source, size: int, scan: Scan, rows_at_once: int) -> bool:
 def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
     while True:
         met = hop.walk(view, scan.position)
-        whole = is_whole(met.top["type"])
-        source.note_read(int(met.top["size"][whole].sum()) + 8 * int((~whole).sum()))
+        source.note_read(int(np.where(met.top["whole"], met.top["size"], met.top["header"]).sum()))
         scan.take(view, met)
         scan.stand(met.position, met.status, view[met.position : met.position + 16])
         if met.status != FULL:

@@ -25,7 +25,6 @@ __all__ = [
     "Rows",
     "Walked",
     "code",
-    "is_whole",
 ]
 
 ROW = np.dtype(
@@ -35,11 +34,13 @@ ROW = np.dtype(
         ("type", "u4"),
         ("header", "u1"),
         ("depth", "u1"),
-        ("damaged", "u2"),
+        ("damaged", "?"),
+        ("whole", "?"),
     ]
 )
 """One box: offset in the buffer, size with header, type as a big-endian number, header length,
-depth (0: top level), and whether its inside breaks the rules (then no rows of it follow)."""
+depth (0: top level), whether its inside breaks the rules (then no rows of it follow), and whether
+it is one of `WHOLE` at the top level."""
 
 DONE, PARTIAL, MALFORMED, FULL, TO_END = range(5)
 """Why a walk stopped: at the end; at a box that is not whole in the buffer; at an impossible
@@ -63,14 +64,6 @@ def code(name: str) -> int:
     '0x6d6f6f66'
     """
     return int.from_bytes(name.encode("latin-1"), "big")
-
-
-_WHOLE_TYPES = np.frombuffer(WHOLE, ">u4").astype(np.uint32)
-
-
-def is_whole(types: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-    """Which types are among `WHOLE`."""
-    return np.isin(types, _WHOLE_TYPES)
 
 
 class Walked(NamedTuple):

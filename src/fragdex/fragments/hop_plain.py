@@ -128,6 +128,7 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int) -> Walked:
         columns = np.array(rows, np.int64)
         for i, name in enumerate(("offset", "size", "type", "header")):
             top[name] = columns[:, i]
+        top["whole"] = np.isin(top["type"], list(_WHOLE))
     if not moofs:
         return Walked(top, np.zeros(0, ROW), at, status)
     inner, damaged = _insides(buffer, top[moofs])
@@ -187,7 +188,7 @@ def _inside(buffer: memoryview, moof: Any) -> tuple[Rows | None, list[tuple[int,
 
     None instead of rows where a child breaks its parent.
     """
-    rows: list[tuple[int, int, int, int, int, int]] = []
+    rows: list[tuple[int, int, int, int, int, bool, bool]] = []
     base, size = int(moof["offset"]), int(moof["size"])
     first = int(moof["header"])
     deciding = [(0, first)]
@@ -202,7 +203,7 @@ def _inside(buffer: memoryview, moof: Any) -> tuple[Rows | None, list[tuple[int,
             if status != DONE or size == 0 or size > stop - at:
                 return False
             if kind not in _PASSED:
-                rows.append((at, size, kind, length, depth, 0))
+                rows.append((at, size, kind, length, depth, False, False))
             inner = depth < MAX_DEPTH and kind in _CONTAINERS
             if inner and not inside(at + length, at + size, depth + 1):
                 return False

@@ -23,10 +23,12 @@ from fragdex.fragments.batch import Trafs
 from fragdex.fragments.bounds import Layout
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.runs import Runs, SyncPoints
-from fragdex.fragments.sync import sync_table
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 
 __all__ = ["Settled", "TrackState", "regular", "resolve", "run_starts"]
+
+FEW_TRACKS = 8
+"""Tracks up to which each is picked out by comparing; many more are sorted."""
 
 Mask = npt.NDArray[np.bool_]
 Settled = tuple[FragmentTable, SyncTable]
@@ -98,7 +100,7 @@ def resolve(
     *,
     strict: bool = False,
 ) -> dict[int, Settled]:
-    """The tables of every track that the trafs name.
+    """The tables of every track that the trafs name; sync runs are not joined yet.
 
     Args:
         trafs, runs, points: what the batches say; `trafs.moof` counts in `layout.moof`.
@@ -119,6 +121,7 @@ def resolve(
 
 
 def _by_track(trafs: Trafs, runs: Runs, points: SyncPoints) -> Iterator[tuple[int, _Track]]:
+    """The rows of each track, by track_ID."""
     if not len(trafs):
         return
     track = trafs.track
@@ -126,21 +129,28 @@ def _by_track(trafs: Trafs, runs: Runs, points: SyncPoints) -> Iterator[tuple[in
         every = (np.arange(len(table)) for table in (trafs, runs, points))
         yield int(track[0]), _Track(*every)
         return
-    by_run = track[runs.traf]
-    columns = (track, by_run, by_run[points.run])
-    orders = [np.argsort(column, kind="stable") for column in columns]
-    ids = np.unique(track)
-    edges = [
-        np.searchsorted(column[order], ids, side="left")
-        for column, order in zip(columns, orders, strict=True)
-    ]
-    stops = [
-        np.searchsorted(column[order], ids, side="right")
-        for column, order in zip(columns, orders, strict=True)
-    ]
-    for i, one in enumerate(ids.tolist()):
-        parts = [order[a[i] : b[i]] for order, a, b in zip(orders, edges, stops, strict=True)]
-        yield one, _Track(*parts)
+    by_run = track if _same_rows(runs.traf, trafs) else track[runs.traf]
+    by_point = by_run if _same_rows(points.run, runs) else by_run[points.run]
+    ids = np.unique(track).tolist()
+    if len(ids) <= FEW_TRACKS:
+        for one in ids:
+            mine = np.flatnonzero(track == one)
+            my_runs = mine if by_run is track else np.flatnonzero(by_run == one)
+            my_points = my_runs if by_point is by_run else np.flatnonzero(by_point == one)
+            yield one, _Track(mine, my_runs, my_points)
+        return
+    parts = []
+    for column in (track, by_run, by_point):
+        order = np.argsort(column, kind="stable")
+        parts.append(np.split(order, np.searchsorted(column[order], ids[1:])))
+    for one, mine, my_runs, my_points in zip(ids, *parts, strict=True):
+        yield one, _Track(mine, my_runs, my_points)
+
+
+def _same_rows(owner: Int64, owners: Runs | Trafs) -> bool:
+    """Whether every row owns exactly one, in order."""
+    n = len(owners)
+    return len(owner) == n and bool((owner == np.arange(n)).all())
 
 
 def _bases(
@@ -263,10 +273,11 @@ def _track_tables(
     start = start[chosen.runs]
     n = len(mine)
     # Rows of this track's trafs and runs, counted within the track.
-    traf = np.searchsorted(chosen.trafs, run.traf)
+    paired = chosen.runs is chosen.trafs  # one run in each traf
+    traf = np.arange(n) if paired else np.searchsorted(chosen.trafs, run.traf)
     new_row = np.diff(mine.moof, prepend=-1) != 0
-    row_of_traf = np.cumsum(new_row) - 1
-    row = row_of_traf[traf]
+    row_of_traf = np.arange(n) if new_row.all() else np.cumsum(new_row) - 1
+    row = row_of_traf if paired else row_of_traf[traf]
     rows = int(row_of_traf[-1]) + 1
 
     # Decode times: a chain over the trafs, then one over the runs of each traf.
@@ -308,7 +319,8 @@ def _track_tables(
             flags[row_of_traf[which]] |= np.uint32(flag)
 
     point = points.rows(chosen.points)
-    point_run = np.searchsorted(chosen.runs, point.run)
+    alike = chosen.points is chosen.runs  # one stretch of sync samples in each run
+    point_run = np.arange(len(point)) if alike else np.searchsorted(chosen.runs, point.run)
     sample = run_sample[point_run] + point.index
     point_row = row[point_run]
     sync = np.full(rows, -1)
@@ -317,12 +329,12 @@ def _track_tables(
         sync[point_row[first]] = sample[first] - sample_start[point_row[first]]
     moof = mine.moof[heads]
     offset, stop = layout.start[moof], layout.stop[moof]
-    before = (data_stop != NULL) & (data_stop <= offset) & (layout.own_first[moof] >= 0)
+    before = (data_start != NULL) & (data_start < offset) & (layout.own_first[moof] >= 0)
     if before.any():
         # One producer writes the mdat in front of its moof.
         head = layout.mdat_start[layout.own_first[moof]] - 8
+        stop = np.where(before & (data_stop <= offset), layout.moof_stop[moof], stop)
         offset = np.where(before & (head <= data_start), head, offset)
-        stop = np.where(before, layout.moof_stop[moof], stop)
     fragments = FragmentTable(
         offset=offset,
         size=stop - offset,
@@ -338,12 +350,13 @@ def _track_tables(
         sync=sync,
         flags=flags,
     )
-    table = sync_table(
+    table = SyncTable(
         cts=run_dts[point_run] + point.cts,
         dts=run_dts[point_run] + point.dts,
         step=point.step,
         count=point.count,
         sample=sample,
+        sample_step=np.ones_like(sample),
         fragment=point_row + state.rows,
     )
     state.next_dts = int(traf_dts[-1] + advance[-1])
@@ -354,7 +367,7 @@ def _track_tables(
 
 def _added(group: Int64, values: Int64, groups: int) -> Int64:
     """Sum of the values of each group; groups are sorted."""
-    if len(group) == groups and (len(group) == 0 or group[-1] == groups - 1):
+    if _one_each(group, groups):
         return values
     out = np.zeros(groups, np.int64)
     if len(group):
@@ -363,9 +376,14 @@ def _added(group: Int64, values: Int64, groups: int) -> Int64:
     return out
 
 
+def _one_each(group: Int64, groups: int) -> bool:
+    """Whether every group has exactly one member; equal numbers of both do not say so."""
+    return len(group) == groups and bool((group[1:] != group[:-1]).all())
+
+
 def _edge(pick: np.ufunc, group: Int64, values: Int64, default: Int64) -> Int64:
     """Least or greatest value of each group; the default where a group has none."""
-    if len(group) == len(default):
+    if _one_each(group, len(default)):
         return values
     out = default.copy()
     if len(group):

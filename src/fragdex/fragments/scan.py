@@ -36,6 +36,7 @@ MAX_CAPTURED = 1 << 18
 """ftyp, moov, sidx and mfra boxes; a day of one-second segments with a sidx each is below it."""
 
 FTYP, MOOV, MOOF, MDAT, SIDX, MFRA = map(code, ("ftyp", "moov", "moof", "mdat", "sidx", "mfra"))
+_WHOLE = frozenset(np.frombuffer(headers.WHOLE, ">u4").tolist())
 MEDIA_TYPES = frozenset(
     code(name)
     for name in (
@@ -217,13 +218,13 @@ class Scan:
 
     def _take_piece(self, view: memoryview, met: Walked, base: int) -> None:
         """Keep the whole boxes of a piece that will not stay."""
-        whole = headers.is_whole(met.top["type"])
+        whole = met.top["whole"]
         kept = hop.join(view, met.top["offset"][whole], met.top["size"][whole])
         self.take_kept(kept, _moved(met.top, base), _moved(met.inner, base))
 
     def take_kept(self, kept: bytes, top: Rows, inner: Rows) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
-        boxes = top[headers.is_whole(top["type"])]
+        boxes = top[top["whole"]]
         offsets, sizes = boxes["offset"].copy(), boxes["size"]
         boxes["offset"] = np.cumsum(sizes) - sizes
         if len(inner):
@@ -234,7 +235,7 @@ class Scan:
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""
-        boxes = met.top[headers.is_whole(met.top["type"])]
+        boxes = met.top[met.top["whole"]]
         self._split(view, met.top, boxes, met.inner, boxes["offset"])
 
     def _note_top(self, top: Rows) -> None:
@@ -383,7 +384,7 @@ def _moved(rows: Rows, by: int) -> Rows:
 
 
 def _kept(kind: int) -> bool:
-    return bool(headers.is_whole(np.array([kind], np.uint32))[0])
+    return kind in _WHOLE
 
 
 def _defaults_of(movie: Movie) -> dict[int, SampleDefaults]:

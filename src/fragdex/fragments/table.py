@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntFlag
+from functools import cache
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -88,11 +89,7 @@ class Table:
         >>> [column.name for column in SampleTable.schema()]
         ['offset', 'size', 'dts', 'cts', 'duration', 'sync']
         """
-        found = []
-        for declared in fields(cls):
-            dtype, unit, nullable, meaning = declared.metadata["column"]
-            found.append(Column(declared.name, dtype, unit, nullable, meaning))
-        return tuple(found)
+        return _schema(cls)
 
     @classmethod
     def empty(cls) -> Self:
@@ -137,14 +134,14 @@ class Table:
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Name → array, in schema order; the arrays themselves, not copies."""
-        return {declared.name: getattr(self, declared.name) for declared in fields(self)}
+        return {column.name: getattr(self, column.name) for column in _schema(type(self))}
 
     def rows(self, which: Any) -> Self:
         """The rows that a slice, a mask or an array of row numbers names."""
         return type(self)(**{name: array[which] for name, array in self.columns().items()})
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
+        return len(getattr(self, _schema(type(self))[0].name))
 
     def __arrow_c_schema__(self) -> object:
         """The columns as an Arrow schema capsule (Arrow PyCapsule interface)."""
@@ -167,12 +164,21 @@ class Table:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self):,} rows × {len(fields(self))} columns>"
+        return f"<{type(self).__name__}: {len(self):,} rows × {len(self.schema())} columns>"
 
     @property
     def nbytes(self) -> int:
         """Bytes that the columns take in memory."""
         return sum(array.nbytes for array in self.columns().values())
+
+
+@cache
+def _schema(table: Any) -> tuple[Column, ...]:
+    found = []
+    for declared in fields(table):
+        dtype, unit, nullable, meaning = declared.metadata["column"]
+        found.append(Column(declared.name, dtype, unit, nullable, meaning))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
