@@ -118,7 +118,7 @@ def make_file(*parts: Part) -> Made:
             pieces[number] = sidx_bytes(part, number, edges, owners[number])
     spans = tuple(itertools.pairwise(edges))
     assert [len(piece) for piece in pieces] == [stop - start for start, stop in spans]
-    return Made(b"".join(pieces), tuple(periods), spans)
+    return Made(b"".join(pieces), tuple(periods), parts, spans)
 
 
 def _governing(parts: Sequence[Part]) -> list[Moov | None]:

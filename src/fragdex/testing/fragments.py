@@ -169,7 +169,7 @@ class Fragment:
         children = [make_box("mfhd", sequence_number=number)]
         end = moof  # of the data of the traf before
         for t, traf in enumerate(self.trafs):
-            base = self._base(t, moof, end, places)
+            base = end = self._base(t, moof, end, places)
             boxes = [_tfhd(traf, base)]
             if traf.tfdt is not None:
                 boxes.append(_tfdt(traf.tfdt, traf.tfdt_version))
@@ -178,7 +178,8 @@ class Fragment:
                 boxes.append(_trun(run, place - base))
                 end = place + sum(sample.size for sample in true[t][r])
             if traf.tfxd is not None:
-                boxes.append(make_box(TFXD, version=1, fragment_absolute_time=traf.tfxd))
+                time = traf.tfxd % 2**64
+                boxes.append(make_box(TFXD, version=1, fragment_absolute_time=time))
             children.append(make_box("traf", children=(*boxes, *traf.extra)))
         return build(make_box("moof", children=children, size_form=self.moof_form))
 

@@ -201,7 +201,14 @@ def _elst(edits: Sequence[Edit]) -> Box:
         "elst",
         version=int(wide),
         entries=[
-            (e.duration, e.media_time, int(e.rate // 1), int(e.rate % 1 * 65536)) for e in edits
+            # The fraction is a signed field; its 16 bits are those of a 16.16 number.
+            (
+                e.duration,
+                e.media_time,
+                int(e.rate // 1),
+                (int(e.rate % 1 * 65536) + 2**15) % 2**16 - 2**15,
+            )
+            for e in edits
         ],
     )
 

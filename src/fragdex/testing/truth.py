@@ -60,19 +60,24 @@ class TruePeriod:
         return next(found, Fraction(0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Made:
     """A file and what is true of it.
 
     Attributes:
         data: its bytes.
         periods: one for each moov, or one without.
-        parts: (start, stop) of each part, bytes.
+        parts: the descriptions it was made from.
+        spans: (start, stop) of each part, bytes.
     """
 
     data: bytes
     periods: tuple[TruePeriod, ...]
-    parts: tuple[tuple[int, int], ...]
+    parts: tuple[object, ...]
+    spans: tuple[tuple[int, int], ...]
+
+    def __repr__(self) -> str:
+        return f"make_file({', '.join(map(repr, self.parts))})"
 
     @property
     def truth(self) -> TruePeriod:

@@ -1,0 +1,132 @@
+"""An index says what is true of the file, however its bytes came."""
+
+import fragdex
+import pytest
+from fragdex import FragmentFlags
+from fragdex.errors import NotISOBMFF
+from fragdex.testing.file_strategies import files
+from fragdex.testing.fragments import Fragment
+from fragdex.testing.tracks import Moov
+from hypothesis import event, given
+from laws import brute
+
+
+def index(made):
+    """The exact index of a made file."""
+    return fragdex.index(made.data, exact=True)
+
+
+def known(period):
+    """Track ids that a period of the truth names."""
+    described = [track.id for track in period.moov.tracks] if period.moov else []
+    return {*described, *period.samples}
+
+
+@given(files())
+def test_samples_are_those_that_were_written(made):
+    found = index(made)
+    assert len(found.periods) == len(made.periods)
+    for period, true in zip(found.periods, made.periods, strict=True):
+        assert {track.id for track in period.tracks} == known(true)
+        for track in period.tracks:
+            assert brute.samples(track.samples) == true.samples.get(track.id, [])
+            assert track.timescale == true.timescale(track.id)
+            assert track.shift == true.shift(track.id)
+
+
+@given(files())
+def test_fragments_sum_up_their_samples(made):
+    for period, true in zip(index(made).periods, made.periods, strict=True):
+        for track in period.tracks:
+            brute.assert_fragments(track.fragments, true.samples.get(track.id, []))
+
+
+@given(files())
+def test_fragments_lie_where_they_were_put(made):
+    for period, true in zip(index(made).periods, made.periods, strict=True):
+        for track in period.tracks:
+            rows = track.fragments
+            moofs = rows.rows((rows.flags & FragmentFlags.VIRTUAL) == 0)
+            mine = [f for f in true.fragments if track.id in f.samples]
+            assert moofs.moof_offset.tolist() == [f.moof for f in mine]
+            spans = [f.samples[track.id] for f in mine]
+            assert moofs.sample_count.tolist() == [stop - start for start, stop in spans]
+            parts = made.parts
+            for n, fragment in enumerate(mine):
+                start, stop = int(moofs.offset[n]), int(moofs.offset[n] + moofs.size[n])
+                assert start <= fragment.start <= fragment.moof < stop
+                if moofs.sample_count[n]:
+                    assert start <= moofs.data_start[n] <= moofs.data_stop[n] <= stop
+                # Where an mdat stands before its moof, the one before it ends with that mdat.
+                around = parts[fragment.part : fragment.part + 2]
+                if not any(isinstance(p, Fragment) and p.mdat_first for p in around):
+                    assert (start, stop) == (fragment.start, fragment.stop)
+
+
+@given(files())
+def test_sync_runs_stand_for_the_sync_samples(made):
+    for period, true in zip(index(made).periods, made.periods, strict=True):
+        for track in period.tracks:
+            mine = true.samples.get(track.id, [])
+            expected = [(n, s.cts, s.dts) for n, s in enumerate(mine) if s.sync]
+            assert brute.sync_samples(track.sync) == expected
+            assert (track.sync.cts[1:] >= track.sync.cts[:-1]).all()
+
+
+@given(files())
+def test_samples_of_some_fragments_are_a_slice_of_all(made):
+    found = index(made)
+    for track in found.tracks:
+        true = brute.samples(track.samples)
+    # a second index, whose samples were not made yet
+    for whole, track in zip(found.tracks, index(made).tracks, strict=True):
+        true = brute.samples(whole.samples)
+        n = len(track.fragments)
+        for start in range(n + 1):
+            for stop in range(start, n + 1):
+                rows = track.fragments.rows(slice(start, stop))
+                first = int(rows.sample_start[0]) if len(rows) else 0
+                count = int(rows.sample_count.sum())
+                assert brute.samples(track.samples_of(start, stop)) == true[first : first + count]
+
+
+@given(files())
+def test_virtual_fragments_begin_at_sync_samples(made):
+    for period, true in zip(index(made).periods, made.periods, strict=True):
+        for track in period.tracks:
+            rows = track.fragments
+            rows = rows.rows((rows.flags & FragmentFlags.VIRTUAL) != 0)
+            mine = true.samples.get(track.id, [])[: true.in_moov.get(track.id, 0)]
+            assert int(rows.sample_count.sum()) == len(mine)
+            all_sync = all(s.sync for s in mine)
+            for n in range(len(rows)):
+                first, count = int(rows.sample_start[n]), int(rows.sample_count[n])
+                assert n == 0 or mine[first].sync
+                assert all_sync or not any(s.sync for s in mine[first + 1 : first + count])
+                if all_sync and n + 1 < len(rows):
+                    assert rows.duration[n] >= track.timescale
+
+
+@given(files())
+def test_whole_files_are_complete(made):
+    found = index(made)
+    event("findings: " + ", ".join(sorted(f.code for f in found.findings)))
+    assert found.complete
+    assert not [f for f in found.findings if f.code in ("data-outside", "damaged-fragment")]
+
+
+@given(files())
+def test_init_ranges_hold_the_moov(made):
+    moovs = [
+        span for span, part in zip(made.spans, made.parts, strict=True) if isinstance(part, Moov)
+    ]
+    found = index(made)
+    for number, period in enumerate(p for p in found.periods if p.init):
+        start, stop = moovs[number]
+        assert any(r.start <= start and stop <= r.stop for r in period.init)
+
+
+def test_an_empty_input_is_no_movie():
+    with pytest.raises(NotISOBMFF):
+        fragdex.index(b"")
+    assert Moov(()).data({})[4:8] == b"moov"
