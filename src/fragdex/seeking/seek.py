@@ -141,8 +141,9 @@ class Seeker:
         np.maximum(run, 0, out=run)
         cts, step, last = sync.cts[run], sync.step[run], sync.count[run] - 1
         if last.any():
-            turn = (targets - cts) // np.where(step, step, 1)
-            turn = np.where(step, np.clip(turn, 0, last), np.where(targets >= cts, last, 0))
+            # Clipped before it is subtracted: a time without end less a negative one overflows.
+            turn = (np.clip(targets, cts, cts + step * last) - cts) // np.where(step, step, 1)
+            turn = np.where(step, turn, np.where(targets >= cts, last, 0))
         else:
             turn = last  # every run is a single sample
         sample, row = sync.sample[run], sync.fragment[run]

@@ -106,11 +106,11 @@ def floor_ticks_many(
     numerator, denominator = shift.as_integer_ratio()
     scale = timescale * denominator
     if scale >= 2**53 or abs(numerator) >= 2**53:
-        values = [floor_ticks(t, timescale, shift) for t in seconds.tolist()]
-        return np.array([min(max(v, -(2**63)), 2**63 - 1) for v in values], np.int64)
-    # Beyond 2^52 ticks a float64 product has no fraction left; no presentation is that long.
+        return _one_by_one(seconds, timescale, shift)
+    # Beyond 2^52 ticks a float64 product has no fraction left; few files start that late.
     bound = math.ldexp(1.0, 52) / scale
-    t = np.clip(seconds, -bound, bound)
+    far = np.abs(seconds) > bound
+    t = np.where(far, 0.0, seconds)
     product = t * scale
     high = _SPLITTER * t
     high -= high - t
@@ -120,7 +120,16 @@ def floor_ticks_many(
     error = ((high * scale_high - product) + high * scale_low + low * scale_high) + low * scale_low
     whole = np.floor(product)
     whole -= (whole == product) & (error < 0)
-    ticks = whole.astype(np.int64) - numerator
+    ticks: npt.NDArray[np.int64] = whole.astype(np.int64) - numerator
     if denominator != 1:
         ticks = np.floor_divide(ticks, denominator)
+    if far.any():
+        ticks[far] = _one_by_one(seconds[far], timescale, shift)
     return ticks
+
+
+def _one_by_one(
+    seconds: npt.NDArray[np.float64], timescale: int, shift: Fraction
+) -> npt.NDArray[np.int64]:
+    values = [floor_ticks(t, timescale, shift) for t in seconds.tolist()]
+    return np.array([min(max(v, -(2**63)), 2**63 - 1) for v in values], np.int64)
