@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntFlag
-from functools import cache
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -72,6 +71,9 @@ def column(dtype: str, unit: str, meaning: str, *, nullable: bool = False) -> An
     return field(metadata={"column": (dtype, unit, nullable, meaning)})
 
 
+_SCHEMAS: dict[str, tuple[Column, ...]] = {}
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Table:
     """Columns of equal length; the base of the three tables below.
@@ -89,7 +91,11 @@ class Table:
         >>> [column.name for column in SampleTable.schema()]
         ['offset', 'size', 'dts', 'cts', 'duration', 'sync']
         """
-        return _schema(cls)
+        known = _SCHEMAS.get(cls.SCHEMA_NAME)
+        if known is None:
+            known = tuple(Column(c.name, *c.metadata["column"]) for c in fields(cls))
+            _SCHEMAS[cls.SCHEMA_NAME] = known
+        return known
 
     @classmethod
     def empty(cls) -> Self:
@@ -134,14 +140,14 @@ class Table:
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Name → array, in schema order; the arrays themselves, not copies."""
-        return {column.name: getattr(self, column.name) for column in _schema(type(self))}
+        return {column.name: getattr(self, column.name) for column in self.schema()}
 
     def rows(self, which: Any) -> Self:
         """The rows that a slice, a mask or an array of row numbers names."""
         return type(self)(**{name: array[which] for name, array in self.columns().items()})
 
     def __len__(self) -> int:
-        return len(getattr(self, _schema(type(self))[0].name))
+        return len(getattr(self, self.schema()[0].name))
 
     def __arrow_c_schema__(self) -> object:
         """The columns as an Arrow schema capsule (Arrow PyCapsule interface)."""
@@ -170,15 +176,6 @@ class Table:
     def nbytes(self) -> int:
         """Bytes that the columns take in memory."""
         return sum(array.nbytes for array in self.columns().values())
-
-
-@cache
-def _schema(table: Any) -> tuple[Column, ...]:
-    found = []
-    for declared in fields(table):
-        dtype, unit, nullable, meaning = declared.metadata["column"]
-        found.append(Column(declared.name, dtype, unit, nullable, meaning))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

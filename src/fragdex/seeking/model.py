@@ -19,7 +19,7 @@ from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.tracks import Movie, TrackInfo
 from fragdex.seeking import plan, registry, show
 from fragdex.seeking.seek import Hit, Hits, Seeker
-from fragdex.seeking.times import Time, floor_ticks, floor_ticks_many
+from fragdex.seeking.times import Time, floor_ticks, floor_ticks_many, presentation
 
 __all__ = ["FragmentIndex", "How", "Period", "SampleGroup", "SourceInfo", "TrackIndex"]
 
@@ -182,8 +182,7 @@ class TrackIndex:
 
     def presentation(self, cts: int) -> Time:
         """Presentation time of a composition time in ticks."""
-        pts = cts + self.shift
-        return Time(pts.numerator if pts.denominator == 1 else pts, self.timescale)
+        return presentation(cts, self.shift, self.timescale)
 
     @property
     def start(self) -> Time | None:
@@ -223,11 +222,13 @@ class TrackIndex:
             self.info.id,
             row,
             None if sample == NULL else sample,
-            ByteRange(offset, offset + size),
-            self.presentation(cts) if self.shift else Time(cts, self.info.timescale),
+            offset,
+            size,
             cts,
             None if dts == NULL else dts,
             clamped,
+            self.shift,
+            self.info.timescale,
         )
 
     def seek_many(self, times: npt.ArrayLike) -> Hits:

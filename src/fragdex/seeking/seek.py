@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,40 +17,62 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
-from fragdex.seeking.times import Time
+from fragdex.seeking.times import Time, presentation
 
 __all__ = ["Hit", "Hits", "Seeker"]
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """Where decoding starts for one time in one track.
+
+    A tuple, since making one is a good part of what a seek costs; ranges and times are made when
+    they are asked for.
 
     Attributes:
         track: track_ID.
         fragment: row of the track's fragment table that holds the sync sample.
         sample: number of the sync sample in the track, from 0 in decode order; None where the
             index knows fragments only.
-        range: bytes of that fragment: from the boxes before its moof to the end of its last mdat;
-            for a progressive file the smallest range with the virtual fragment's samples.
-        time: presentation time of the sync sample.
-        cts, dts: its composition and decode time on the media timeline, in ticks; dts is None
-            where the index cannot tell.
+        offset, size: bytes of that fragment: from the boxes before its moof to the end of its
+            last mdat; for a progressive file those of the virtual fragment's samples.
+        cts, dts: composition and decode time of the sync sample on the media timeline, in ticks;
+            dts is None where the index cannot tell.
         clamped: the time asked for lies before the first or at or after the end.
+        shift: ticks from composition to presentation time.
+        timescale: ticks a second.
 
-    >>> from fragdex.byterange import ByteRange
-    >>> Hit(1, 0, 0, ByteRange(0, 9), Time(0, 1000), 0, 0, False).time.seconds
-    0.0
+    >>> hit = Hit(1, 0, 0, 100, 50, 3003, 0, False, Fraction(-3003), 30000)
+    >>> hit.range, hit.time.seconds
+    (ByteRange(start=100, stop=150), 0.0)
     """
 
     track: int
     fragment: int
     sample: int | None
-    range: ByteRange
-    time: Time
+    offset: int
+    size: int
     cts: int
     dts: int | None
     clamped: bool
+    shift: Fraction
+    timescale: int
+
+    @property
+    def range(self) -> ByteRange:
+        """Bytes of the fragment."""
+        return ByteRange(self.offset, self.offset + self.size)
+
+    @property
+    def time(self) -> Time:
+        """Presentation time of the sync sample, exact."""
+        return presentation(self.cts, self.shift, self.timescale)
+
+    def __repr__(self) -> str:
+        sample = "" if self.sample is None else f" sample={self.sample}"
+        return (
+            f"<Hit track={self.track} {self.time.seconds:.6f} s{sample} fragment={self.fragment}"
+            f" {self.range}{' clamped' if self.clamped else ''}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Time", "floor_ticks", "floor_ticks_many"]
+__all__ = ["Time", "floor_ticks", "floor_ticks_many", "presentation"]
 
 
 @total_ordering
@@ -58,6 +58,18 @@ class Time:
 
     def __hash__(self) -> int:
         return hash(self.exact)
+
+
+def presentation(cts: int, shift: Fraction, timescale: int) -> Time:
+    """Presentation time of a composition time: whole ticks where the edit list allows it.
+
+    >>> presentation(3003, Fraction(-3003), 30000).ticks
+    0
+    """
+    if not shift:
+        return Time(cts, timescale)
+    pts = cts + shift
+    return Time(pts.numerator if pts.denominator == 1 else pts, timescale)
 
 
 def floor_ticks(seconds: Any, timescale: int, shift: Fraction) -> int:
