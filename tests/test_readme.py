@@ -113,7 +113,8 @@ def test_every_page_is_found_from_the_contents():
 def test_the_extras_are_told():
     tomllib = pytest.importorskip("tomllib")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    told = set(re.findall(r"^\| `([\w-]+)` \|", (ROOT / "README.md").read_text("utf-8"), re.M))
+    readme = (ROOT / "README.md").read_text("utf-8")
+    told = set(re.findall(r"^\| `([\w-]+)` \|", readme, re.MULTILINE))
     assert told == project["optional-dependencies"].keys() - {"dev", "fuzz"}
 
 

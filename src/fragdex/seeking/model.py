@@ -85,6 +85,12 @@ class TrackIndex:
         groups: `rap ` and `roll` sample groups, beside `sync` and never mixed with it.
         shift: ticks to add to a composition time to get the presentation time.
         exact: whether every sample is known.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> track = fragdex.index(movie(fragments=3, samples=5, fps=25)).track(1)
+    >>> track.kind, track.sample_count, track.seek(0.5).time.seconds
+    ('video', 15, 0.4)
     """
 
     __slots__ = (
@@ -296,6 +302,12 @@ class FragmentIndex:
         findings: what was odd about the file, in file order.
         complete: False where the file is truncated or still growing.
         resume_offset: where `extend` goes on: the first byte that is not indexed yet.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> index = fragdex.index(movie(fragments=3, samples=5, fps=25))
+    >>> len(index.track(1).fragments), index.duration, index.complete
+    (3, 0.6, True)
     """
 
     __slots__ = ("complete", "findings", "how", "periods", "resume_offset", "source")

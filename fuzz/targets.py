@@ -1,0 +1,192 @@
+"""What is fuzzed: functions of bytes that may raise our errors and nothing else.
+
+Each target does with a hostile input what a user would do with a good one: index it, ask for
+samples, seek, hand it on. Where two ways lead to one answer, both are gone and held equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+import fragdex
+from fragdex.boxes import build
+from fragdex.digest import parse_digest
+from fragdex.formats import fidx, wire
+
+__all__ = ["TARGETS", "Target"]
+
+Target = Callable[[bytes], None]
+
+MOMENTS = (0.0, 0.04, 1.0, 1e9, -1.0, math.inf)
+FORMS = ("json", "sidx", "mfra", "hls", "dash", "torchcodec", "csv")
+MOST_SAMPLES = 1 << 20
+"""A file may rightly say that it has many samples of no bytes; they are not all asked for here."""
+
+
+def parse(data: bytes) -> None:
+    """Box tree there and back."""
+    try:
+        boxes = fragdex.parse(data)
+    except fragdex.FragdexError:
+        boxes = ()
+    if boxes:
+        assert build(boxes) == data[: boxes[-1].stop], "build(parse(x)) is not x"
+        repr(boxes)
+    try:
+        fragdex.parse(data, strict=True)
+    except fragdex.FragdexError:
+        return
+
+
+def index(data: bytes) -> None:
+    """The index in every way, and what it answers."""
+    whole = _index(data)
+    exact = _index(data, exact=True)
+    _index(data, strict=True)
+    _index(data, partial=True)
+    for made in (whole, exact):
+        if made is not None:
+            use(made)
+
+
+def _index(data: bytes, **options: bool) -> fragdex.FragmentIndex | None:
+    try:
+        return fragdex.index(data, **options)
+    except fragdex.FragdexError:
+        return None
+
+
+def use(made: fragdex.FragmentIndex) -> None:
+    """Ask an index everything that it answers."""
+    repr(made)
+    made._repr_html_()
+    for moment in MOMENTS:
+        try:
+            made.ranges(moment, moment + 1)
+            made.plan(moment)
+        except fragdex.FragdexError:
+            continue
+    for track in made.tracks:
+        repr(track)
+        count = track.sample_count
+        if track.has_samples and count is not None and count <= MOST_SAMPLES:
+            try:
+                assert len(track.samples) == count
+            except fragdex.FragdexError:
+                continue
+        try:
+            _seek(track)
+        except fragdex.FragdexError:
+            continue
+
+
+def _seek(track: fragdex.TrackIndex) -> None:
+    many = track.seek_many(np.array(MOMENTS))
+    for row, moment in enumerate(MOMENTS):
+        one = track.seek(moment)
+        assert one.fragment == many.fragment[row], "seek and seek_many differ"
+        assert one.cts == many.cts[row], "seek and seek_many differ"
+
+
+def forms(data: bytes) -> None:
+    """Every form that an index can be written in, and the saved one read again."""
+    made = _index(data, exact=True)
+    if made is None:
+        return
+    counts = [track.sample_count for track in made.tracks]
+    if any(count is None or count > MOST_SAMPLES // 16 for count in counts):
+        return
+    for form in FORMS:
+        try:
+            made.export(form)
+        except fragdex.FragdexError:
+            continue
+    again = fidx.read(made.export("fidx"))
+    for old, new in zip(made.tracks, again.tracks, strict=True):
+        assert old.fragments == new.fragments, "saving changes the fragments"
+        assert old.sync == new.sync, "saving changes the sync samples"
+
+
+def indexer(data: bytes) -> None:
+    """Whole and in pieces: the same answer."""
+    whole = _index(data, exact=True)
+    size = 1 + len(data) % 61
+    feeder = fragdex.Indexer()
+    try:
+        for at in range(0, len(data), size):
+            feeder.feed(data[at : at + size])
+        fed = feeder.finish()
+    except fragdex.FragdexError:
+        assert whole is None, "whole there is an index, in pieces there is none"
+        return
+    assert whole is not None, "in pieces there is an index, whole there is none"
+    assert len(whole.tracks) == len(fed.tracks), "other tracks in pieces"
+    for one, other in zip(whole.tracks, fed.tracks, strict=True):
+        assert one.fragments == other.fragments, "other fragments in pieces"
+        assert one.sync == other.sync, "other sync samples in pieces"
+
+
+def extend(data: bytes) -> None:
+    """First a part of the file, then the whole."""
+    cut = len(data) * 2 // 3
+    part = _index(data[:cut], exact=True)
+    if part is None:
+        return
+    try:
+        use(part.extend(data))
+    except fragdex.FragdexError:
+        return
+
+
+def open_index(data: bytes) -> None:
+    """A saved index from a stranger: what `verify` lets pass can be used."""
+    try:
+        opened = fragdex.open_index(data)
+        repr(opened)
+        fidx.verify(data)
+    except fragdex.FragdexError:
+        return
+    use(opened)
+    try:
+        fidx.write(opened)
+    except fragdex.FragdexError:
+        return
+
+
+def json(data: bytes) -> None:
+    """The JSON form, and what it answers."""
+    try:
+        opened = wire.read(data)
+    except fragdex.FragdexError:
+        return
+    use(opened)
+
+
+def text(data: bytes) -> None:
+    """Header fields and digests."""
+    value = data.decode("latin-1")
+    for size in (0, 1, 1000, 2**70):
+        found = fragdex.parse_range(value, size)
+        if isinstance(found, tuple):
+            assert all(0 <= part.start < part.stop <= size for part in found)
+    for read in (fragdex.parse_content_range, parse_digest):
+        try:
+            read(value)
+        except fragdex.FragdexError:
+            continue
+
+
+TARGETS: dict[str, Target] = {
+    "index": index,
+    "parse": parse,
+    "forms": forms,
+    "open_index": open_index,
+    "indexer": indexer,
+    "extend": extend,
+    "json": json,
+    "text": text,
+}
+"""Name → target, the ones with the most to find first."""

@@ -1,0 +1,58 @@
+"""`./dev demo` as a new user runs it: on its film, on a file of one's own, without PyAV."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RUN = str(ROOT / "demo" / "run.py")
+
+pytestmark = pytest.mark.slow
+
+
+def run(*arguments):
+    for extra in ("typer", "httpx", "matplotlib"):
+        pytest.importorskip(extra)
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, check=False, encoding="utf-8"
+    )
+
+
+def test_the_film_is_made_indexed_and_checked(tmp_path):
+    pytest.importorskip("av")
+    done = run(RUN, "--seconds", "10", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("✓") == 4, done.stdout
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {"movie.mp4", "movie.fidx", "clip.mp4", "movie.png", "seekable.mp4"} <= made
+    # Everything that was made is told at the end, with what it is for.
+    told = done.stdout.rpartition("It all lies in")[2]
+    for name in made:
+        assert name in told
+
+
+def test_a_file_of_ones_own(tmp_path):
+    done = run(RUN, str(ROOT / "fixtures" / "faststart.mp4"), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "faststart.mp4" in done.stdout
+
+
+def test_without_pyav_a_fixture_is_taken(tmp_path):
+    program = (
+        "import sys, runpy\n"
+        "sys.modules['av'] = None\n"
+        f"sys.argv = ['run.py', '--out', {str(tmp_path)!r}]\n"
+        f"sys.path.insert(0, {str(ROOT / 'demo')!r})\n"
+        f"runpy.run_path({RUN!r}, run_name='__main__')"
+    )
+    done = run("-c", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "frag-default-base.mp4 is taken" in done.stdout
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    done = run(RUN, str(tmp_path / "nowhere.mp4"))
+    assert done.returncode == 2
+    assert "nowhere.mp4 is no file" in done.stderr

@@ -1,0 +1,127 @@
+"""The face of the library: what `import fragdex` promises, and what it costs."""
+
+import doctest
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fragdex
+
+FACE = Path(fragdex.__file__).read_text("utf-8")
+VALUES = {"NULL"}
+"""Names that are plain values: a docstring stands below them in the source."""
+
+
+def loaded_after(program):
+    """What is imported once a program has run in a fresh interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_all_is_sorted_and_complete():
+    # Constants first, then classes, then functions, each in order: as ruff sorts it.
+    names = fragdex.__all__
+    kinds = [0 if n.isupper() else 1 if n[0].isupper() else 2 for n in names]
+    assert list(zip(kinds, names, strict=True)) == sorted(zip(kinds, names, strict=True))
+    assert len(set(names)) == len(names)
+    assert set(names) == set(fragdex._HOMES)
+
+
+def test_type_checkers_see_what_python_gives():
+    block = FACE.partition("if TYPE_CHECKING:")[2].partition("\n__version__")[0]
+    told = {}
+    for module, several, one in re.findall(r"from (\S+) import (?:\(([^)]*)\)|(.*))", block):
+        for name in re.findall(r"\w+", several or one):
+            told[name] = module
+    assert told == {name: f"fragdex.{home}" for name, home in fragdex._HOMES.items()}
+
+
+@pytest.mark.parametrize("name", fragdex.__all__)
+def test_every_name_is_what_its_home_calls_by_it(name):
+    home = importlib.import_module(f"fragdex.{fragdex._HOMES[name]}")
+    assert getattr(fragdex, name) is getattr(home, name)
+    assert name in home.__all__
+
+
+@pytest.mark.parametrize("name", sorted(set(fragdex.__all__) - VALUES))
+def test_every_name_has_a_docstring_with_an_example(name):
+    told = inspect.getdoc(getattr(fragdex, name))
+    assert told
+    first = told.partition("\n\n")[0]
+    assert first.rstrip().endswith((".", ":")), "one sentence comes first"
+    value = getattr(fragdex, name)
+    examples = [
+        test for test in doctest.DocTestFinder(recurse=True).find(value, name) if test.examples
+    ]
+    if inspect.isclass(value) and issubclass(value, Exception):
+        return
+    assert examples, f"fragdex.{name} has no example"
+
+
+def parameters():
+    for name in sorted(set(fragdex.__all__) - VALUES):
+        value = getattr(fragdex, name)
+        if not inspect.isfunction(value):
+            continue
+        # The first one is what the first sentence is about.
+        for parameter in list(inspect.signature(value).parameters.values())[1:]:
+            yield pytest.param(value, parameter.name, id=f"{name}-{parameter.name}")
+
+
+def test_what_index_takes_is_documented():
+    told = inspect.getdoc(fragdex.index)
+    arguments = told.partition("Args:")[2].partition("Returns:")[0]
+    names = set(re.findall(r"^ +([\w, ]+):", arguments, re.MULTILINE))
+    documented = {name.strip() for group in names for name in group.split(",")}
+    assert set(inspect.signature(fragdex.index).parameters) <= documented
+
+
+@pytest.mark.parametrize(("function", "parameter"), list(parameters()))
+def test_every_argument_is_named_in_the_docstring(function, parameter):
+    told = inspect.getdoc(function)
+    assert re.search(rf"\b{parameter}\b", told), f"{function.__name__}: {parameter}"
+
+
+def test_dir_shows_the_whole_face():
+    assert set(fragdex.__all__) <= set(dir(fragdex))
+    assert dir(fragdex) == sorted(dir(fragdex))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'seek'"):
+        fragdex.seek  # noqa: B018
+    with pytest.raises(ImportError):
+        exec("from fragdex import nothing_of_this_name")
+
+
+def test_importing_the_face_imports_no_room():
+    before = loaded_after("")
+    after = loaded_after("import fragdex") - before
+    assert not {name for name in after if name.split(".")[0] in ("numpy", "construct")}
+    assert {name for name in after if name.startswith("fragdex.")} == set()
+
+
+def test_byte_ranges_and_errors_need_no_numpy():
+    after = loaded_after("from fragdex import ByteRange, FragdexError, parse_range, coalesce")
+    assert "numpy" not in after
+    assert "construct" not in after
+
+
+def test_the_version_is_that_of_the_project():
+    tomllib = pytest.importorskip("tomllib")
+    path = Path(__file__).parent.parent / "pyproject.toml"
+    assert tomllib.loads(path.read_text("utf-8"))["project"]["version"] == fragdex.__version__
+
+
+def test_types_are_shipped():
+    assert (Path(fragdex.__file__).parent / "py.typed").is_file()
