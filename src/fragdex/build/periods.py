@@ -10,8 +10,9 @@ from fragdex.byterange import ByteRange, coalesce
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import SampleGroup, movie_groups
 from fragdex.fragments.headers import Rows
-from fragdex.fragments.progressive import SampleRuns, read_sample_runs, virtual_fragments
+from fragdex.fragments.progressive import virtual_fragments
 from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.sample_runs import SampleRuns, read_sample_runs
 from fragdex.fragments.samples import MoofBytes, samples_of
 from fragdex.fragments.scan import FTYP, Captured, Scan
 from fragdex.fragments.sections import Section

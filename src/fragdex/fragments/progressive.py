@@ -1,8 +1,4 @@
-"""Progressive files: the sample tables of a moov as virtual fragments.
-
-The tables stay in the run form in which they stand in the file (ISO/IEC 14496-12, 8.6 and 8.7)
-and are written out for the samples that are asked for. A file of PCM names billions of samples in
-a few hundred bytes; nothing here is as large as a number that the file claims.
+"""Progressive files: the samples that a moov names, as virtual fragments.
 
 A virtual fragment is a run of samples from one sync sample to the next; where every sample is
 sync, of at least one second.
@@ -10,14 +6,9 @@ sync, of at least one second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 
-from fragdex.boxes import Box
-from fragdex.errors import LimitExceeded
-from fragdex.fragments.findings import Findings
+from fragdex.fragments.sample_runs import SampleRuns
 from fragdex.fragments.sync import sync_table
 from fragdex.fragments.table import (
     NULL,
@@ -28,234 +19,12 @@ from fragdex.fragments.table import (
     SyncTable,
 )
 
-__all__ = ["SampleRuns", "names_samples", "read_sample_runs", "virtual_fragments"]
+__all__ = ["virtual_fragments"]
 
-MAX_SAMPLES_AT_ONCE = 1 << 26
-"""Samples written out in one table: 2.6 GiB; more than three days of pictures and sound."""
 MAX_VIRTUAL_FRAGMENTS = 1 << 20
 """Fragments of a track in which every sample is sync: twelve days of seconds."""
 WRITTEN_OUT = 1 << 22
 """Up to so many samples, a track of constant sample size is treated like any other."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """A value for each sample, as runs: `value[i]` for samples before `stop[i]`."""
-
-    stop: Int64
-    value: Int64
-
-    def between(self, a: int, b: int) -> Int64:
-        """The values of samples a to b (exclusive)."""
-        first = int(np.searchsorted(self.stop, a, side="right"))
-        last = int(np.searchsorted(self.stop, b, side="left")) + 1
-        stops = np.minimum(self.stop[first:last], b)
-        counts = np.diff(stops, prepend=a)
-        if len(counts) == 1:
-            return np.full(b - a, self.value[first])
-        values: Int64 = np.repeat(self.value[first:last], counts)
-        return values
-
-    @property
-    def constant(self) -> bool:
-        return len(self.value) == 1
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRuns:
-    """The sample tables of one track.
-
-    Attributes:
-        count: samples.
-        size: bytes of each sample, or of all of them (one element).
-        durations, offsets: in ticks; composition offsets are None where there is no ctts.
-        sync: numbers of the sync samples from 0, rising; None: every sample is one.
-        chunk_offset: byte of each chunk; chunk_start: number of its first sample.
-    """
-
-    count: int
-    size: Int64
-    durations: _Steps
-    offsets: _Steps | None
-    sync: Int64 | None
-    chunk_offset: Int64
-    chunk_start: Int64
-
-    def dts_at(self, samples: Int64) -> Int64:
-        """Decode times of these samples (the count itself gives the end)."""
-        steps = self.durations
-        starts = np.concatenate([[0], steps.stop[:-1]])
-        before = np.concatenate([[0], np.cumsum((steps.stop - starts) * steps.value)])
-        run = np.minimum(np.searchsorted(steps.stop, samples, side="right"), len(starts) - 1)
-        times: Int64 = before[run] + (samples - starts[run]) * steps.value[run]
-        return times
-
-    def expand(self, a: int, b: int) -> SampleTable:
-        """Samples a to b (exclusive), in decode order.
-
-        Raises:
-            LimitExceeded: that is more than fragdex writes out at once.
-        """
-        if b - a > MAX_SAMPLES_AT_ONCE:
-            raise LimitExceeded(
-                "a table of so many samples is not written out",
-                expected=f"at most {MAX_SAMPLES_AT_ONCE}",
-                found=b - a,
-                advice="ask for the samples of fewer fragments at a time",
-            )
-        if a >= b:
-            return SampleTable.empty()
-        offset, size = self._places(a, b)
-        duration = self.durations.between(a, b)
-        first = int(self.dts_at(np.array([a]))[0])
-        if self.durations.constant:
-            dts = np.arange(b - a)
-            dts *= duration[0]
-            dts += first
-        else:
-            dts = np.cumsum(duration)
-            dts -= duration
-            dts += first
-        cts = dts if self.offsets is None else dts + self.offsets.between(a, b)
-        if self.sync is None:
-            sync = np.ones(b - a, np.bool_)
-        else:
-            sync = np.zeros(b - a, np.bool_)
-            low, high = np.searchsorted(self.sync, [a, b])
-            sync[self.sync[low:high] - a] = True
-        return SampleTable(offset, size, dts, cts, duration, sync)
-
-    def _places(self, a: int, b: int) -> tuple[Int64, Int64]:
-        """Offset and size of samples a to b."""
-        first = int(np.searchsorted(self.chunk_start, a, side="right")) - 1
-        last = int(np.searchsorted(self.chunk_start, b, side="left"))
-        starts = self.chunk_start[first:last]
-        begin = int(starts[0])
-        counts = np.diff(np.append(starts, b))
-        if len(self.size) == 1:
-            size = np.full(b - a, self.size[0])
-            base = self.chunk_offset[first:last] - starts * self.size[0]
-            offset = np.repeat(base, counts)[a - begin :]
-            offset += np.arange(a, b) * self.size[0]
-            return offset, size
-        size = self.size[begin:b]
-        running = np.cumsum(size)
-        running -= size
-        base = self.chunk_offset[first:last] - running[starts - begin]
-        offset = np.repeat(base, counts)
-        offset += running
-        return offset[a - begin :], size[a - begin :]
-
-
-def read_sample_runs(stbl: Box, track: int, findings: Findings) -> SampleRuns | None:
-    """The sample tables of a parsed stbl; None where it names no sample.
-
-    Tables that contradict each other are cut to what all of them cover, and noted.
-    """
-
-    def note(code: str, message: str) -> None:
-        findings.add(
-            code, message, offset=stbl.offset, path="moov/trak/mdia/minf/stbl", track=track
-        )
-
-    size, count = _sizes(stbl)
-    chunks = stbl.find("stco") or stbl.find("co64")
-    mapping = stbl.find("stsc")
-    if not count or chunks is None or mapping is None:
-        return None
-    chunk_offset = chunks["entries"]["chunk_offset"].astype(np.int64)
-    chunk_start, held = _chunk_starts(mapping["entries"], len(chunk_offset))
-    if held < count:
-        note(
-            "samples-without-chunk", f"{count - held:,} samples lie in no chunk; they are left out"
-        )
-        count = held
-        size = size[:count] if len(size) > 1 else size
-    if not count:
-        return None
-    used = int(np.searchsorted(chunk_start, count, side="left"))
-    chunk_offset, chunk_start = chunk_offset[:used], chunk_start[:used]
-
-    stts = stbl.find("stts")
-    durations = _steps(stts, "sample_delta", count) if stts is not None else None
-    if durations is None:
-        note("no-durations", "no sample durations (stts); times are not to be trusted")
-        durations = _Steps(np.array([count]), np.array([0]))
-    elif durations.stop[-1] < count:
-        note("stts-short", "stts covers fewer samples than there are; its last duration goes on")
-        durations.stop[-1] = count
-    ctts = stbl.find("ctts")
-    offsets = _steps(ctts, "sample_offset", count) if ctts is not None else None
-    if ctts is not None and offsets is not None:
-        wide = offsets.value >= 2**31
-        if ctts["version"] == 0 and wide.any():
-            note(
-                "wide-composition-offset",
-                "an unsigned composition offset of 2^31 or more was read as signed",
-            )
-            offsets = _Steps(offsets.stop, np.where(wide, offsets.value - 2**32, offsets.value))
-        if offsets.stop[-1] < count:
-            offsets = _Steps(np.append(offsets.stop, count), np.append(offsets.value, 0))
-    stss = stbl.find("stss")
-    sync = None
-    if stss is not None:
-        numbers = stss["entries"]["sample_number"].astype(np.int64) - 1
-        numbers = numbers[(numbers >= 0) & (numbers < count)]
-        if len(numbers) > 1 and (np.diff(numbers) <= 0).any():
-            note("stss-order", "sync sample numbers do not rise; they were sorted")
-            numbers = np.unique(numbers)
-        sync = None if len(numbers) == count else numbers
-    return SampleRuns(count, size, durations, offsets, sync, chunk_offset, chunk_start)
-
-
-def names_samples(stbl: Box) -> bool:
-    """Whether a stbl names any sample; those of fragmented files name none."""
-    return any(box.get("sample_count") for box in (stbl.find("stsz"), stbl.find("stz2")) if box)
-
-
-def _sizes(stbl: Box) -> tuple[Int64, int]:
-    box = stbl.find("stsz")
-    if box is not None and "sample_count" in box.fields:
-        if box["sample_size"]:
-            return np.array([box["sample_size"]], np.int64), int(box["sample_count"])
-        sizes = box["entries"]["entry_size"].astype(np.int64)
-        return sizes, len(sizes)
-    box = stbl.find("stz2")
-    if box is not None and "sample_count" in box.fields:
-        sizes = np.asarray(box["entry_size"]).astype(np.int64)
-        return sizes, len(sizes)
-    return np.zeros(0, np.int64), 0
-
-
-def _chunk_starts(entries: npt.NDArray[np.void], chunks: int) -> tuple[Int64, int]:
-    """Number of each chunk's first sample, and samples that the chunks hold in all (8.7.4)."""
-    if not len(entries) or not chunks:
-        return np.zeros(0, np.int64), 0
-    first = entries["first_chunk"].astype(np.int64) - 1
-    order = np.argsort(first, kind="stable") if (np.diff(first) < 0).any() else slice(None)
-    first = np.clip(first[order], 0, chunks)
-    per_chunk = entries["samples_per_chunk"].astype(np.int64)[order]
-    # Chunks before the first entry hold what it says.
-    first[0] = 0
-    held = np.repeat(per_chunk, np.diff(np.append(first, chunks)))
-    running = np.cumsum(held)
-    # 2^32 chunks of 2^32 samples would not fit; nobody's file comes near.
-    total = int(min(running[-1], 2**62)) if running[-1] >= 0 else 2**62
-    return running - held, total
-
-
-def _steps(box: Box, column: str, count: int) -> _Steps | None:
-    entries = box["entries"]
-    if not len(entries):
-        return None
-    stop = np.minimum(np.cumsum(entries["sample_count"].astype(np.int64)), count)
-    keep = np.diff(stop, prepend=0) > 0
-    if not keep.any():
-        return None
-    stop, value = stop[keep], entries[column].astype(np.int64)[keep]
-    # Neighbours with one value are one run: some muxers write an entry for every sample.
-    change = np.append(value[1:] != value[:-1], True)
-    return _Steps(stop[change], value[change])
 
 
 def virtual_fragments(

@@ -1,13 +1,7 @@
-"""Where a fragment's samples lie and when they play: the only place that knows.
+"""When a fragment's samples play, and the tables that follow: the only place that knows.
 
-Positions (ISO/IEC 14496-12, 8.8.7 and 8.8.8): base_data_offset if it is there; else the moof,
-for the first traf or with default-base-is-moof; else the end of the data of the traf before.
-data_offset counts from there; a run without one follows the run before it.
-
-Times (8.8.12): tfdt, PIFF's tfxd where there is none, else the end of the fragment before.
-
-Everything is computed for all fragments at once. A value that depends on the row before it
-(a chain) is an anchor plus the difference of two running sums.
+Times (ISO/IEC 14496-12, 8.8.12): tfdt, PIFF's tfxd where there is none, else the end of the
+fragment before. Positions come from `positions`.
 """
 
 from __future__ import annotations
@@ -18,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
 from fragdex.fragments.batch import Trafs
 from fragdex.fragments.bounds import Layout
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.positions import Positions, chained
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 
-__all__ = ["Settled", "TrackState", "regular", "resolve", "run_starts"]
+__all__ = ["Settled", "TrackState", "resolve"]
 
 FEW_TRACKS = 8
 """Tracks up to which each is picked out by comparing; many more are sorted."""
@@ -54,68 +48,28 @@ class _Track:
     points: Int64
 
 
-def chained(anchor: Mask, value: Int64, advance: Int64) -> Int64:
-    """Value where `anchor`, else what stands before plus what it advances by.
-
-    The first row must be an anchor.
-
-    >>> chained(np.array([True, False, True]), np.array([10, 0, 50]), np.array([1, 2, 3]))
-    array([10, 11, 50])
-    """
-    if anchor.all():
-        return value
-    running = np.cumsum(advance) - advance
-    last = np.maximum.accumulate(np.where(anchor, np.arange(len(anchor)), 0))
-    chain: Int64 = value[last] + running - running[last]
-    return chain
-
-
-def run_starts(runs: Runs, trafs: Trafs) -> tuple[Int64, Int64]:
-    """Start of each run from its traf's base, and the end of each traf's last run from it."""
-    named = runs.data_offset != NULL
-    first = np.diff(runs.traf, prepend=-1) != 0
-    start = chained(named | first, np.where(named, runs.data_offset, 0), runs.size)
-    end = np.zeros(len(trafs), np.int64)
-    last = np.flatnonzero(np.diff(runs.traf, append=-1) != 0)
-    end[runs.traf[last]] = (start + runs.size)[last]
-    return start, end
-
-
-def regular(trafs: Trafs, runs: Runs, layout: Layout) -> bool:
-    """Whether every run lies in its fragment's own mdats by the rule, with no base named."""
-    if (trafs.base != NULL).any():
-        return False
-    relative, end = run_starts(runs, trafs)
-    base = _rule(trafs, layout.moof[trafs.moof], end)
-    return bool(_inside(base, trafs, runs, relative, layout).all())
-
-
 def resolve(
     trafs: Trafs,
     runs: Runs,
     points: SyncPoints,
+    where: Positions,
     layout: Layout,
     states: dict[int, TrackState],
     findings: Findings,
-    *,
-    strict: bool = False,
 ) -> dict[int, Settled]:
     """The tables of every track that the trafs name; sync runs are not joined yet.
 
     Args:
         trafs, runs, points: what the batches say; `trafs.moof` counts in `layout.moof`.
+        where: the positions of the runs.
         states: track_ID → where it goes on; brought up to date.
         findings: odd things are noted here.
-        strict: keep the positions of the rule where they miss the media data.
     """
-    relative, end = run_starts(runs, trafs)
-    base, repaired, outside = _bases(trafs, runs, relative, end, layout, strict, findings)
-    start = base[runs.traf] + relative
     tables = {}
     for track, chosen in _by_track(trafs, runs, points):
         state = states.setdefault(track, TrackState())
         tables[track] = _track_tables(
-            track, chosen, trafs, runs, points, start, repaired, outside, layout, state, findings
+            track, chosen, trafs, runs, points, where, layout, state, findings
         )
     return tables
 
@@ -153,124 +107,20 @@ def _same_rows(owner: Int64, owners: Runs | Trafs) -> bool:
     return len(owner) == n and bool((owner == np.arange(n)).all())
 
 
-def _bases(
-    trafs: Trafs,
-    runs: Runs,
-    relative: Int64,
-    end: Int64,
-    layout: Layout,
-    strict: bool,
-    findings: Findings,
-) -> tuple[Int64, Mask, Mask]:
-    """Base of each traf, whether it was repaired, and whether its data lies outside."""
-    moof = layout.moof[trafs.moof]
-    named = trafs.base != NULL
-    base = _rule(trafs, moof, end)
-    repaired = np.zeros(len(trafs), np.bool_)
-    good = _inside(base, trafs, runs, relative, layout)
-    if good.all():
-        return base, repaired, ~good
-    if not strict:
-        # Decided for a whole moof: with a stale base only some of its runs leave the media data.
-        other = _inside(moof, trafs, runs, relative, layout, own=True)
-        bad_moof = np.zeros(len(layout.moof), np.bool_)
-        bad_moof[trafs.moof[~good]] = True
-        fine_moof = np.ones(len(layout.moof), np.bool_)
-        fine_moof[trafs.moof[~other]] = False
-        repaired = (bad_moof & fine_moof)[trafs.moof] & (base != moof)
-        if repaired.any():
-            base = np.where(repaired, moof, base)
-            good |= repaired
-            for stale, code, text in (
-                (named, "stale-base-offset", "base_data_offset does not lead to the media data"),
-                (~named, "base-not-moof", "no base is declared, and positions count from the moof"),
-            ):
-                _note(findings, repaired & stale, trafs, moof, code, text + "; the moof was taken")
-    _note(
-        findings,
-        ~good,
-        trafs,
-        moof,
-        "data-outside",
-        "samples lie outside of every mdat, or past the end of the file",
-    )
-    return base, repaired, ~good
-
-
-def _rule(trafs: Trafs, moof: Int64, end: Int64) -> Int64:
-    """Base of each traf by the rule (8.8.7.1)."""
-    named = trafs.base != NULL
-    from_moof = (trafs.flags & DEFAULT_BASE_IS_MOOF) != 0
-    if from_moof.all() and not named.any():
-        return moof
-    from_moof |= np.diff(trafs.moof, prepend=-1) != 0
-    return chained(named | from_moof, np.where(named, trafs.base, moof), end)
-
-
-def _note(
-    findings: Findings, which: Mask, trafs: Trafs, moof: Int64, code: str, message: str
-) -> None:
-    where = np.flatnonzero(which)
-    for track in np.unique(trafs.track[where])[:64].tolist():
-        mine = where[trafs.track[where] == track]
-        findings.add(
-            code,
-            message,
-            offset=int(moof[mine[0]]),
-            path="moof/traf",
-            track=track,
-            count=len(mine),
-        )
-
-
-def _inside(
-    base: Int64, trafs: Trafs, runs: Runs, relative: Int64, layout: Layout, *, own: bool = False
-) -> Mask:
-    """Which trafs have every run inside an mdat: with a named base any, else their own ones.
-
-    Args:
-        own: ask for the fragment's own mdats in any case.
-    """
-    start = base[runs.traf] + relative
-    stop = start + runs.size
-    good = np.ones(len(trafs), np.bool_)
-    # A run of nothing lies anywhere.
-    real = runs.size > 0
-    if not len(layout.mdat_start):
-        good[runs.traf[real]] = False
-        return good
-    moof = trafs.moof[runs.traf]
-    first, last = layout.own_first[moof], layout.own_last[moof]
-    # Nearly always the run lies in the first mdat behind its moof.
-    mdat = np.minimum(last, len(layout.mdat_start) - 1)
-    fits = (start >= layout.mdat_start[mdat]) & (stop <= layout.mdat_stop[mdat]) & (first <= last)
-    if (fits | ~real).all():
-        return good
-    mdat = np.searchsorted(layout.mdat_start, start, side="right") - 1
-    fits = (mdat >= 0) & (stop <= layout.mdat_stop[mdat])
-    inside = (mdat >= first) & (mdat <= last)
-    if not own:
-        inside |= trafs.base[runs.traf] != NULL
-    good[runs.traf[~(fits & inside) & real]] = False
-    return good
-
-
 def _track_tables(
     track: int,
     chosen: _Track,
     trafs: Trafs,
     runs: Runs,
     points: SyncPoints,
-    start: Int64,
-    repaired: Mask,
-    outside: Mask,
+    where: Positions,
     layout: Layout,
     state: TrackState,
     findings: Findings,
 ) -> Settled:
     mine = trafs.rows(chosen.trafs)
     run = runs.rows(chosen.runs)
-    start = start[chosen.runs]
+    start = where.start[chosen.runs]
     n = len(mine)
     # Rows of this track's trafs and runs, counted within the track.
     paired = chosen.runs is chosen.trafs  # one run in each traf
@@ -311,8 +161,8 @@ def _track_tables(
 
     flags = np.zeros(rows, np.uint32)
     for which, flag in (
-        (repaired[chosen.trafs], FragmentFlags.REPAIRED),
-        (outside[chosen.trafs], FragmentFlags.OUTSIDE),
+        (where.repaired[chosen.trafs], FragmentFlags.REPAIRED),
+        (where.outside[chosen.trafs], FragmentFlags.OUTSIDE),
         (~timed, FragmentFlags.NO_TFDT),
     ):
         if which.any():

@@ -20,7 +20,7 @@ from fragdex.boxes.trun import (
 )
 from fragdex.fragments import hop
 from fragdex.fragments.batch import decode
-from fragdex.fragments.resolve import chained, run_starts
+from fragdex.fragments.positions import chained, run_starts
 from fragdex.fragments.runs import NON_SYNC, RunDetails, column_of
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SampleTable
 from fragdex.fragments.tracks import SampleDefaults

@@ -19,8 +19,8 @@ from fragdex.fragments import headers, hop
 from fragdex.fragments.batch import decode
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.headers import Rows, Walked, code
-from fragdex.fragments.progressive import names_samples
 from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.sample_runs import names_samples
 from fragdex.fragments.sections import Section
 from fragdex.fragments.table import Int64
 from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie, sample_tables

@@ -19,7 +19,8 @@ from fragdex.fragments.bounds import MDAT, Layout, lay_out
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
 from fragdex.fragments.headers import Int64, Rows
-from fragdex.fragments.resolve import Settled, TrackState, regular, resolve
+from fragdex.fragments.positions import Positions, positions, regular_positions
+from fragdex.fragments.resolve import Settled, TrackState, resolve
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.sync import merged
 from fragdex.fragments.table import NULL, FragmentTable
@@ -80,10 +81,11 @@ class Section:
         layout = _layout(self._tops)
         first = self._batches[0].first_moof
         trafs, runs, points, boxes = _joined(self._batches, first)
-        if not regular(trafs, runs, layout):
+        where = regular_positions(trafs, runs, layout)
+        if where is None:
             self.deferred = True
             return
-        self._resolve(trafs, runs, points, boxes, layout, findings, strict=False)
+        self._resolve(trafs, runs, points, boxes, where, layout, findings)
         # The last box stays: its media data may lie before a moof that follows.
         self._tops = [self._tops[-1][-1:]]
         self._batches.clear()
@@ -112,7 +114,8 @@ class Section:
                 runs = runs.rows(slice(int(np.searchsorted(runs.traf, keep))))
                 points = points.rows(slice(int(np.searchsorted(points.run, len(runs)))))
                 boxes = [box for box in boxes if box.traf < keep]
-            self._resolve(trafs, runs, points, boxes, layout, findings, strict=strict)
+            where = positions(trafs, runs, layout, findings, strict=strict)
+            self._resolve(trafs, runs, points, boxes, where, layout, findings)
             self._batches.clear()
         return {
             track: (
@@ -156,15 +159,13 @@ class Section:
         runs: Runs,
         points: SyncPoints,
         boxes: list[GroupBox],
+        where: Positions,
         layout: Layout,
         findings: Findings,
-        *,
-        strict: bool,
     ) -> None:
         before = {track: state.samples for track, state in self.states.items()}
-        for track, tables in resolve(
-            trafs, runs, points, layout, self.states, findings, strict=strict
-        ).items():
+        resolved = resolve(trafs, runs, points, where, layout, self.states, findings)
+        for track, tables in resolved.items():
             self._parts.setdefault(track, []).append(tables)
         if not boxes:
             return
