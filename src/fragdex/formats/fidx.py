@@ -14,6 +14,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, InvalidRange
@@ -26,6 +27,8 @@ from fragdex.fragments.tracks import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.sources import Source, open_source
 from fragdex.sources.writing import write_file
+
+Int64 = npt.NDArray[np.int64]
 
 __all__ = ["MAGIC", "VERSION", "open_index", "pieces", "read", "save", "verify", "write"]
 
@@ -290,6 +293,9 @@ def _coherent(track: TrackIndex, pointer: str) -> None:
         "each run has a sync sample": not (sync.count < 1).any(),
         "runs are in order of time": not (sync.cts[1:] < sync.cts[:-1]).any(),
         "steps lead forward": not ((sync.step < 0) | (sync.sample_step < 0)).any(),
+        "times fit into 64 bits": _fit(sync.cts, sync.step, sync.count)
+        and _fit(sync.dts, sync.step, sync.count),
+        "sample numbers fit into 64 bits": _fit(sync.sample, sync.sample_step, sync.count),
         "sample numbers count the samples before": _counted(track),
     }
     for rule, holds in rules.items():
@@ -297,6 +303,12 @@ def _coherent(track: TrackIndex, pointer: str) -> None:
             raise DamagedIndex(
                 f"the tables of track {track.id} contradict this: {rule}", path=pointer
             )
+
+
+def _fit(first: Int64, step: Int64, count: Int64) -> bool:
+    """Whether the last of each run is a number that an int64 holds, with room to spare."""
+    last = np.where(first == NULL, 0, first) + step.astype(np.float64) * (count - 1)
+    return bool((np.abs(last) < 2.0**63 - 2.0**12).all())
 
 
 def _counted(track: TrackIndex) -> bool:
