@@ -167,6 +167,18 @@ def test_the_times_of_the_source_on_request(call, files, tmp_path):
     )
 
 
+def test_of_a_truncated_file_the_samples_that_are_there(call, files, tmp_path):
+    whole = files["progressive.mp4"]
+    (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) * 2 // 3])
+    ran = call("extract", "cut.mp4", "0", "end", "-o", "clip.mp4")
+    assert ran.code == 0
+    assert "cut.mp4: truncated" in ran.err
+    clip = fragdex.index(tmp_path / "clip.mp4")
+    assert clip.complete
+    assert 0 < clip.track(1).sample_count < fragdex.index(whole).track(1).sample_count
+    assert call("extract", "cut.mp4", "0.7", "end", "-o", "clip.mp4").code == 2
+
+
 def test_one_track_of_a_progressive_file(call, files, tmp_path):
     assert call("extract", "progressive.mp4", "0", "end", "-t", "2", "-o", "clip.mp4").code == 0
     clip = fragdex.index(tmp_path / "clip.mp4")

@@ -5,9 +5,9 @@ range; of the boxes around them only what the new place breaks is changed: decod
 base offsets, durations. From a progressive file, or one with samples in its moov: the same samples
 in fragments of our own (`clip_samples`).
 
-A clip's own timeline starts near 0: the same span of time is taken off every track, so that sound
-and picture stay together; edit lists keep what differs between tracks. On request the times of the
-source are kept.
+A clip's own timeline starts at 0, or as near as decode times allow: the same span of time is taken
+off every track, so that sound and picture stay together. On request the times of the source are
+kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init
-from fragdex.formats.clip_samples import Cut, sample_fragments
+from fragdex.formats.clip_samples import Cut, decoded_sooner, sample_fragments
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import floor_ticks
@@ -33,6 +33,9 @@ __all__ = ["Clip", "clip"]
 LEFT_OUT = ("timecode", "hint")
 """Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of
 their place they would lie."""
+
+FAR = 1 << 62
+"""No byte lies beyond."""
 
 Read = Callable[[ByteRange], bytes]
 Piece = bytes | ByteRange
@@ -115,13 +118,21 @@ def clip(
         return Clip(pieces, first, last, tuple(s.track.id for s in chosen), True)
     chosen = [s for s in chosen if s.track.kind not in LEFT_OUT] or chosen
     paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
-    cuts = [_cut(s) for s in paced]
+    size = index.source.size
+    cuts = [cut for s in paced if (cut := _cut(s, size)) is not None]
+    if not cuts:
+        raise NoSyncSample("the file ends before the samples of this span")
     first = min(_bound(c.track, c.samples.cts, min) for c in cuts)
-    cuts += [_trimmed(_cut(s), first) for s in chosen if s not in paced]
+    rest = (_cut(s, size) for s in chosen if s not in paced)
+    cuts += [_trimmed(cut, first) for cut in rest if cut is not None]
     last = max(_bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
     ids = tuple(c.track.id for c in cuts)
-    head = clip_init(init_boxes, set(ids), sooner=_sooner(cuts, keep_times), from_samples=True)
-    body = sample_fragments(cuts, init_boxes, keep_times=keep_times)
+    back: dict[int, int] = {}
+    if not keep_times:
+        cuts = [decoded_sooner(cut) for cut in cuts]
+        _, back = _back([(c.track, int(c.samples.dts[0]), int(c.samples.cts.min())) for c in cuts])
+    head = clip_init(init_boxes, set(ids), delays=keep_times, from_samples=True)
+    body = sample_fragments(cuts, init_boxes, back)
     return Clip(_chained(head, body), first, last, ids, False)
 
 
@@ -152,16 +163,21 @@ def _period(index: FragmentIndex, start: Any) -> Period:
 def _spans(period: Period, start: Any, stop: Any, ids: set[int] | None) -> list[_Span]:
     for track_id in ids or ():
         period.track(track_id)
+    chosen = [
+        track
+        for track in period.tracks
+        if (ids is None or track.id in ids)
+        and (track.timescale and len(track.sync))
+        and (track.end is not None and track.end > start)
+    ]
+    # Sound begins with the first picture, which may be shown before `start`.
+    pictures = next((track for track in chosen if track.kind == "video"), None)
+    begin = start if pictures is None else min(start, pictures.seek(start).time)
     found = []
-    for track in period.tracks:
-        if ids is not None and track.id not in ids:
-            continue
-        ended = track.end is None or not track.end > start
-        if ended or not track.timescale or not len(track.sync):
-            continue
+    for track in chosen:
         # A composition time before the limit is presented before `stop`.
         limit = -floor_ticks(-stop, track.timescale, -track.shift)
-        hit = track.seek(start)
+        hit = track.seek(start if track is pictures else begin)
         begins = track.fragments.cts_min[hit.fragment :]
         shown = np.flatnonzero((begins < limit) & (begins != NULL))
         if len(shown):
@@ -177,12 +193,19 @@ def _bound(track: TrackIndex, column: Any, pick: Callable[[Any], Any]) -> Fracti
     return track.presentation(int(pick(known)) if len(known) else 0).exact
 
 
-def _cut(span: _Span) -> Cut:
-    """The samples from the sync sample on, in decode order, up to the last that is shown."""
+def _cut(span: _Span, size: int | None) -> Cut | None:
+    """The samples from the sync sample on, in decode order, up to the last that is shown.
+
+    Of a truncated file, those that are in it; None where that is not even the first.
+    """
     samples = span.track.samples_of(span.first, span.last)
     low = (span.sample or 0) - int(span.track.fragments.sample_start[span.first])
     shown = np.flatnonzero(samples.cts[low:] < span.limit)
     high = low + int(shown[-1]) + 1 if len(shown) else low + 1
+    outside = np.flatnonzero((samples.offset + samples.size)[low:high] > (size or FAR))
+    high = low + int(outside[0]) if len(outside) else high
+    if high == low:
+        return None
     start = (span.sample or 0) - low
     return Cut(span.track, samples.rows(slice(low, high)), start + low)
 
@@ -200,19 +223,27 @@ def _trimmed(cut: Cut, first: Fraction) -> Cut:
     return replace(cut, samples=type(samples).of(columns))
 
 
-def _sooner(parts: Iterable[Any], keep_times: bool) -> int:
-    """The delay that the edit lists of all tracks start with, in ticks of the movie."""
-    if keep_times:
-        return 0
-    delays = []
-    for part in parts:
-        delay = 0
-        for edit in part.track.info.edits:
-            if edit.media_time >= 0:
-                break
-            delay += edit.duration
-        delays.append(delay)
-    return min(delays)
+def _delay(track: TrackIndex) -> Fraction:
+    """Ticks by which empty edits delay a track (ISO/IEC 14496-12, 8.6.6)."""
+    media_times = (edit.media_time for edit in track.info.edits if edit.media_time >= 0)
+    return track.shift + next(media_times, 0)
+
+
+def _back(firsts: Sequence[tuple[TrackIndex, int, int]]) -> tuple[Fraction, dict[int, int]]:
+    """What is taken off all times: seconds, and ticks of each track's media timeline.
+
+    Args:
+        firsts: each track with the decode and the composition time of its first sample.
+
+    The first sample is shown at 0, or as soon after it as decode times of 0 or more allow. Delays
+    are gone then: they are in the decode times.
+    """
+    delays = {track.id: _delay(track) for track, _, _ in firsts}
+    origin = min(
+        min(track.presentation(cts).exact, (dts + delays[track.id]) / track.timescale)
+        for track, dts, cts in firsts
+    )
+    return origin, {t.id: int((origin * t.timescale - delays[t.id]) // 1) for t, _, _ in firsts}
 
 
 def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Piece]:
@@ -224,7 +255,7 @@ def _copied(
     spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool, at_once: bool
 ) -> Iterator[Piece]:
     """Whole fragments in file order, each once, however many tracks share it."""
-    head = clip_init(init, None, sooner=_sooner(spans, keep_times), from_samples=False)
+    head = clip_init(init, None, delays=keep_times, from_samples=False)
     yield from head
     at = sum(map(len, head))
     places: dict[int, int] = {}
@@ -242,7 +273,11 @@ def _copied(
     repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in spans)
     move = Move(Fraction(0), {}, {}, repaired, repair)
     if not keep_times:
-        move = replace(_taken_off(spans, read), repaired=repaired, repair=repair)
+        firsts = _firsts(spans, read)
+        seconds, back = _back(firsts)
+        # Where no tfdt says it, readers would start each track at 0.
+        untold = {track.id: dts for track, dts, _ in firsts}
+        move = Move(seconds, back, untold, repaired, repair)
     for offset, size in sorted(places.items()):
         place = ByteRange.of(offset, size)
         near = _slicing(read(place), offset) if at_once else read
@@ -255,18 +290,15 @@ def _slicing(data: bytes, offset: int) -> Read:
     return lambda part: data[part.start - offset : part.stop - offset]
 
 
-def _taken_off(spans: Sequence[_Span], read: Read) -> Move:
-    """The same span of time for every track, such that no decode time falls below 0."""
-    firsts: dict[int, int] = {}
+def _firsts(spans: Sequence[_Span], read: Read) -> list[tuple[TrackIndex, int, int]]:
+    """Each track with the decode time and the least composition time of its first fragment."""
+    found = []
     for span in spans:
         rows = span.rows
-        if rows.dts[0] != NULL:
-            firsts[span.track.id] = int(rows.dts[0])
-        else:
+        dts = int(rows.dts[0])
+        if dts == NULL:
             place = ByteRange.of(int(rows.offset[0]), int(rows.size[0]))
-            firsts[span.track.id] = decode_times(read, place).get(span.track.id, 0)
-    scales = {span.track.id: span.track.timescale for span in spans}
-    earliest = min(Fraction(ticks, scales[track]) for track, ticks in firsts.items())
-    back = {track: int(earliest * scale // 1) for track, scale in scales.items()}
-    # Where no tfdt says it, readers would start each track at 0.
-    return Move(earliest, back, dict(firsts), set(), False)
+            dts = decode_times(read, place).get(span.track.id, 0)
+        cts = int(rows.cts_min[0])
+        found.append((span.track, dts, dts if cts == NULL else cts))
+    return found

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fragdex.boxes import Box, build, find, make_box, parse
 from fragdex.errors import BuildError
 
@@ -19,14 +17,14 @@ BRANDS = ("iso6", "mp41")
 
 
 def clip_init(
-    init: bytes, tracks: set[int] | None, *, sooner: int, from_samples: bool
+    init: bytes, tracks: set[int] | None, *, delays: bool, from_samples: bool
 ) -> list[bytes]:
     """The boxes of an initialization segment, made fit for a part of the movie.
 
     Args:
         init: ftyp, moov and what else belongs to them.
         tracks: the tracks that go into the clip; None: all.
-        sooner: ticks of the movie's timescale to take off the delay of each track.
+        delays: keep the empty edits that edit lists begin with.
         from_samples: the samples of the moov become fragments: sample tables are emptied, an mvex
             is made.
 
@@ -41,7 +39,7 @@ def clip_init(
     pieces = []
     for box in boxes:
         if box.type == "moov":
-            pieces.append(build(_moov(box, tracks, sooner, from_samples)))
+            pieces.append(build(_moov(box, tracks, delays, from_samples)))
         elif box.type == "ftyp" and from_samples:
             brands = dict.fromkeys((*BRANDS, *box.get("compatible_brands", ())))
             # What QuickTime calls its own files has other rules for fragments.
@@ -55,7 +53,7 @@ def clip_init(
     return pieces
 
 
-def _moov(moov: Box, tracks: set[int] | None, sooner: int, from_samples: bool) -> Box:
+def _moov(moov: Box, tracks: set[int] | None, delays: bool, from_samples: bool) -> Box:
     children: list[Box] = []
     ids = []
     for child in moov.children:
@@ -66,7 +64,7 @@ def _moov(moov: Box, tracks: set[int] | None, sooner: int, from_samples: bool) -
             if tracks is not None and track_id not in tracks:
                 continue
             ids.append(track_id)
-            child = _trak(child, tracks, sooner, from_samples)
+            child = _trak(child, tracks, delays, from_samples)
         elif child.type == "mvex":
             if from_samples:
                 continue
@@ -87,7 +85,7 @@ def _track_id(trak: Box) -> int:
     return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
 
 
-def _trak(trak: Box, tracks: set[int] | None, sooner: int, from_samples: bool) -> Box:
+def _trak(trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool) -> Box:
     children = []
     for child in trak.children:
         if child.type == "tkhd":
@@ -95,7 +93,7 @@ def _trak(trak: Box, tracks: set[int] | None, sooner: int, from_samples: bool) -
         elif child.type == "tref" and tracks is not None:
             child = _references(child, tracks)
         elif child.type == "edts":
-            child = child.replace(children=[_edits(b, sooner) for b in child.children])
+            child = child.replace(children=[_edits(b, delays) for b in child.children])
         elif child.type == "mdia":
             child = _mdia(child, from_samples)
         children.append(child)
@@ -128,7 +126,7 @@ def _without_duration(box: Box) -> Box:
     return box.replace(duration=0) if box.get("duration") else box
 
 
-def _edits(box: Box, sooner: int) -> Box:
+def _edits(box: Box, delays: bool) -> Box:
     """The delay and the first media time; they hold for all that follows (8.6.6)."""
     if box.type != "elst" or "entries" not in box or not len(box["entries"]):
         return box
@@ -137,11 +135,8 @@ def _edits(box: Box, sooner: int) -> Box:
     kept = entries[: shown + 1].copy()
     if kept["media_time"][shown] >= 0:
         kept["segment_duration"][shown] = 0
-    for number in np.flatnonzero(kept["media_time"] < 0).tolist():
-        taken = min(sooner, int(kept["segment_duration"][number]))
-        sooner -= taken
-        kept["segment_duration"][number] -= taken
-    kept = kept[(kept["media_time"] >= 0) | (kept["segment_duration"] > 0)]
+    if not delays:
+        kept = kept[kept["media_time"] >= 0]
     return box.replace(entries=kept)
 
 

@@ -5,9 +5,8 @@ Positions count from the moof (default-base-is-moof), so that the fragments can 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +27,7 @@ from fragdex.errors import BuildError
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import TrackIndex
 
-__all__ = ["Cut", "sample_fragments"]
+__all__ = ["Cut", "decoded_sooner", "sample_fragments"]
 
 LEAST_SECONDS = 1.0
 """A fragment starts at a sync sample, at least so long after the one before."""
@@ -64,14 +63,14 @@ class Cut:
 
 
 def sample_fragments(
-    cuts: Sequence[Cut], init: bytes, *, keep_times: bool
+    cuts: Sequence[Cut], init: bytes, back: Mapping[int, int]
 ) -> Iterator[bytes | ByteRange]:
     """The pieces of fragments with these samples: boxes as bytes, media data as ranges.
 
     Args:
         cuts: at least one, each with at least one sample.
         init: the source's ftyp and moov, for the sample descriptions.
-        keep_times: keep the decode times of the source; else they start near 0.
+        back: track_ID → ticks to take off decode times.
 
     Raises:
         BuildError: a track is encrypted, or a value does not fit into a fragment.
@@ -84,9 +83,6 @@ def sample_fragments(
                 "fragments",
                 advice="leave it out with tracks=",
             )
-    if not keep_times:
-        cuts = [_decoded_sooner(cut) for cut in cuts]
-    earliest = min(Fraction(int(c.samples.dts[0]), c.track.timescale) for c in cuts)
     bounds = _bounds(cuts)
     places = [np.searchsorted(_seconds(c), bounds[1:-1]).tolist() for c in cuts]
     edges = [[0, *at, len(c.samples)] for c, at in zip(cuts, places, strict=True)]
@@ -94,10 +90,10 @@ def sample_fragments(
     for number in range(len(bounds) - 1):
         trafs, media, sizes = [], [], []
         for cut, edge, described in zip(cuts, edges, descriptions, strict=True):
-            back = 0 if keep_times else int(earliest * cut.track.timescale // 1)
+            earlier = back.get(cut.track.id, 0)
             for low, high in _runs(described, edge[number], edge[number + 1]):
                 part = cut.samples.rows(slice(low, high))
-                trafs.append(_traf(cut.track.id, int(described[low]), part, back))
+                trafs.append(_traf(cut.track.id, int(described[low]), part, earlier))
                 sizes.append(int(part.size.sum()))
                 media += _ranges(part)
         if trafs:
@@ -105,7 +101,7 @@ def sample_fragments(
             yield from media
 
 
-def _decoded_sooner(cut: Cut) -> Cut:
+def decoded_sooner(cut: Cut) -> Cut:
     """Samples with composition offsets of 0 or more: players disagree about negative ones."""
     samples = cut.samples
     least = int((samples.cts - samples.dts).min())
