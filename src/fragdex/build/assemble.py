@@ -161,6 +161,7 @@ def _why(scan: Scan, moof: int, offset: int) -> FormatError:
                 parse_box(buffer[at : at + size], offset=offset, strict=True)
             except FormatError as error:
                 return error
+            break
         before += len(places)
     return MalformedBox("a movie fragment breaks the rules", path="moof", offset=offset)
 
