@@ -111,6 +111,8 @@ class _Owners:
         period = int(behind[0]) + 1 if len(behind) else len(kinds)
         if period > MAX_PERIOD or len(kinds) % period or len(set(kinds[:period].tolist())) < period:
             return 0
+        if TFHD_CODE not in kinds[:period]:
+            return 0  # a traf without one is damaged, and is looked for by itself
         same = (kinds.reshape(-1, period) == kinds[:period]).all()
         levels = depth.reshape(-1, period)
         return period if same and (levels[:, 0] == 1).all() and (levels[:, 1:] == 2).all() else 0
