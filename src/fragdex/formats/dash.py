@@ -27,7 +27,7 @@ __all__ = ["index_range", "write"]
 
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
-FULL = "urn:mpeg:dash:profile:full:2011"
+LISTED = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"
 MAX_FRONT = 1 << 20
 """Bytes after the initialization segment in which a sidx is looked for: its largest size fits."""
 
@@ -65,7 +65,7 @@ def write(
     for period in index.periods:
         chosen = reference_track(period, track)
         ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
-        found = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
+        found = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True, playable=True)
         ready = index_range(period, found, chosen, source) if source is not None else None
         shown = Fraction(int(found.time[-1] + found.duration[-1] - found.time[0]), chosen.timescale)
         element = ET.SubElement(
@@ -79,7 +79,7 @@ def write(
     longest = Fraction(2)
     mpd.set("mediaPresentationDuration", _duration(total))
     mpd.set("minBufferTime", _duration(longest))
-    mpd.set("profiles", ON_DEMAND if plain and index.periods else FULL)
+    mpd.set("profiles", ON_DEMAND if plain and index.periods else LISTED)
     ET.indent(mpd)
     text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
     return text + b"\n"

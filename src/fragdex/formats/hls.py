@@ -137,7 +137,10 @@ def write_master(
     chosen = reference_track(found, track)
     ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
     segments = list(
-        _segments(subsegments(found, chosen.id, min_ticks=ticks, at_sync=True), chosen.timescale)
+        _segments(
+            subsegments(found, chosen.id, min_ticks=ticks, at_sync=True),
+            chosen.timescale,
+        )
     )
     about = [f"BANDWIDTH={_peak(segments)}", f"AVERAGE-BANDWIDTH={_average(segments)}"]
     codecs = [t.codec for t in found.tracks if len(t.fragments)]

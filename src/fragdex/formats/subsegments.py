@@ -119,7 +119,12 @@ def _moofs(track: TrackIndex) -> Int64:
 
 
 def subsegments(
-    period: Period, track: int | None = None, *, min_ticks: int = 0, at_sync: bool = False
+    period: Period,
+    track: int | None = None,
+    *,
+    min_ticks: int = 0,
+    at_sync: bool = False,
+    playable: bool = False,
 ) -> Subsegments:
     """The stretches of a period.
 
@@ -127,6 +132,8 @@ def subsegments(
         track: the reference stream; None: the first video or audio track.
         min_ticks: least duration, in ticks of that track.
         at_sync: begin at fragments whose first sample is a sync sample only.
+        playable: for players that fetch one stretch after the other: leave out what stands before
+            the very first moof alone, which is an index of the file.
 
     Raises:
         BuildError: the file has no movie fragments, or not in file order.
@@ -148,6 +155,8 @@ def subsegments(
     cuts = _cuts(table, in_row, min_ticks, at_sync)
     shift = whole_ticks(chosen.shift)
     begin, end = _extent(period)
+    if playable:
+        begin = _without_index(period, begin)
     offset = np.append(begin, table.offset[cuts][1:])
     least = np.minimum.accumulate(table.cts_min[::-1])[::-1]
     time = least[cuts] + shift
@@ -170,6 +179,15 @@ def _extent(period: Period) -> tuple[int, int]:
     offsets = np.concatenate([part.offset for part in parts])
     stops = np.concatenate([part.offset + part.size for part in parts])
     return int(offsets.min()), int(stops.max())
+
+
+def _without_index(period: Period, begin: int) -> int:
+    """The first moof, where none of the others has boxes of its own before it."""
+    tables = [t.fragments.rows(_moofs(t)) for t in period.tracks]
+    moofs = np.concatenate([table.moof_offset for table in tables])
+    leads = moofs - np.concatenate([table.offset for table in tables])
+    first = moofs == moofs.min()
+    return begin if (moofs == NULL).any() or leads[~first].any() else int(moofs.min())
 
 
 def _cuts(table: FragmentTable, in_row: Int64, min_ticks: int, at_sync: bool) -> Int64:
