@@ -1,0 +1,116 @@
+"""What the fuzzer found, each as the smallest input that shows it."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import fragdex
+from fragdex.boxes import build, make_box
+from fragdex.errors import DamagedIndex, NotISOBMFF
+from fragdex.formats import fidx
+from fragdex.fragments.table import SyncTable
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.testing import movie
+
+MANY = 1 << 22
+
+
+def changed(box, make):
+    """A box and everything in it, rebuilt; `make` gives a box, None to keep it, () to drop it."""
+    made = make(box)
+    if made is not None:
+        return made
+    if not box.children:
+        return box
+    kept = (changed(child, make) for child in box.children)
+    return box.replace(children=tuple(child for child in kept if child != ()))
+
+
+def fed(data, size):
+    indexer = fragdex.Indexer()
+    for at in range(0, len(data), size):
+        indexer.feed(data[at : at + size])
+    return indexer.finish()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\0", b"this is not a video at all", b"\0" * 40, b"\0\0\0\x01moov" + b"\xff" * 8],
+    ids=["nothing", "one-byte", "text", "zeros", "endless-moov"],
+)
+def test_what_is_no_mp4_is_refused(data):
+    with pytest.raises(NotISOBMFF):
+        fragdex.index(data)
+
+
+def test_many_times_without_end_are_sought_like_one():
+    """Ticks beyond 2^52 were cut, so that infinity lay before a file that starts at 2^60."""
+    data = b"".join(
+        build(changed(box, lambda b: b.replace(baseMediaDecodeTime=2**60 + b["baseMediaDecodeTime"])
+                      if b.type == "tfdt" and b["version"] == 1 else None))
+        for box in fragdex.parse(movie(fragments=3, samples=5))
+    )  # fmt: skip
+    track = fragdex.index(data).track(1)
+    times = [math.inf, -math.inf, 1e30, float(track.start), float(track.end)]
+    hits = track.seek_many(times)
+    assert hits.cts.tolist() == [track.seek(time).cts for time in times]
+    assert hits.fragment.tolist() == [track.seek(time).fragment for time in times]
+
+
+@pytest.mark.parametrize("size", [1, 50, 10_000])
+def test_a_traf_without_tfhd_is_left_out_whole_and_in_pieces(size):
+    """Where all trafs of a piece look alike, the missing box was not looked for."""
+    boxes = list(fragdex.parse(movie(fragments=4, samples=3)))
+    moofs = [place for place, box in enumerate(boxes) if box.type == "moof"]
+    for place in moofs[1:3]:
+        boxes[place] = changed(boxes[place], lambda box: () if box.type == "tfhd" else None)
+    data = build(boxes)
+    whole, pieces = fragdex.index(data, exact=True), fed(data, size)
+    assert [track.id for track in whole.tracks] == [track.id for track in pieces.tracks] == [1]
+    assert whole.track(1).fragments == pieces.track(1).fragments
+    assert whole.findings == pieces.findings
+    assert [finding.count for finding in whole.findings] == [2]
+
+
+def test_a_run_that_leads_out_of_64_bits_is_refused():
+    index = fragdex.index(movie(fragments=2))
+    period, track = index.periods[0], index.track(1)
+    run = {"cts": 0, "dts": 0, "step": 2**40, "count": 2**40, "sample": 0, "sample_step": 1}
+    sync = SyncTable.of(
+        {name: np.array([value]) for name, value in (run | {"fragment": 0}).items()}
+    )
+    endless = TrackIndex(track.info, track.fragments, sync)
+    hostile = Period(0, period.init, period.movie, (endless,))
+    saved = fidx.write(FragmentIndex(index.source, index.how, [hostile]))
+    with pytest.raises(DamagedIndex, match="64 bits"):
+        fidx.verify(saved)
+
+
+def test_samples_of_a_claimed_number():
+    """A thousand bytes that claim four million samples of one byte each cost no memory."""
+
+    def claim(box):
+        match box.type:
+            case "stts":
+                return make_box("stts", entries=[(MANY, 1)])
+            case "stsz":
+                return make_box("stsz", sample_size=1, sample_count=MANY)
+            case "stsc":
+                return make_box("stsc", entries=[(1, MANY, 1)])
+            case "stco":
+                return box.replace(entries=box["entries"][:1])
+        return None
+
+    data = build([changed(box, claim) for box in fragdex.parse(movie(fragmented=False))])
+    assert len(data) < 10_000
+    tracemalloc.start()
+    try:
+        fragdex.index(data)
+    except fragdex.FragdexError:
+        pass
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 16 << 20
