@@ -74,12 +74,6 @@ def assemble(
         scan.close_last(size)
     _note_damage(scan, findings, strict)
     end = _end(scan, size, partial)
-    if not end.complete:
-        findings.add(
-            "truncated",
-            "the file ends before it should; what is complete is indexed",
-            offset=end.resume,
-        )
     rules = Rules(scan.tops(), end.moofs, size, strict, _moof_source(scan), findings)
     sections = [s for s in scan.sections if s.moov >= 0 or not s.empty] or [Section(-1)]
     if len(sections) > 1 and sections[0].moov < 0 and init is None:
@@ -90,7 +84,14 @@ def assemble(
     for number, section in enumerate(sections):
         moov = scan.movies[section.moov] if section.moov >= 0 else init
         periods.append(period(number, section, moov, scan, rules))
-    return Assembled(tuple(periods), findings.all(), end.complete, end.resume)
+    complete = end.complete and not rules.short
+    if not complete:
+        findings.add(
+            "truncated",
+            "the file ends before it should; what is complete is indexed",
+            offset=end.resume,
+        )
+    return Assembled(tuple(periods), findings.all(), complete, end.resume)
 
 
 def _end(scan: Scan, size: int, partial: bool) -> _End:

@@ -12,7 +12,7 @@ from fragdex.build.reading import read_all, read_local
 from fragdex.build.shortcuts import Head, by_mfra, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.scan import MEDIA_TYPES, MOOF, Scan
+from fragdex.fragments.scan import MDAT, MEDIA_TYPES, META, MOOF, Scan
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 from fragdex.sources import Source, md5, open_source
 
@@ -180,6 +180,15 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
             offset=scan.position,
             expected=f"at least {scan.need.stop} bytes",
             found=size,
+        )
+    # A file of items (a still picture) has its media data described by a meta.
+    if META not in kinds and (MDAT in kinds or (scan.to_end or (0, 0))[1] == MDAT):
+        raise TruncatedInput(
+            "there is media data, but no moov that describes it",
+            offset=size,
+            expected="a moov behind the media data",
+            found="the end of the file",
+            advice="the recording was broken off before its index was written",
         )
 
 

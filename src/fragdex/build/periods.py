@@ -39,6 +39,7 @@ class Rules:
         strict: keep the positions of the rule where they miss the media data.
         source: bytes of moofs, for samples that are asked for later.
         findings: odd things are noted here.
+        short: set where a moov names samples past the end of the file.
     """
 
     tops: list[Rows]
@@ -47,6 +48,7 @@ class Rules:
     strict: bool
     source: MoofBytes
     findings: Findings
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,14 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
     for track_id, stbl in section.stbls.items():
         if track_id not in infos:
             continue
-        runs = read_sample_runs(stbl, track_id, rules.findings)
+        runs = read_sample_runs(stbl, track_id, rules.findings, file_end=rules.size)
         if runs is None:
             continue
         timescale = infos[track_id].timescale
         fragments, sync, samples = virtual_fragments(runs, timescale, rules.size)
         outside = int((fragments.data_stop > rules.size).sum())
         if outside:
+            rules.short = True
             rules.findings.add(
                 "data-outside",
                 "samples lie outside of every mdat, or past the end of the file",

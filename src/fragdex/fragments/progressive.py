@@ -21,8 +21,8 @@ from fragdex.fragments.table import (
 
 __all__ = ["virtual_fragments"]
 
-MAX_VIRTUAL_FRAGMENTS = 1 << 20
-"""Fragments of a track in which every sample is sync: twelve days of seconds."""
+MAX_VIRTUAL_FRAGMENTS = 1 << 18
+"""Fragments of a track in which every sample is sync: three days of seconds."""
 WRITTEN_OUT = 1 << 22
 """Up to so many samples, a track of constant sample size is treated like any other."""
 

@@ -136,10 +136,18 @@ class SampleRuns:
         return offset[a - begin :], size[a - begin :]
 
 
-def read_sample_runs(stbl: Box, track: int, findings: Findings) -> SampleRuns | None:
+def read_sample_runs(
+    stbl: Box, track: int, findings: Findings, *, file_end: int | None = None
+) -> SampleRuns | None:
     """The sample tables of a parsed stbl; None where it names no sample.
 
     Tables that contradict each other are cut to what all of them cover, and noted.
+
+    Args:
+        stbl: with stsz or stz2, stsc, stco or co64, stts.
+        track: track_ID, for the findings.
+        findings: odd things are noted here.
+        file_end: bytes of the file; one size for all samples bounds how many there can be.
     """
 
     def note(code: str, message: str) -> None:
@@ -160,6 +168,11 @@ def read_sample_runs(stbl: Box, track: int, findings: Findings) -> SampleRuns | 
         )
         count = held
         size = size[:count] if len(size) > 1 else size
+    if file_end is not None and len(size) == 1 and count > file_end // size[0]:
+        # Sizes of their own take bytes each; a claimed number of equal ones takes none.
+        room = int(file_end // size[0])
+        note("samples-past-end", f"{count - room:,} samples cannot lie in the file; left out")
+        count = room
     if not count:
         return None
     used = int(np.searchsorted(chunk_start, count, side="left"))

@@ -35,7 +35,9 @@ MAX_TOP_LEVEL = 1 << 24
 MAX_CAPTURED = 1 << 18
 """ftyp, moov, sidx and mfra boxes; a day of one-second segments with a sidx each is below it."""
 
-FTYP, MOOV, MOOF, MDAT, SIDX, MFRA = map(code, ("ftyp", "moov", "moof", "mdat", "sidx", "mfra"))
+FTYP, MOOV, MOOF, MDAT, META, SIDX, MFRA = map(
+    code, ("ftyp", "moov", "moof", "mdat", "meta", "sidx", "mfra")
+)
 _WHOLE = frozenset(np.frombuffer(headers.WHOLE, ">u4").tolist())
 MEDIA_TYPES = frozenset(
     code(name)
