@@ -1,0 +1,257 @@
+"""Clips: what a move breaks is mended, the rest is copied to the byte."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fragdex
+from fragdex.boxes import build, find_all, make_box, parse, parse_box
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, MalformedBox, NoSyncSample, TrackNotFound
+from fragdex.formats.clip import clip
+from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
+from fragdex.formats.clip_movie import clip_init
+from fragdex.testing import movie
+
+
+def made(data, start, stop, **options):
+    index = fragdex.index(data, exact=True)
+    got = clip(index, lambda part: bytes(data[part.start : part.stop]), start, stop, **options)
+    return got, b"".join(
+        piece if isinstance(piece, bytes) else data[piece.start : piece.stop]
+        for piece in got.pieces
+    )
+
+
+def reader(data):
+    return lambda part: bytes(data[part.start : part.stop])
+
+
+def test_an_init_that_needs_no_change_is_copied_to_the_byte():
+    data = movie(fragments=3, tracks=2)
+    _, out = made(data, 0, 10, keep_times=True)
+    assert out == data
+
+
+def test_at_once_gives_the_same_bytes():
+    data = movie(fragments=5, tracks=2, reordered=True)
+    assert made(data, 0.3, 0.5)[1] == made(data, 0.3, 0.5, at_once=True)[1]
+
+
+def test_what_can_not_be_cut():
+    data = movie(fragments=3)
+    with pytest.raises(ValueError, match="must end"):
+        made(data, 2, 1)
+    with pytest.raises(ValueError, match="must end"):
+        made(data, float("nan"), 1)
+    with pytest.raises(NoSyncSample):
+        made(data, 50, 51)
+    with pytest.raises(TrackNotFound):
+        made(data, 0, 1, tracks=[9])
+    with pytest.raises(BuildError, match="no initialization segment"):
+        made(movie(fragments=2, moov=False), 0, 1)
+    with pytest.raises(BuildError, match="no moov"):
+        clip_init(build(make_box("free")), None, delays=False, from_samples=False)
+
+
+def test_the_length_of_the_whole_movie_goes():
+    boxes = list(parse(movie(fragments=2)))
+    at = next(n for n, box in enumerate(boxes) if box.type == "moov")
+    mvex = boxes[at].find("mvex")
+    longer = mvex.replace(children=[make_box("mehd", fragment_duration=9999), *mvex.children])
+    children = [longer if box.type == "mvex" else box for box in boxes[at].children]
+    boxes[at] = boxes[at].replace(children=children)
+    (moov,) = find_all(parse(made(build(boxes), 0, 0.1)[1]), "moov")
+    assert moov.find("mvex/mehd") is None
+    assert moov.find("mvex/trex") is not None
+
+
+def test_boxes_that_speak_of_the_source_become_free_space_or_move():
+    data = movie(fragments=3, samples=25)
+    boxes = []
+    for box in parse(data):
+        if box.type == "moof":
+            boxes += [
+                make_box("styp", major_brand="msdh", compatible_brands=("msdh",)),
+                make_box("prft", version=1, flags=0),
+                make_box(
+                    "emsg",
+                    version=1,
+                    timescale=1000,
+                    presentation_time=2500,
+                    scheme_id_uri="urn:x",
+                ),
+                make_box(
+                    "emsg",
+                    version=0,
+                    timescale=1000,
+                    presentation_time_delta=5,
+                    scheme_id_uri="urn:y",
+                ),
+            ]
+        boxes.append(box)
+    whole = build(boxes)
+    out = parse(made(whole, 2.1, 2.2)[1])
+    assert [box.type for box in out[2:]] == ["styp", "free", "emsg", "emsg", "moof", "mdat"]
+    assert out[4]["presentation_time"] == 500
+    assert out[5]["presentation_time_delta"] == 5
+    assert out[-1] == boxes[-1]
+
+
+def fragment(*trafs, before=()):
+    """moof and mdat with these trafs; four bytes of data each."""
+    moof = make_box("moof", children=[make_box("mfhd", sequence_number=1), *trafs])
+    return build([*before, moof, make_box("mdat", data=bytes(range(4 * len(trafs))))])
+
+
+def traf(track, *boxes, base=None, offset=0, **tfhd):
+    flags = 0x020000 if base is None else 0x000001
+    more = {} if base is None else {"base_data_offset": base}
+    return make_box(
+        "traf",
+        children=[
+            make_box("tfhd", flags=flags, track_ID=track, **more, **tfhd),
+            *boxes,
+            make_box("trun", flags=0x201, data_offset=offset, samples=[(4,)]),
+        ],
+    )
+
+
+def moved(data, to, move):
+    place = ByteRange(0, len(data))
+    return b"".join(
+        piece if isinstance(piece, bytes) else data[piece.start : piece.stop]
+        for piece in moved_fragment(reader(data), place, to, move)
+    )
+
+
+def test_a_tfdt_is_put_in_where_none_is_and_what_lies_behind_is_pushed_on():
+    tfxd = make_box(
+        "6d1d9b0542d544e680e2141daff757b2",
+        version=1,
+        fragment_absolute_time=900,
+        fragment_duration=10,
+    )
+    saio = make_box("saio", entries=[(70,)])
+    head = len(fragment(traf(1, saio, tfxd), traf(2))) - 8
+    data = fragment(traf(1, saio, tfxd, offset=head), traf(2, offset=head + 4))
+    out = moved(data, 5000, Move(Fraction(1), {1: 600, 2: 300}, {1: 900, 2: 400}, set(), False))
+    (moof, mdat) = parse(out)
+    one, two = moof.find_all("traf")
+    assert [one.find("tfdt")["baseMediaDecodeTime"], two.find("tfdt")["baseMediaDecodeTime"]] == [
+        300,
+        100,
+    ]
+    assert one.find("uuid")["fragment_absolute_time"] == 300
+    grown = len(out) - len(data)
+    assert grown == 40
+    assert one.find("trun")["data_offset"] == head + grown
+    assert two.find("trun")["data_offset"] == head + 4 + grown
+    assert one.find("saio")["entries"]["offset"].tolist() == [70 + 20]
+    assert mdat == parse(data)[1]
+    assert decode_times(reader(out), ByteRange(0, len(out))) == {1: 300, 2: 100}
+
+
+def test_declared_bases_move_along_and_stale_ones_are_mended():
+    head = len(fragment(traf(1, base=0), traf(2, base=0))) - 8
+    tfdt = make_box("tfdt", version=0, baseMediaDecodeTime=50)
+    head += len(build(tfdt))
+    for base, repair, expected in ((0, True, 7000), (40, True, 7000), (40, False, 7040)):
+        data = fragment(traf(1, tfdt, base=base, offset=head), traf(2, base=base, offset=head + 4))
+        out = moved(data, 7000, Move(Fraction(0), {}, {}, set(), repair))
+        bases = [tfhd["base_data_offset"] for tfhd in find_all(parse(out), "moof/traf/tfhd")]
+        assert bases == [expected, expected]
+
+
+def test_a_fragment_that_is_not_there_is_an_error():
+    with pytest.raises(MalformedBox, match="not where the index says"):
+        moved(b"\0\0\0\3moof" + bytes(20), 0, Move(Fraction(0), {}, {}, set(), False))
+    data = bytes.fromhex("00000000 6d646174 01020304")
+    assert moved(data, 0, Move(Fraction(0), {}, {}, set(), False)) == data
+    large = build(make_box("mdat", data=b"abc", size_form="large"))
+    assert moved(large, 0, Move(Fraction(0), {}, {}, set(), False)) == large
+
+
+def test_samples_keep_their_description(root):
+    data = (root / "fixtures" / "faststart.mp4").read_bytes()
+    boxes = list(parse(data))
+    at = next(n for n, box in enumerate(boxes) if box.type == "moov")
+
+    def twice(box):
+        """Every stsd with a second entry, which the chunks after the first are said to use."""
+        if box.type == "stsd":
+            return box.replace(children=[*box.children, *box.children])
+        if box.type == "stsc":
+            entries = box["entries"].copy()
+            entries["sample_description_index"][1:] = 2
+            return box.replace(entries=entries)
+        return (
+            box.replace(children=[twice(child) for child in box.children]) if box.children else box
+        )
+
+    moov = twice(boxes[at])
+    grown = len(build(moov)) - boxes[at].size
+
+    def further(box):
+        if box.type == "stco":
+            entries = box["entries"].copy()
+            entries["chunk_offset"] += grown
+            return box.replace(entries=entries)
+        if not box.children or box.type == "stsd":
+            return box
+        return box.replace(children=[further(child) for child in box.children])
+
+    boxes[at] = further(moov)
+    changed = build(boxes)
+    _, out = made(changed, -1, float("inf"))
+    index = fragdex.index(changed, exact=True)
+    for track in index.tracks:
+        trak = next(t for t in boxes[at].find_all("trak") if t.find("tkhd")["track_ID"] == track.id)
+        stsc = trak.find("mdia/minf/stbl/stsc")["entries"]
+        first = int(stsc["samples_per_chunk"][0]) * (
+            int(stsc["first_chunk"][1]) - 1 if len(stsc) > 1 else 10**6
+        )
+        described = []
+        for traf_ in find_all(parse(out), "moof/traf"):
+            tfhd = traf_.find("tfhd")
+            if tfhd["track_ID"] == track.id:
+                described += [tfhd["sample_description_index"]] * traf_.find("trun")["sample_count"]
+        expected = np.where(np.arange(len(described)) < first, 1, 2)
+        assert described == expected.tolist()
+
+
+def test_a_value_that_does_not_fit_is_an_error():
+    data = movie(fragments=2, fragmented=False)
+    index = fragdex.index(data)
+    track = index.track(1)
+    columns = track.samples.columns()
+    columns["duration"] = columns["duration"] + (1 << 33)
+    long = fragdex.TrackIndex(
+        track.info, track.fragments, track.sync, samples=type(track.samples).of(columns)
+    )
+    period = index.periods[0]
+    other = type(period)(0, period.init, period.movie, (long,))
+    wrong = fragdex.FragmentIndex(index.source, index.how, [other])
+    with pytest.raises(BuildError, match="sample_duration does not fit"):
+        list(clip(wrong, reader(data), 0, 1).pieces)
+
+
+def test_a_period_of_its_own(root):
+    data = (root / "fixtures" / "two-inits.mp4").read_bytes()
+    index = fragdex.index(data, exact=True)
+    start = min(float(track.start) for track in index.periods[0].tracks)
+    got = clip(index, reader(data), start, start + 0.5)
+    assert got.tracks == tuple(track.id for track in index.periods[0].tracks)
+
+
+def test_the_moov_of_a_clip_is_a_box_like_any_other():
+    data = movie(fragments=3, tracks=2, fragmented=False, edit=1000)
+    _, out = made(data, 0.1, 0.3)
+    boxes = parse(out)
+    assert build(boxes) == out
+    moov = next(box for box in boxes if box.type == "moov")
+    assert parse_box(build(moov)) == moov
+    assert [trex["track_ID"] for trex in moov.find_all("mvex/trex")] == [1, 2]
+    for stbl in moov.find_all("trak/mdia/minf/stbl"):
+        assert stbl.find("stsz")["sample_count"] == 0
