@@ -28,8 +28,10 @@ __all__ = ["index_range", "write"]
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
 LISTED = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"
-MAX_FRONT = 1 << 20
-"""Bytes after the initialization segment in which a sidx is looked for: its largest size fits."""
+FIRST_GUESS = 4096
+"""Bytes read at once behind the initialization segment, where a sidx is looked for."""
+LARGEST = 1 << 20
+"""Bytes of a sidx: more than 65,535 references take."""
 
 
 def write(
@@ -91,25 +93,28 @@ def index_range(
     """Where the sidx lies that a player can use, or None.
 
     It speaks of the reference track, stands between the initialization segment and the first
-    fragment's moof, and its references end where the fragments do.
+    moof, and its references end where the fragments do.
 
     Args:
         source: bytes or an open `Source`.
     """
     at = max(part.stop for part in period.init) if period.init else 0
-    first = int(track.fragments.moof_offset[found.row[0]])
-    stop = min(max(first, at), at + MAX_FRONT)
-    data = _read(source, at, stop - at)
-    place = 0
-    while len(data) - place >= 8:
-        size = int.from_bytes(data[place : place + 4], "big")
-        if size < 8 or place + size > len(data):
+    stop = int(found.offset[0] + found.size[0])
+    start, data = at, b""
+    while at < stop:
+        if at + 8 > start + len(data):
+            start, data = at, _read(source, at, FIRST_GUESS)
+        size = int.from_bytes(data[at - start : at - start + 4], "big")
+        code = data[at - start + 4 : at - start + 8]
+        if size < 8 or code in (b"moof", b"mdat", b""):
             return None
-        if data[place + 4 : place + 8] == b"sidx":
-            here = ByteRange.of(at + place, size)
-            if _lists_all(data[place : place + size], here, found, track):
+        if code == b"sidx":
+            if at + size > start + len(data):
+                start, data = at, _read(source, at, min(size, LARGEST))
+            here = ByteRange.of(at, size)
+            if _lists_all(data[at - start : at - start + size], here, found, track):
                 return here
-        place += size
+        at += size
     return None
 
 
