@@ -16,6 +16,7 @@ import importlib
 import os
 import pkgutil
 import random
+import resource
 import subprocess
 import sys
 import time
@@ -36,6 +37,8 @@ TARGETS = {
 }
 """Target → its share of the time."""
 MEMORY_MB = 300
+GREEDY_MB = 64
+"""More than one input may add to the peak: its own bytes are a few KiB."""
 TIMEOUT_S = 10
 """One input; every real one takes milliseconds."""
 LONGEST = 32_768
@@ -98,6 +101,11 @@ def run_all(names: list[str], seconds: int, out: Path, seed: int) -> int:
     return 1 if failed else 0
 
 
+def peak_mb() -> int:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
 def kept_going(name: str, target: Callable[[bytes], None], found: Path) -> Callable[[bytes], None]:
     """The target, which goes on after a fault: each place of the code is told once.
 
@@ -105,9 +113,20 @@ def kept_going(name: str, target: Callable[[bytes], None], found: Path) -> Calla
     """
     known: set[str] = set()
 
+    def keep(kind: str, data: bytes) -> Path:
+        path = found / f"{name}-{kind}-{hashlib.sha256(data).hexdigest()[:12]}"
+        path.write_bytes(data)
+        return path
+
     def run(data: bytes) -> None:
+        before = peak_mb()
         try:
             target(data)
+            if peak_mb() - before > GREEDY_MB:
+                path = keep("memory", data)
+                print(
+                    f"== FAULT {peak_mb() - before} MB more in {path}", file=sys.stderr, flush=True
+                )
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
             last = traceback.extract_tb(error.__traceback__)[-1]
             ours = [f for f in traceback.extract_tb(error.__traceback__) if "fragdex" in f.filename]
@@ -118,10 +137,7 @@ def kept_going(name: str, target: Callable[[bytes], None], found: Path) -> Calla
             if key in known:
                 return
             known.add(key)
-            digest = hashlib.sha256(data).hexdigest()[:12]
-            path = found / f"{name}-fault-{digest}"
-            path.write_bytes(data)
-            print(f"== FAULT in {path}", file=sys.stderr)
+            print(f"== FAULT in {keep('fault', data)}", file=sys.stderr)
             traceback.print_exc()
             sys.stderr.flush()
 

@@ -22,7 +22,7 @@ Target = Callable[[bytes], None]
 
 MOMENTS = (0.0, 0.04, 1.0, 1e9, -1.0, math.inf)
 FORMS = ("json", "sidx", "mfra", "hls", "dash", "torchcodec", "csv")
-MOST_SAMPLES = 1 << 20
+MOST_SAMPLES = 1 << 18
 """A file may rightly say that it has many samples of no bytes; they are not all asked for here."""
 
 
@@ -97,7 +97,7 @@ def forms(data: bytes) -> None:
     if made is None:
         return
     counts = [track.sample_count for track in made.tracks]
-    if any(count is None or count > MOST_SAMPLES // 16 for count in counts):
+    if any(count is None or count > MOST_SAMPLES // 4 for count in counts):
         return
     for form in FORMS:
         try:

@@ -74,6 +74,24 @@ def test_a_traf_without_tfhd_is_left_out_whole_and_in_pieces(size):
     assert [finding.count for finding in whole.findings] == [2]
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_moof_in_a_moof_brings_no_samples(place):
+    """What looked like a traf's boxes was taken for those of the last traf, or of none."""
+    boxes = fragdex.parse(movie(fragments=1, samples=3))
+    moof = next(box for box in boxes if box.type == "moof")
+    traf = moof.find("traf")
+    outer = {
+        0: [build(moof.find("mfhd")), build(moof)],
+        1: [build(moof.find("mfhd")), build(moof), build(traf)],
+        2: [build(moof.find("mfhd")), build(traf), build(moof)],
+    }[place]
+    body = b"".join(outer)
+    data = (len(body) + 8).to_bytes(4, "big") + b"moof" + body
+    index = fragdex.index(data + (5000).to_bytes(4, "big") + b"mdat" + bytes(4992))
+    counts = [track.sample_count for track in index.tracks]
+    assert counts == ([] if place == 0 else [3])
+
+
 def test_a_run_that_leads_out_of_64_bits_is_refused():
     index = fragdex.index(movie(fragments=2))
     period, track = index.periods[0], index.track(1)

@@ -97,8 +97,9 @@ class _Owners:
             self.traf = np.arange(0, len(rows), self.period)
             return
         self.traf = np.flatnonzero((self.kinds == TRAF) & (depth == 1))
-        # Boxes of these kinds elsewhere than in a traf are nobody's.
-        self.kinds[depth != 2] = 0
+        # Boxes of these kinds elsewhere than in a traf are nobody's: a moof in a moof is gone into.
+        around = np.maximum.accumulate(np.where(depth == 1, np.arange(len(rows)), 0))
+        self.kinds[(depth != 2) | (self.kinds[around] != TRAF)] = 0
         self.traf_of = np.zeros(len(rows), np.int64)
         self.traf_of[self.traf] = 1
         np.cumsum(self.traf_of, out=self.traf_of)
