@@ -97,8 +97,7 @@ def test_every_real_file_can_be_drawn(call, fixtures, tmp_path):
     for path in (tmp_path / "made").iterdir():
         Checked(path.read_text("utf-8"))
     assert len(ran.lines) > 80
-    refused = [line for line in ran.err.splitlines() if "truncated" not in line]
-    assert all("--init" in line or "nothing" in line or "ends" in line for line in refused), refused
+    assert "fault" not in ran.err
 
 
 def test_long_files_stay_small(call, tmp_path):
