@@ -95,6 +95,36 @@ def test_dash_looks_into_the_file_for_its_sidx(call, files):
     assert "<SegmentList " in call("index", "a.mp4", "-f", "dash").out
 
 
+@pytest.mark.parametrize(
+    "name", ["a.mp4", "b.mp4", "sidx.mp4", "frag-base-data-offset.mp4", "frag-default-base.mp4"]
+)
+def test_embedding_gives_a_copy_that_opens_by_its_sidx(call, files, fixtures, tmp_path, name):
+    if not (tmp_path / name).exists():
+        (tmp_path / name).write_bytes((fixtures / name).read_bytes())
+    ran = call("index", name, "--embed", "-o", "made/")
+    assert ran.code == 0, ran.err
+    copy = tmp_path / "made" / name
+    assert fragdex.index(copy).how.method == "sidx"
+    before, after = (fragdex.index(path, exact=True) for path in (tmp_path / name, copy))
+    for one, two in zip(before.tracks, after.tracks, strict=True):
+        for column in ("size", "dts", "cts", "duration", "sync"):
+            ours, theirs = getattr(one.samples, column), getattr(two.samples, column)
+            assert (ours == theirs).all()
+    assert call("verify", copy).code == 0
+
+
+def test_embedding_of_a_progressive_file_is_refused(call, files):
+    ran = call("index", "progressive.mp4", "--embed", "-o", "x.mp4")
+    assert ran.code == 2
+    assert "needs movie fragments" in ran.err
+
+
+def test_an_embedded_copy_on_stdout(run, files):
+    ran = run("index", "a.mp4", "--embed", "-o", "-")
+    assert ran.code == 0
+    assert fragdex.index(ran.data).how.method == "sidx"
+
+
 def test_what_comes_through_a_pipe(run, files, tmp_path):
     ran = run("index", "-", "-o", "piped.fidx", "--md5", stdin=files["b.mp4"])
     assert ran.code == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any
@@ -16,11 +15,6 @@ from fragdex.cli.inputs import Work, expand, stem
 from fragdex.cli.output import emit, json_line
 
 __all__ = ["extract"]
-
-PIECE = 1 << 20
-BATCH = 4 << 20
-GAP = 64 << 10
-"""Bytes between two ranges that are read for nothing, rather than asking twice."""
 
 
 def extract(
@@ -125,6 +119,7 @@ def _extract(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex import index as index_of
     from fragdex import open_source
+    from fragdex.cli.copying import bytes_of
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.errors import InexactIndex
     from fragdex.formats.clip import clip
@@ -157,7 +152,7 @@ def _extract(
 
         def data() -> Iterator[bytes]:
             nonlocal size
-            for piece in _read(made.pieces, source):
+            for piece in bytes_of(made.pieces, source):
                 size += len(piece)
                 yield piece
 
@@ -171,49 +166,6 @@ def _extract(
         "whole_fragments": made.whole_fragments,
         "size": size,
     }, notes(index, findings=False)
-
-
-def _read(pieces: Iterator[Any], source: Any) -> Iterator[bytes]:
-    """The bytes of pieces; from afar, ranges that lie near each other come in one request."""
-    from fragdex.byterange import ByteRange, coalesce
-
-    def parts() -> Iterator[Any]:
-        for piece in pieces:
-            if isinstance(piece, bytes):
-                yield piece
-                continue
-            for at in range(piece.start, piece.stop, PIECE):
-                yield ByteRange(at, min(at + PIECE, piece.stop))
-
-    if not source.remote:
-        for part in parts():
-            yield part if isinstance(part, bytes) else source.read(part)
-        return
-    for batch in _batches(parts()):
-        ranges = [part for part in batch if not isinstance(part, bytes)]
-        merged = coalesce(ranges, max_gap=GAP)
-        starts = [block.start for block in merged]
-        blocks = [source.read(block) for block in merged]
-        for part in batch:
-            if isinstance(part, bytes):
-                yield part
-                continue
-            block = bisect_right(starts, part.start) - 1
-            low = part.start - starts[block]
-            yield blocks[block][low : low + part.size]
-
-
-def _batches(parts: Iterator[Any]) -> Iterator[list[Any]]:
-    """Pieces of a few MiB together."""
-    batch: list[Any] = []
-    size = 0
-    for part in parts:
-        batch.append(part)
-        size += len(part) if isinstance(part, bytes) else part.size
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
-    yield batch
 
 
 def _line(name: str, made: dict[str, Any]) -> str:

@@ -20,9 +20,9 @@ __all__ = ["index"]
 
 TEXT_FORMS = ("json", "csv", "hls", "dash", "torchcodec")
 """Without -o these go to stdout; the binary ones go to a file named after the input."""
-SEGMENT_FORMS = ("json", "hls", "dash", "sidx")
+SEGMENT_FORMS = ("json", "hls", "dash", "sidx", "embed")
 """They join fragments to segments."""
-ONE_TRACK = ("torchcodec", "hls", "dash", "sidx")
+ONE_TRACK = ("torchcodec", "hls", "dash", "sidx", "embed")
 """They speak of one track, or take their segments from one."""
 
 
@@ -63,8 +63,8 @@ def index(
             "--min-segment-ms",
             min=0,
             metavar="MS",
-            help="Segments last at least so many milliseconds (json, hls, dash, sidx).",
-            show_default="2000; sidx: 0",
+            help="Segments last at least so many milliseconds (json, hls, dash, sidx, --embed).",
+            show_default="2000; sidx, --embed: 0",
         ),
     ] = None,
     playlist: Annotated[
@@ -114,7 +114,7 @@ def index(
             "--min-segment-ms": min_segment_ms is not None and form not in SEGMENT_FORMS,
             "--playlist": playlist is not None and form != "hls",
             "--uri": uri is not None and form not in ("hls", "dash"),
-            "--track": tracks is not None and form in ("fidx", "json", "mfra", "embed"),
+            "--track": tracks is not None and form in ("fidx", "json", "mfra"),
         },
         form,
     )
@@ -246,7 +246,8 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
     from fragdex.formats import FORMS
 
     opening, asked = dict(job.opening), job.exporting
-    needs_samples = job.form in FORMS and FORMS[job.form].needs_samples
+    # Stale base offsets, which a copy repairs, are found in the moofs alone.
+    needs_samples = job.form == "embed" or FORMS[job.form].needs_samples
     if needs_samples or {"of", "samples"} & asked.keys() or asked.get("playlist") == "iframes":
         # the sample-exact way at once, and not a sidx first
         opening["exact"] = True
@@ -256,7 +257,7 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
         made = open_any(media_of(made, name), **opening)
     target = job.targets[name]
     if job.form == "embed":
-        return _embed(name, made, target), notes(made)
+        return _embed(name, made, job), notes(made)
     if job.form == "fidx" and target is not None:
         need_folder(target)
         made.save(target, samples=asked.get("samples", False))
@@ -290,10 +291,17 @@ def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
         yield {"source": source}
 
 
-def _embed(name: str, made: Any, target: str | None) -> tuple[bytes | None, str]:
-    from fragdex.errors import BuildError
+def _embed(name: str, made: Any, job: _Job) -> tuple[bytes | None, str]:
+    from fragdex import open_source
+    from fragdex.cli.copying import bytes_of
+    from fragdex.cli.opening import media_of
+    from fragdex.formats.embed import embed
 
-    raise BuildError(f"{name}: embedding is not there yet")
+    target = job.targets[name]
+    budget = {key: job.opening[key] for key in ("max_bytes", "max_requests")}
+    with open_source(media_of(made, name), **budget) as source:
+        emit(bytes_of(embed(made, source.read, **job.exporting), source), target or "-")
+    return (b"", "") if target is None else (None, _line(target, made))
 
 
 def _line(target: str | None, made: Any) -> str:
