@@ -398,22 +398,24 @@ end:
 }
 
 /* Integers at the same places of many boxes: one row of int64 for each place. A place is three
- * bytes: offset in the box, width (1, 2, 4 or 8), and whether it is signed. */
+ * int64: offset in the box, width in bytes (1 to 8), and whether it is signed. */
 static PyObject *columns(PyObject *self, PyObject *args)
 {
-    Py_buffer view, offsets;
-    const char *places;
-    Py_ssize_t n_places;
-    if (!PyArg_ParseTuple(args, "y*y*y#", &view, &offsets, &places, &n_places))
+    Py_buffer view, offsets, places;
+    if (!PyArg_ParseTuple(args, "y*y*y*", &view, &offsets, &places))
         return NULL;
     PyObject *out = NULL;
-    Py_ssize_t count = offsets.len / 8, fields = n_places / 3;
-    const int64_t *offset = offsets.buf;
+    Py_ssize_t count = offsets.len / 8, fields = places.len / 24;
+    const int64_t *offset = offsets.buf, *place = places.buf;
     int64_t reach = 0;
     for (Py_ssize_t f = 0; f < fields; f++) {
-        int64_t end = (uint8_t)places[3 * f] + (uint8_t)places[3 * f + 1];
-        if (end > reach)
-            reach = end;
+        int64_t at = place[3 * f], width = place[3 * f + 1];
+        if (at < 0 || width < 1 || width > 8 || at > view.len) {
+            PyErr_SetString(PyExc_ValueError, "columns: an impossible place");
+            goto end;
+        }
+        if (at + width > reach)
+            reach = at + width;
     }
     for (Py_ssize_t i = 0; i < count; i++)
         if (offset[i] < 0 || offset[i] > view.len - reach) {
@@ -428,8 +430,8 @@ static PyObject *columns(PyObject *self, PyObject *args)
     for (Py_ssize_t i = 0; i < count; i++) {
         const uint8_t *p = (const uint8_t *)view.buf + offset[i];
         for (Py_ssize_t f = 0; f < fields; f++) {
-            const uint8_t *q = p + (uint8_t)places[3 * f];
-            int width = places[3 * f + 1], is_signed = places[3 * f + 2];
+            const uint8_t *q = p + place[3 * f];
+            int width = (int)place[3 * f + 1];
             uint64_t value = 0;
             if (width == 4)
                 value = be32(q);
@@ -438,10 +440,57 @@ static PyObject *columns(PyObject *self, PyObject *args)
             else
                 for (int k = 0; k < width; k++)
                     value = value << 8 | q[k];
-            if (is_signed && width < 8)
+            if (place[3 * f + 2] && width < 8)
                 value = (uint64_t)((int64_t)(value << (64 - 8 * width)) >> (64 - 8 * width));
             to[f * count + i] = (int64_t)value;
         }
+    }
+    Py_END_ALLOW_THREADS
+end:
+    PyBuffer_Release(&view);
+    PyBuffer_Release(&offsets);
+    PyBuffer_Release(&places);
+    return out;
+}
+
+/* Which of many byte runs of one length have the template's bits wherever the mask is set. */
+static PyObject *alike(PyObject *self, PyObject *args)
+{
+    Py_buffer view, offsets;
+    const char *template, *mask;
+    Py_ssize_t n, n_mask;
+    if (!PyArg_ParseTuple(args, "y*y*y#y#", &view, &offsets, &template, &n, &mask, &n_mask))
+        return NULL;
+    PyObject *out = NULL;
+    Py_ssize_t count = offsets.len / 8;
+    const int64_t *offset = offsets.buf;
+    if (n != n_mask) {
+        PyErr_SetString(PyExc_ValueError, "alike: template and mask differ in length");
+        goto end;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (offset[i] < 0 || offset[i] > view.len - n) {
+            PyErr_SetString(PyExc_ValueError, "alike: a run lies outside the buffer");
+            goto end;
+        }
+    out = PyBytes_FromStringAndSize(NULL, count);
+    if (!out)
+        goto end;
+    char *same = PyBytes_AsString(out);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const uint8_t *p = (const uint8_t *)view.buf + offset[i];
+        uint64_t differ = 0, a, b, m;
+        Py_ssize_t k = 0;
+        for (; k + 8 <= n; k += 8) {
+            memcpy(&a, p + k, 8);
+            memcpy(&b, template + k, 8);
+            memcpy(&m, mask + k, 8);
+            differ |= (a ^ b) & m;
+        }
+        for (; k < n; k++)
+            differ |= (p[k] ^ (uint8_t)template[k]) & (uint8_t)mask[k];
+        same[i] = !differ;
     }
     Py_END_ALLOW_THREADS
 end:
@@ -459,6 +508,7 @@ static PyMethodDef methods[] = {
      "((top, inner, position, status), kept, reads, bytes)"},
 #endif
     {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
+    {"alike", alike, METH_VARARGS, "alike(buffer, offsets, template, mask) -> bytes of 0 and 1"},
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {NULL, NULL, 0, NULL},
 };

@@ -102,11 +102,11 @@ def _end(scan: Scan, size: int, partial: bool) -> _End:
     whole = scan.to_end is not None or (stop <= size and scan.position >= size)
     whole &= scan.stopped is None and (not scan.carried or scan.to_end is not None)
     if whole and (not moofs or tail["type"][-1] != MOOF):
-        return _End(True, size, moofs)
+        return _End(True, _before_lead(tail, size), moofs)
     if moofs:
         layout = lay_out(tail["offset"], tail["size"], tail["type"])
         has_data = bool((tail["type"][tail["offset"] > layout.moof[-1]] == MDAT).any())
-        lacks = not has_data and scan.sections[-1].wants_data(moofs - 1)
+        lacks = not has_data and scan.sections[-1].wants_data(moofs - 1, int(layout.moof[-1]))
         if whole and not lacks:
             return _End(True, size, moofs)
         if (stop > size and layout.stop[-1] > size) or lacks:
@@ -114,12 +114,16 @@ def _end(scan: Scan, size: int, partial: bool) -> _End:
     # An unfinished box: go on from it, or from the boxes that introduce its fragment.
     if stop > size and len(tail):
         return _End(False, int(tail["offset"][-1]), moofs)
-    resume = scan.position
+    return _End(False, _before_lead(tail, scan.position), moofs)
+
+
+def _before_lead(tail: Rows, resume: int) -> int:
+    """Where the boxes begin that stand directly before `resume` and introduce a fragment."""
     for row in tail[::-1]:
         if row["type"] not in LEAD or row["offset"] + row["size"] != resume:
             break
         resume = int(row["offset"])
-    return _End(False, resume, moofs)
+    return resume
 
 
 def _tail(scan: Scan) -> Rows:

@@ -47,7 +47,7 @@ def _by_reads(source: Source, size: int, scan: Scan, rows_at_once: int) -> bool:
             descriptor, scan.position, size, rows_at_once, MAX_WHOLE_BOX
         )
         source.note_read(count, reads)
-        scan.take_kept(kept, met.top, met.inner)
+        scan.take_kept(kept, met.top)
         head = b""
         if met.status not in (DONE, FULL) and met.position < size:
             head = source.read_up_to(ByteRange(met.position, min(met.position + 16, size)))

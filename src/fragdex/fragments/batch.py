@@ -24,7 +24,7 @@ from fragdex.fragments.runs import RunDecoder, RunDetails, Runs, SyncPoints
 from fragdex.fragments.table import NULL, Int64, Table, column
 from fragdex.fragments.tracks import SampleDefaults
 
-__all__ = ["Batch", "Trafs", "decode"]
+__all__ = ["Batch", "Trafs", "decode", "in_file_order"]
 
 MOOF, TRAF, TFHD_CODE, TFDT_CODE, TRUN_CODE, UUID = map(
     code, ("moof", "traf", "tfhd", "tfdt", "trun", "uuid")
@@ -66,6 +66,8 @@ class Batch:
             tfhd nor trex says.
         details: what is needed to write out every sample, where it was asked for.
         groups: sbgp and sgpd boxes that speak of access points; `traf` counts in `trafs`.
+        plain: the same by track_ID, where all fragments are plain (see `shapes`); then trafs, runs
+            and points are empty until `flat` is called.
     """
 
     first_moof: int
@@ -77,6 +79,39 @@ class Batch:
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     details: RunDetails | None = None
     groups: list[GroupBox] = field(default_factory=list)
+    plain: Mapping[int, tuple[Trafs, Runs, SyncPoints]] | None = None
+
+    def flat(self) -> Batch:
+        """The batch with its trafs, runs and points in file order, if it holds them by track."""
+        if self.plain is not None:
+            self.trafs, self.runs, self.points = in_file_order(list(self.plain.values()))
+            self.plain = None
+        return self
+
+
+def in_file_order(
+    parts: list[tuple[Trafs, Runs, SyncPoints]],
+) -> tuple[Trafs, Runs, SyncPoints]:
+    """Plain fragments of several tracks or shapes as one table each, in file order.
+
+    Where each starts does not depend on the others, so that their order in a moof is free.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    trafs = Trafs.concat([part[0] for part in parts])
+    order = np.argsort(trafs.moof, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    before = np.cumsum([0] + [len(part[0]) for part in parts])[:-1]
+    runs = Runs.concat([part[1] for part in parts])
+    points = SyncPoints.concat([part[2] for part in parts])
+    run = rank[points.run + np.repeat(before, [len(part[2]) for part in parts])]
+    by_run = np.argsort(run, kind="stable")
+    return (
+        trafs.rows(order),
+        Runs.of(runs.rows(order).columns() | {"traf": np.arange(len(order))}),
+        SyncPoints.of(points.rows(by_run).columns() | {"run": run[by_run]}),
+    )
 
 
 class _Owners:

@@ -16,7 +16,7 @@ from fragdex.boxes.trun import TRUN
 from fragdex.fragments.hop import columns
 from fragdex.fragments.table import Int64
 
-__all__ = ["Group", "groups_of"]
+__all__ = ["DECIDING", "Group", "groups_of"]
 
 
 @dataclass(slots=True)
@@ -52,7 +52,8 @@ def _deciding_flags(layout: BoxLayout) -> int:
     return mask
 
 
-_DECIDING = {layout.code: _deciding_flags(layout) for layout in (TFHD, TFDT, TRUN)}
+DECIDING = {layout.code: _deciding_flags(layout) for layout in (TFHD, TFDT, TRUN)}
+"""Flag bits that decide which fields a box has, by its code."""
 
 
 _WORD = np.dtype(">u4")
@@ -102,7 +103,7 @@ def groups_of(
         return _some_without_room(buffer, at, room, layout)
     words = columns(buffer, at, [(0, _WORD)])[0]
     # From version 1 on these layouts do not change any more.
-    kinds = np.minimum(words & (0xFF000000 | _DECIDING[layout.code]), 0x01FFFFFF)
+    kinds = np.minimum(words & (0xFF000000 | DECIDING[layout.code]), 0x01FFFFFF)
     groups = []
     for word, rows in _alike(kinds):
         shape = _shape(layout, word)

@@ -22,6 +22,7 @@ __all__ = [
     "TO_END",
     "WHOLE",
     "Int64",
+    "Mask",
     "Rows",
     "Walked",
     "code",
@@ -55,6 +56,7 @@ PASSED = b"mfhd"
 
 Rows: TypeAlias = npt.NDArray[np.void]
 Int64: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def code(name: str) -> int:

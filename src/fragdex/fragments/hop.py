@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.fragments.headers import DESCEND, DONE, PASSED, ROW, WHOLE, Int64, Walked
-from fragdex.fragments.hop_plain import join_plain, walk_plain
+from fragdex.fragments.headers import DESCEND, DONE, PASSED, ROW, WHOLE, Int64, Mask, Walked
+from fragdex.fragments.hop_plain import alike_plain, join_plain, walk_plain
 
-__all__ = ["columns", "compiled", "join", "walk", "walk_file"]
+__all__ = ["alike", "columns", "compiled", "join", "walk", "walk_file"]
 
 compiled: Any = None
 """The compiled loops, or None."""
@@ -27,20 +27,24 @@ if not os.environ.get("FRAGDEX_PURE_PYTHON"):
         compiled = importlib.import_module("fragdex._hop")
 
 
-def walk(buffer: memoryview, start: int = 0, max_rows: int = 1 << 16) -> Walked:
-    """Pass the boxes from `start` on, fragments with their inside.
+def walk(
+    buffer: memoryview, start: int = 0, max_rows: int = 1 << 15, *, inside: bool = False
+) -> Walked:
+    """Pass the boxes from `start` on.
 
     Args:
         buffer: bytes of the file; a box's position counts from its start.
         start: of the first header.
         max_rows: about how many rows to give at once.
+        inside: give the rows inside of fragments as well.
     """
     if start >= len(buffer):
         nothing = np.zeros(0, ROW)
         return Walked(nothing, nothing, start, DONE)
     if compiled is None:
-        return walk_plain(buffer, start, max_rows)
-    top, inner, position, status = compiled.walk(buffer, start, DESCEND, WHOLE, PASSED, max_rows)
+        return walk_plain(buffer, start, max_rows, inside)
+    descend = DESCEND if inside else b""
+    top, inner, position, status = compiled.walk(buffer, start, descend, WHOLE, PASSED, max_rows)
     return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status)
 
 
@@ -53,7 +57,7 @@ def walk_file(
     `WHOLE` boxes one behind the other, reads made, bytes read.
     """
     (top, inner, position, status), kept, reads, count = compiled.walk_file(
-        fd, start, stop, DESCEND, WHOLE, PASSED, max_rows, max_bytes
+        fd, start, stop, b"", WHOLE, PASSED, max_rows, max_bytes
     )
     met = Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status)
     return met, kept, reads, count
@@ -76,7 +80,7 @@ def columns(
     [[98], [25444]]
     """
     if compiled is not None:
-        packed = bytes(n for at, d in places for n in (at, d.itemsize, d.kind == "i"))
+        packed = np.array([(at, d.itemsize, d.kind == "i") for at, d in places], np.int64)
         read = compiled.columns(buffer, np.ascontiguousarray(offsets, np.int64), packed)
         return np.frombuffer(read, np.int64).reshape(len(places), len(offsets))
     reach = max((at + dtype.itemsize for at, dtype in places), default=0)
@@ -85,6 +89,18 @@ def columns(
     for row, (at, dtype) in zip(out, places, strict=True):
         row[:] = np.ascontiguousarray(table[:, at : at + dtype.itemsize]).view(dtype)[:, 0]
     return out
+
+
+def alike(buffer: memoryview, offsets: Int64, template: bytes, mask: bytes) -> Mask:
+    """Which of many runs of bytes have the template's bits wherever the mask is set.
+
+    >>> alike(memoryview(b"abxb"), np.array([0, 2]), b"ab", bytes([0, 255])).tolist()
+    [True, True]
+    """
+    if compiled is not None:
+        same = compiled.alike(buffer, np.ascontiguousarray(offsets, np.int64), template, mask)
+        return np.frombuffer(same, np.bool_)
+    return alike_plain(buffer, offsets, template, mask)
 
 
 def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:

@@ -1,17 +1,11 @@
-"""The walk over box headers in Python, where no compiled one is at hand.
-
-The inside of movie fragments is not walked one by one: fragments that one muxer wrote look alike,
-so one of each size is walked, and the bytes that decide its layout are compared with those of all
-others of that size by numpy.
-"""
+"""The walk over box headers in Python, where no compiled one is at hand."""
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fragdex.fragments.headers import (
     DESCEND,
@@ -24,12 +18,13 @@ from fragdex.fragments.headers import (
     TO_END,
     WHOLE,
     Int64,
+    Mask,
     Rows,
     Walked,
     code,
 )
 
-__all__ = ["join_plain", "walk_plain"]
+__all__ = ["Inside", "alike_plain", "inside_of", "join_plain", "walk_plain"]
 
 
 def _codes(packed: bytes) -> frozenset[int]:
@@ -40,8 +35,6 @@ _CONTAINERS, _WHOLE, _PASSED = map(_codes, (DESCEND, WHOLE, PASSED))
 _MOOF, _UUID = code("moof"), code("uuid")
 MAX_DEPTH = 8
 """Containers inside containers; moof and traf make two."""
-TRIES = 4
-"""Layouts of one size that are looked for; what is left is walked one by one."""
 
 
 def join_plain(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:
@@ -86,7 +79,7 @@ def _header(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, int]
 _HEAD = Struct(">II").unpack_from
 
 
-def walk_plain(buffer: memoryview, start: int, max_rows: int) -> Walked:
+def walk_plain(buffer: memoryview, start: int, max_rows: int, inside: bool = False) -> Walked:
     """`walk` in Python.
 
     >>> walk_plain(memoryview(bytes.fromhex("00000008 66726565")), 0, 10).position
@@ -119,7 +112,7 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int) -> Walked:
                 break
             if kind == _MOOF:
                 moofs.append(len(rows))
-                total += 5  # about as many rows as a small fragment has
+                total += 5 if inside else 0  # about as many rows as a small fragment has
         rows.append((at, size, kind, length))
         total += 1
         at += size
@@ -129,87 +122,80 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int) -> Walked:
         for i, name in enumerate(("offset", "size", "type", "header")):
             top[name] = columns[:, i]
         top["whole"] = np.isin(top["type"], list(_WHOLE))
-    if not moofs:
+    if not moofs or not inside:
         return Walked(top, np.zeros(0, ROW), at, status)
     inner, damaged = _insides(buffer, top[moofs])
     top["damaged"][np.array(moofs)[damaged]] = 1
     return Walked(top, inner, at, status)
 
 
-def _insides(buffer: memoryview, moofs: Rows) -> tuple[Rows, npt.NDArray[np.bool_]]:
-    """Rows of the insides of many fragments, and which of them are damaged."""
-    damaged = np.zeros(len(moofs), np.bool_)
-    out: list[Rows] = []
-    offsets = np.ascontiguousarray(moofs["offset"])
-    order = np.argsort(moofs["size"], kind="stable")
-    sizes = moofs["size"][order]
-    for group in np.split(order, np.flatnonzero(np.diff(sizes)) + 1):
-        left = group
-        for _ in range(TRIES):
-            if len(left) < 2:
-                break
-            shape, deciding = _inside(buffer, moofs[left[0]])
-            if shape is None:
-                damaged[left[0]] = True
-                left = left[1:]
-                continue
-            size = int(moofs["size"][left[0]])
-            alike = _alike(join_plain(buffer, offsets[left], size), size, deciding)
-            members = offsets[left[alike]]
-            copies = np.tile(shape, len(members))
-            copies["offset"] += np.repeat(members - members[0], len(shape))
-            out.append(copies)
-            left = left[~alike]
-        for one in left:
-            shape, _ = _inside(buffer, moofs[one])
-            damaged[one] = shape is None
-            if shape is not None:
-                out.append(shape)
-    if len(out) < 2:
-        return (out[0] if out else np.zeros(0, ROW)), damaged
-    inner = np.concatenate(out)
-    return inner[np.argsort(inner["offset"], kind="stable")], damaged
+def alike_plain(buffer: memoryview, offsets: Int64, template: bytes, mask: bytes) -> Mask:
+    """`alike` in Python.
 
-
-def _alike(joined: bytes, size: int, deciding: list[tuple[int, int]]) -> npt.NDArray[np.bool_]:
-    """Which fragments of one size have the same bytes as the first where layout is decided."""
-    aligned = size % 4 == 0 and all(a % 4 == 0 and b % 4 == 0 for a, b in deciding)
-    width = 4 if aligned else 1
-    table = np.frombuffer(joined, f"u{width}").reshape(-1, size // width)
-    same = np.ones(len(table), np.bool_)
-    for a, b in deciding:
-        for word in range(a // width, b // width):
-            same &= table[:, word] == table[0, word]
+    >>> alike_plain(memoryview(b"abxb"), np.array([0, 2]), b"ab", bytes([255, 0])).tolist()
+    [True, False]
+    """
+    size = len(template)
+    table = np.frombuffer(join_plain(buffer, offsets, size), np.uint8).reshape(-1, size)
+    width = 4 if size % 4 == 0 else 1
+    rows = table.view(f"u{width}")
+    wanted, bits = np.frombuffer(template, f"u{width}"), np.frombuffer(mask, f"u{width}")
+    same = np.ones(len(rows), np.bool_)
+    for word in np.flatnonzero(bits).tolist():
+        same &= (rows[:, word] ^ wanted[word]) & bits[word] == 0
     return same
 
 
-def _inside(buffer: memoryview, moof: Any) -> tuple[Rows | None, list[tuple[int, int]]]:
-    """Rows of one fragment's inside, and the bytes in it that decide where they are.
+def _insides(buffer: memoryview, moofs: Rows) -> tuple[Rows, Mask]:
+    """Rows of the insides of fragments, and which of them are damaged."""
+    damaged = np.zeros(len(moofs), np.bool_)
+    out = [np.zeros(0, ROW)]
+    for number, moof in enumerate(moofs):
+        found = inside_of(buffer, int(moof["offset"]), int(moof["size"]))
+        damaged[number] = found is None
+        if found is not None:
+            out.append(np.array(found.rows, ROW))
+    return np.concatenate(out), damaged
 
-    None instead of rows where a child breaks its parent.
+
+class Inside(NamedTuple):
+    """What stands inside of one fragment.
+
+    Attributes:
+        rows: fields of `ROW` of each box, in file order; not of `PASSED`.
+        deciding: (start, stop) of bytes that decide where boxes are, from the moof's start.
     """
-    rows: list[tuple[int, int, int, int, int, bool, bool]] = []
-    base, size = int(moof["offset"]), int(moof["size"])
-    first = int(moof["header"])
-    deciding = [(0, first)]
+
+    rows: list[tuple[int, int, int, int, int, bool, bool]]
+    deciding: list[tuple[int, int]]
+
+
+def inside_of(buffer: memoryview, offset: int, size: int) -> Inside | None:
+    """The boxes inside a moof, or None where a child breaks its parent.
+
+    >>> inside_of(memoryview(bytes.fromhex("0000000c 6d6f6f66 00000000")), 0, 12).rows
+    []
+    """
+    found = Inside([], [])
 
     def inside(start: int, stop: int, depth: int) -> bool:
         at = start
         while stop - at >= 8:
-            status, size, kind, length = _header(buffer, at, stop)
-            deciding.append((at - base, at - base + max(length, 8)))
-            if status == DONE and size == 0 and kind == 0:
+            status, length, kind, header = _header(buffer, at, stop)
+            found.deciding.append((at - offset, at - offset + max(header, 8)))
+            if status == DONE and length == 0 and kind == 0:
                 return True  # padding of zero bytes, as QuickTime's terminator
-            if status != DONE or size == 0 or size > stop - at:
+            if status != DONE or length == 0 or length > stop - at:
                 return False
             if kind not in _PASSED:
-                rows.append((at, size, kind, length, depth, False, False))
+                found.rows.append((at, length, kind, header, depth, False, False))
             inner = depth < MAX_DEPTH and kind in _CONTAINERS
-            if inner and not inside(at + length, at + size, depth + 1):
+            if inner and not inside(at + header, at + length, depth + 1):
                 return False
-            at += size
+            at += length
         return True
 
-    if not inside(base + first, base + size, 1):
-        return None, deciding
-    return (np.array(rows, ROW) if rows else np.zeros(0, ROW)), deciding
+    status, _, _, header = _header(buffer, offset, offset + size)
+    found.deciding.append((0, header))
+    whole = status == DONE and inside(offset + header, offset + size, 1)
+    return found if whole else None

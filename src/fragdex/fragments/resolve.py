@@ -19,7 +19,7 @@ from fragdex.fragments.positions import Positions, chained
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 
-__all__ = ["Settled", "TrackState", "resolve"]
+__all__ = ["Settled", "TrackState", "resolve", "track_tables"]
 
 FEW_TRACKS = 8
 """Tracks up to which each is picked out by comparing; many more are sorted."""
@@ -67,10 +67,18 @@ def resolve(
     """
     tables = {}
     for track, chosen in _by_track(trafs, runs, points):
-        state = states.setdefault(track, TrackState())
-        tables[track] = _track_tables(
-            track, chosen, trafs, runs, points, where, layout, state, findings
+        mine, run, point = (
+            trafs.rows(chosen.trafs),
+            runs.rows(chosen.runs),
+            points.rows(chosen.points),
         )
+        run = Runs.of(run.columns() | {"traf": np.searchsorted(chosen.trafs, run.traf)})
+        point = SyncPoints.of(point.columns() | {"run": np.searchsorted(chosen.runs, point.run)})
+        here = Positions(
+            where.start[chosen.runs], where.repaired[chosen.trafs], where.outside[chosen.trafs]
+        )
+        state = states.setdefault(track, TrackState())
+        tables[track] = track_tables(track, mine, run, point, here, layout, state, findings)
     return tables
 
 
@@ -107,24 +115,28 @@ def _same_rows(owner: Int64, owners: Runs | Trafs) -> bool:
     return len(owner) == n and bool((owner == np.arange(n)).all())
 
 
-def _track_tables(
+def track_tables(
     track: int,
-    chosen: _Track,
-    trafs: Trafs,
-    runs: Runs,
-    points: SyncPoints,
+    mine: Trafs,
+    run: Runs,
+    point: SyncPoints,
     where: Positions,
     layout: Layout,
     state: TrackState,
     findings: Findings,
 ) -> Settled:
-    mine = trafs.rows(chosen.trafs)
-    run = runs.rows(chosen.runs)
-    start = where.start[chosen.runs]
-    n = len(mine)
-    # Rows of this track's trafs and runs, counted within the track.
-    paired = chosen.runs is chosen.trafs  # one run in each traf
-    traf = np.arange(n) if paired else np.searchsorted(chosen.trafs, run.traf)
+    """The tables of one track; sync runs are not joined yet.
+
+    Args:
+        track: track_ID.
+        mine, run, point: of this track alone; `run.traf` counts in `mine`, `point.run` in `run`.
+        where: the positions of these runs and trafs.
+        layout: `mine.moof` counts in it.
+        state: where the track goes on; brought up to date.
+        findings: odd things are noted here.
+    """
+    n, start, traf = len(mine), where.start, run.traf
+    paired = _one_each(traf, n)  # one run in each traf
     new_row = np.diff(mine.moof, prepend=-1) != 0
     row_of_traf = np.arange(n) if new_row.all() else np.cumsum(new_row) - 1
     row = row_of_traf if paired else row_of_traf[traf]
@@ -161,16 +173,14 @@ def _track_tables(
 
     flags = np.zeros(rows, np.uint32)
     for which, flag in (
-        (where.repaired[chosen.trafs], FragmentFlags.REPAIRED),
-        (where.outside[chosen.trafs], FragmentFlags.OUTSIDE),
+        (where.repaired, FragmentFlags.REPAIRED),
+        (where.outside, FragmentFlags.OUTSIDE),
         (~timed, FragmentFlags.NO_TFDT),
     ):
         if which.any():
             flags[row_of_traf[which]] |= np.uint32(flag)
 
-    point = points.rows(chosen.points)
-    alike = chosen.points is chosen.runs  # one stretch of sync samples in each run
-    point_run = np.arange(len(point)) if alike else np.searchsorted(chosen.runs, point.run)
+    point_run = point.run
     sample = run_sample[point_run] + point.index
     point_row = row[point_run]
     sync = np.full(rows, -1)

@@ -183,10 +183,11 @@ class RunDecoder:
                 bad.append(group.rows[~fits])
                 group.rows = group.rows[fits]
                 group.fields = {name: column[fits] for name, column in group.fields.items()}
-            self._take(group, at[group.rows] + group.width, stride)
+            self.take(group, at[group.rows] + group.width, stride)
         return np.concatenate(bad)
 
-    def _take(self, group: Group, at: Int64, stride: int) -> None:
+    def take(self, group: Group, at: Int64, stride: int) -> None:
+        """Take runs of one version and flags whose rows of samples start at `at`."""
         rows, count = group.rows, group.fields["sample_count"]
         first_flags = group.fields.get("first_sample_flags")
         self.count[rows] = count

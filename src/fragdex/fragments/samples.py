@@ -56,7 +56,7 @@ def _samples(
 ) -> SampleTable:
     joined, _ = moof_bytes(fragments.moof_offset)
     buffer = memoryview(joined)
-    met = hop.walk(buffer, 0, 1 << 62)
+    met = hop.walk(buffer, 0, 1 << 62, inside=True)
     batch = decode(buffer, met.top, met.inner, 0, defaults, details=True)
     trafs, runs = batch.trafs, batch.runs
     relative, end = run_starts(runs, trafs)

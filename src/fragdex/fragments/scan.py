@@ -16,12 +16,11 @@ from fragdex.boxes import Box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop
-from fragdex.fragments.batch import decode
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.headers import Rows, Walked, code
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
-from fragdex.fragments.sections import Section
+from fragdex.fragments.sections import Section, read_batch
 from fragdex.fragments.table import Int64
 from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie, sample_tables
 
@@ -63,7 +62,6 @@ class _Pending:
     top: Rows
     buffer: memoryview
     moofs: Rows
-    inner: Rows
     first: int
     section: Section
 
@@ -222,23 +220,19 @@ class Scan:
         """Keep the whole boxes of a piece that will not stay."""
         whole = met.top["whole"]
         kept = hop.join(view, met.top["offset"][whole], met.top["size"][whole])
-        self.take_kept(kept, _moved(met.top, base), _moved(met.inner, base))
+        self.take_kept(kept, _moved(met.top, base))
 
-    def take_kept(self, kept: bytes, top: Rows, inner: Rows) -> None:
+    def take_kept(self, kept: bytes, top: Rows) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
         boxes = top[top["whole"]]
         offsets, sizes = boxes["offset"].copy(), boxes["size"]
         boxes["offset"] = np.cumsum(sizes) - sizes
-        if len(inner):
-            inner = inner.copy()
-            owner = np.searchsorted(offsets, inner["offset"], side="right") - 1
-            inner["offset"] += (boxes["offset"] - offsets)[owner]
-        self._split(memoryview(kept), top, boxes, inner, offsets)
+        self._split(memoryview(kept), top, boxes, offsets)
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""
         boxes = met.top[met.top["whole"]]
-        self._split(view, met.top, boxes, met.inner, boxes["offset"])
+        self._split(view, met.top, boxes, boxes["offset"])
 
     def _note_top(self, top: Rows) -> None:
         self._top.append(top)
@@ -251,16 +245,13 @@ class Scan:
                 found=f"more than {self._top_count}",
             )
 
-    def _split(
-        self, buffer: memoryview, top: Rows, boxes: Rows, inner: Rows, offsets: Int64
-    ) -> None:
+    def _split(self, buffer: memoryview, top: Rows, boxes: Rows, offsets: Int64) -> None:
         """Hand on captured boxes, and the fragments between one moov and the next.
 
         Args:
             buffer: holds the boxes.
             top: rows of all top-level boxes, places in the file.
             boxes: rows of the whole boxes among them, places in `buffer`.
-            inner: rows of what stands inside the fragments among them, likewise.
             offsets: of the whole boxes in the file.
         """
         if not len(top):
@@ -282,13 +273,12 @@ class Scan:
                     found=f"more than {MAX_CAPTURED}",
                 )
             if row["type"] == MOOV:
-                cut = int(np.searchsorted(inner["offset"], at))
                 split = int(np.searchsorted(top["offset"], captured.offset))
                 before = slice(start, index)
-                self._fragments(buffer, top[:split], boxes[before], inner[:cut], offsets[before])
-                start, inner, top = index, inner[cut:], top[split:]
+                self._fragments(buffer, top[:split], boxes[before], offsets[before])
+                start, top = index, top[split:]
                 self._begin(captured)
-        self._fragments(buffer, top, boxes[start:], inner, offsets[start:])
+        self._fragments(buffer, top, boxes[start:], offsets[start:])
 
     def _begin(self, moov: Captured) -> None:
         """A moov: fragments behind it are read with its defaults."""
@@ -301,9 +291,7 @@ class Scan:
         self.movies.append((moov, box, movie))
         self._defaults = _defaults_of(movie)
 
-    def _fragments(
-        self, buffer: memoryview, top: Rows, boxes: Rows, inner: Rows, offsets: Int64
-    ) -> None:
+    def _fragments(self, buffer: memoryview, top: Rows, boxes: Rows, offsets: Int64) -> None:
         is_moof = boxes["type"] == MOOF
         every = bool(is_moof.all())
         moofs = boxes if every else boxes[is_moof]
@@ -313,7 +301,7 @@ class Scan:
             return
         self._moofs.append((offsets if every else offsets[is_moof], moofs["size"]))
         self._blobs.append((buffer, moofs["offset"]))
-        pending = _Pending(top, buffer, moofs, inner, self._moof_count, section)
+        pending = _Pending(top, buffer, moofs, self._moof_count, section)
         self._moof_count += len(moofs)
         if self._defaults is None:
             # The moov may still come; its defaults are needed to read any fragment.
@@ -329,9 +317,8 @@ class Scan:
             self._decode(pending, defaults)
         self._pending.clear()
 
-    def _decode(self, pending: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
-        one = pending
-        batch = decode(one.buffer, one.moofs, one.inner, one.first, defaults)
+    def _decode(self, one: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
+        batch = read_batch(one.buffer, one.moofs, one.first, defaults)
         one.section.add(one.top, batch, self.findings)
         if batch.damaged.any():
             self.damaged.extend((np.flatnonzero(batch.damaged) + one.first).tolist())

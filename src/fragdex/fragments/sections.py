@@ -14,18 +14,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fragdex.boxes import Box
-from fragdex.fragments.batch import Batch, Trafs
+from fragdex.fragments import hop
+from fragdex.fragments.batch import Batch, Trafs, decode
 from fragdex.fragments.bounds import MDAT, Layout, lay_out
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
 from fragdex.fragments.headers import Int64, Rows
 from fragdex.fragments.positions import Positions, positions, regular_positions
-from fragdex.fragments.resolve import Settled, TrackState, resolve
+from fragdex.fragments.resolve import Settled, TrackState, resolve, track_tables
 from fragdex.fragments.runs import Runs, SyncPoints
+from fragdex.fragments.shapes import Plain, by_shape
 from fragdex.fragments.sync import merged
 from fragdex.fragments.table import NULL, FragmentTable
+from fragdex.fragments.tracks import SampleDefaults
 
-__all__ = ["Section"]
+__all__ = ["Section", "read_batch"]
 
 ENOUGH = 2048
 """Fragments that are settled together; fewer cost more calls, more leave the processor's cache."""
@@ -80,16 +83,43 @@ class Section:
     def _settle(self, findings: Findings) -> None:
         layout = _layout(self._tops)
         first = self._batches[0].first_moof
+        if len(self._batches) == 1 and self._batches[0].plain is not None:
+            if not self._settle_plain(self._batches[0], layout, findings):
+                self.deferred = True
+                return
+            self._go_on()
+            return
         trafs, runs, points, boxes = _joined(self._batches, first)
         where = regular_positions(trafs, runs, layout)
         if where is None:
             self.deferred = True
             return
         self._resolve(trafs, runs, points, boxes, where, layout, findings)
-        # The last box stays: its media data may lie before a moof that follows.
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Forget what is settled but for the last box: a moof behind it may have its data there."""
         self._tops = [self._tops[-1][-1:]]
         self._batches.clear()
         self._waiting = 0
+
+    def _settle_plain(self, batch: Batch, layout: Layout, findings: Findings) -> bool:
+        """Settle fragments that are told apart by track already; False where one is not regular."""
+        plain: Plain = dict(batch.plain or {})
+        found = {}
+        for track, (trafs, runs, points) in plain.items():
+            if batch.first_moof:
+                trafs = Trafs.of(trafs.columns() | {"moof": trafs.moof - batch.first_moof})
+                plain[track] = (trafs, runs, points)
+            where = regular_positions(trafs, runs, layout)
+            if where is None:
+                return False
+            found[track] = where
+        for track, (trafs, runs, points) in plain.items():
+            state = self.states.setdefault(track, TrackState())
+            tables = track_tables(track, trafs, runs, points, found[track], layout, state, findings)
+            self._parts.setdefault(track, []).append(tables)
+        return True
 
     def finish(
         self, tops: Sequence[Rows], moofs: int, findings: Findings, *, strict: bool
@@ -129,16 +159,18 @@ class Section:
         """The access-point groups of a track's fragments; after `finish`."""
         return tuple(self._groups.get(track, ()))
 
-    def wants_data(self, moof: int) -> bool:
-        """Whether a fragment that waits names samples that must lie behind its moof."""
-        for batch in reversed(self._batches):
+    def wants_data(self, moof: int, at: int) -> bool:
+        """Whether a fragment that waits, its moof at byte `at`, names samples behind its moof."""
+        for batch in map(Batch.flat, reversed(self._batches)):
             trafs, runs = batch.trafs, batch.runs
             mine = (trafs.moof[runs.traf] == moof) & (runs.size > 0)
-            # A named base, or an offset below 0, may lead to media data that stands before.
-            elsewhere = (trafs.base[runs.traf] != NULL) | (runs.data_offset < 0)
-            elsewhere &= runs.data_offset != NULL
+            # A base or an offset may lead back, to media data that stands before. Most muxers
+            # that name a base name the moof's own place.
+            base = trafs.base[runs.traf]
+            offset = np.where(runs.data_offset == NULL, 0, runs.data_offset)
+            start = np.where(base == NULL, at, base) + offset
             if mine.any():
-                return bool((mine & ~elsewhere).any())
+                return bool((mine & (start >= at)).any())
         return False
 
     def take_over(self, other: Section) -> None:
@@ -179,6 +211,32 @@ class Section:
             self._groups.setdefault(track, []).extend(found)
 
 
+def read_batch(
+    buffer: memoryview, moofs: Rows, first_moof: int, defaults: Mapping[int, SampleDefaults]
+) -> Batch:
+    """What the fragments of a stretch say, read by their shape where they are plain.
+
+    Args:
+        buffer: holds the moofs.
+        moofs: their rows, offsets in `buffer`.
+        first_moof: number of the first one in the whole scan.
+        defaults: the trex of each track.
+    """
+    at, sizes = moofs["offset"].copy(), moofs["size"].copy()
+    shaped = by_shape(buffer, at, sizes, defaults)
+    if shaped is not None:
+        plain, wide = shaped
+        undamaged = np.zeros(len(moofs), np.bool_)
+        nothing = (Trafs.empty(), Runs.empty(), SyncPoints.empty())
+        for trafs, _, _ in plain.values():
+            np.add(trafs.moof, first_moof, out=trafs.moof)
+        return Batch(first_moof, *nothing, undamaged, wide_offsets=wide, plain=plain)
+    # Joined, moofs follow each other and can be walked with their inside.
+    joined = memoryview(hop.join(buffer, at, sizes))
+    met = hop.walk(joined, 0, 1 << 62, inside=True)
+    return decode(joined, met.top, met.inner, first_moof, defaults)
+
+
 def _layout(tops: Sequence[Rows]) -> Layout:
     top = np.concatenate(tops) if len(tops) > 1 else tops[0]
     return lay_out(top["offset"], top["size"], top["type"])
@@ -191,7 +249,7 @@ def _joined(
     trafs_before = runs_before = 0
     parts: tuple[list[Trafs], list[Runs], list[SyncPoints]] = ([], [], [])
     boxes: list[GroupBox] = []
-    for batch in batches:
+    for batch in map(Batch.flat, batches):
         trafs, runs, points = batch.trafs, batch.runs, batch.points
         boxes += [GroupBox(box.traf + trafs_before, box.data) for box in batch.groups]
         if trafs_before:
