@@ -125,6 +125,7 @@ def subsegments(
     min_ticks: int = 0,
     at_sync: bool = False,
     playable: bool = False,
+    own: bool = False,
 ) -> Subsegments:
     """The stretches of a period.
 
@@ -134,6 +135,7 @@ def subsegments(
         at_sync: begin at fragments whose first sample is a sync sample only.
         playable: for players that fetch one stretch after the other: leave out what stands before
             the very first moof alone, which is an index of the file.
+        own: begin with the track's own first fragment, not with that of all tracks.
 
     Raises:
         BuildError: the file has no movie fragments, or not in file order.
@@ -155,7 +157,9 @@ def subsegments(
     cuts = _cuts(table, in_row, min_ticks, at_sync)
     shift = whole_ticks(chosen.shift)
     begin, end = _extent(period)
-    if playable:
+    if own:
+        begin = int(table.offset[0])
+    elif playable:
         begin = _without_index(period, begin)
     offset = np.append(begin, table.offset[cuts][1:])
     least = np.minimum.accumulate(table.cts_min[::-1])[::-1]

@@ -1,0 +1,247 @@
+"""Boxes at a new place in the file: the fields that count from the start of the file, mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError
+from fragdex.fragments.table import Int64
+
+__all__ = ["Shifts", "mended_box", "mended_mfra", "mended_moof"]
+
+BASE_DATA_OFFSET = 0x1
+"""base-data-offset-present in tfhd's flags (ISO/IEC 14496-12, 8.8.7)."""
+HEADER, FULL = 8, 12
+
+
+class Shifts:
+    """Where positions of a file go when ranges of it are replaced by more or fewer bytes.
+
+    Args:
+        edits: (range, bytes that take its place); an empty range is an insertion, and what stands
+            at its place moves behind it.
+
+    >>> shifts = Shifts([(ByteRange(10, 10), 5), (ByteRange(20, 24), 0)])
+    >>> shifts.of(np.array([9, 10, 30])).tolist()
+    [9, 15, 31]
+    """
+
+    def __init__(self, edits: Iterable[tuple[ByteRange, int]]) -> None:
+        changes = sorted((part.stop, size - part.size) for part, size in edits)
+        self._edges = np.array([stop for stop, _ in changes], np.int64)
+        self._growth = np.cumsum([0, *(grown for _, grown in changes)])
+
+    def of(self, positions: Int64) -> Int64:
+        """The new places of old positions; inside a replaced range they keep to its start."""
+        moved: Int64 = positions + self._growth[np.searchsorted(self._edges, positions, "right")]
+        return moved
+
+    def one(self, position: int) -> int:
+        """The new place of one position, which may lie anywhere in 64 bits."""
+        place = int(np.searchsorted(self._edges, min(position, 1 << 62), "right"))
+        return position + int(self._growth[place])
+
+
+def mended_box(data: bytes, offset: int, shifts: Shifts) -> bytes:
+    """A moov or meta with chunk offsets, auxiliary offsets and item locations moved.
+
+    It grows where an offset needs 64 bits now (ISO/IEC 14496-12, 8.7.5, 8.7.9, 8.11.3).
+
+    Raises:
+        BuildError: an offset cannot be written any more.
+    """
+    box = parse_box(data, offset=offset)
+    mended = _mended(box, shifts)
+    return data if mended is box else build(mended)
+
+
+def _mended(box: Box, shifts: Shifts) -> Box:
+    if box.type in ("stco", "co64") and not box.opaque:
+        return _chunks(box, shifts)
+    if box.type == "saio" and not box.opaque:
+        return _auxiliary(box, shifts)
+    if box.type == "iloc" and box.opaque:
+        try:
+            data = _locations(bytes(box["data"]), shifts)
+        except IndexError:  # a damaged one, which names no item
+            return box
+        return box if data == box["data"] else box.replace(data=data)
+    children = [_mended(child, shifts) for child in box.children]
+    if all(new is old for new, old in zip(children, box.children, strict=True)):
+        return box
+    return box.replace(children=children)
+
+
+def _chunks(box: Box, shifts: Shifts) -> Box:
+    old = box["entries"]["chunk_offset"].astype(np.int64)
+    new = shifts.of(old)
+    if np.array_equal(old, new):
+        return box
+    rows = np.zeros(len(new), [("chunk_offset", ">u8")])
+    rows["chunk_offset"] = new
+    if box.type == "stco" and int(new.max()) >> 32:
+        return make_box("co64", parent="stbl", flags=box["flags"], entries=rows)
+    return box.replace(entries=rows)
+
+
+def _auxiliary(box: Box, shifts: Shifts) -> Box:
+    old = box["entries"]["offset"].astype(np.int64)
+    new = shifts.of(old)
+    if np.array_equal(old, new):
+        return box
+    rows = np.zeros(len(new), [("offset", ">u8")])
+    rows["offset"] = new
+    return box.replace(version=int(box["version"] or int(new.max()) >> 32 > 0), entries=rows)
+
+
+def _locations(data: bytes, shifts: Shifts) -> bytes:
+    """The content of an iloc: items that lie in the file itself are moved (8.11.3)."""
+    version = data[0] if data else 255
+    if version > 2 or len(data) < 8:
+        return data
+    widths = [data[4] >> 4, data[4] & 15, data[5] >> 4, data[5] & 15 if version else 0]
+    offset_size, length_size, base_size, index_size = widths
+    wide = 4 if version == 2 else 2
+    out = bytearray(data)
+    at = 6 + wide
+    count = int.from_bytes(data[6:at], "big")
+
+    def number(where: int, size: int) -> int:
+        if where + size > len(data):
+            raise IndexError(where)
+        return int.from_bytes(data[where : where + size], "big")
+
+    def put(where: int, size: int, value: int) -> None:
+        if value >> 8 * size:
+            raise BuildError("an item location does not fit any more", path="meta/iloc")
+        out[where : where + size] = value.to_bytes(size, "big")
+
+    for _ in range(count):
+        at += wide
+        method = 0
+        if version:
+            method = number(at, 2) & 15
+            at += 2
+        here = method == 0 and number(at, 2) == 0  # of this file, not of another one
+        base_at = at + 2
+        base = number(base_at, base_size)
+        extents = number(base_at + base_size, 2)
+        at = base_at + base_size + 2
+        extent = index_size + offset_size + length_size
+        places = [at + n * extent + index_size for n in range(extents if extent else 1)]
+        at += extents * extent
+        if not here:
+            continue
+        moves = [shifts.one(p) - p for p in (base + number(place, offset_size) for place in places)]
+        if len(set(moves)) == 1 and base_size:
+            put(base_at, base_size, base + moves[0])
+        elif any(moves):
+            for place, move in zip(places, moves, strict=True):
+                put(place, offset_size, number(place, offset_size) + move)
+    return bytes(out)
+
+
+def mended_mfra(data: bytes, offset: int, shifts: Shifts) -> bytes:
+    """An mfra with its moofs moved (8.8.10); times and numbers stay."""
+    mfra = parse_box(data, offset=offset)
+    children = []
+    for child in mfra.children:
+        if child.type == "tfra" and not child.opaque and len(child["entries"]):
+            old = child["entries"]
+            place = shifts.of(old["moof_offset"].astype(np.int64))
+            rows = np.zeros(len(old), [(name, np.int64) for name in old.dtype.names])
+            for name in old.dtype.names:
+                rows[name] = old[name]
+            rows["moof_offset"] = place
+            version = int(child["version"] or int(place.max()) >> 32 > 0)
+            child = child.replace(version=version, entries=rows)
+        children.append(child)
+    mended = mfra.replace(children=children)
+    size = len(build(mended))
+    return build(
+        mended.replace(children=[c.replace(size=size) if c.type == "mfro" else c for c in children])
+    )
+
+
+def mended_moof(
+    moof: bytes,
+    header: int,
+    offset: int,
+    stop: int,
+    shifts: Shifts,
+    data_starts: dict[int, int],
+    stale: set[int],
+) -> bytes | None:
+    """A moof with its declared base offsets moved, in the same size; None where it says none.
+
+    Args:
+        header: bytes of the moof's own header.
+        offset: of the moof in the source.
+        stop: byte of the source behind its media data.
+        data_starts: track_ID → first byte of its samples in the source: its base moves as they do.
+        stale: tracks whose declared base is wrong; the moof becomes their base.
+    """
+    out: bytearray | None = None
+    for traf, end in _inside(moof, header, len(moof), b"traf"):
+        base, shift = offset, 0
+        for at, _ in _inside(moof, traf + HEADER, end, b"tfhd"):
+            track = int.from_bytes(moof[at + 12 : at + 16], "big")
+            if not moof[at + 11] & BASE_DATA_OFFSET:
+                continue
+            out = out or bytearray(moof)
+            base = int.from_bytes(moof[at + 16 : at + 24], "big")
+            lead = data_starts.get(track, offset)
+            shift = shifts.one(lead) - lead
+            new = shifts.one(offset) if track in stale else (base + shift) % (1 << 64)
+            out[at + 16 : at + 24] = new.to_bytes(8, "big")
+        for at, box_end in _inside(moof, traf + HEADER, end, b"saio"):
+            out = _absolute(moof, out, at, box_end, ByteRange(offset, stop), base, shifts)
+    return bytes(out) if out is not None and out != moof else None
+
+
+def _absolute(
+    moof: bytes,
+    out: bytearray | None,
+    at: int,
+    end: int,
+    fragment: ByteRange,
+    base: int,
+    shifts: Shifts,
+) -> bytearray | None:
+    """The offsets of a traf's saio where they count from the start of the file.
+
+    They should count from the base of the traf (8.7.9), and then stay as they are. Those that lie
+    in this fragment the one way and not the other are meant so.
+    """
+    version, flags = moof[at + HEADER], moof[at + 11]
+    first = at + FULL + (8 if flags & 1 else 0)
+    size = 8 if version else 4
+    count = int.from_bytes(moof[first : first + 4], "big")
+    for entry in range(min(count, (end - first - 4) // size)):
+        where = first + 4 + entry * size
+        place = int.from_bytes(moof[where : where + size], "big")
+        if place not in fragment or base + place in fragment:
+            continue
+        new = shifts.one(place)
+        if new >> 8 * size:
+            raise BuildError("an auxiliary offset does not fit any more", path="moof/traf/saio")
+        out = out or bytearray(moof)
+        out[where : where + size] = new.to_bytes(size, "big")
+    return out
+
+
+def _inside(data: bytes, at: int, stop: int, code: bytes) -> list[tuple[int, int]]:
+    """Places of the boxes of one type among the boxes from `at` to `stop`."""
+    found: list[tuple[int, int]] = []
+    while stop - at >= HEADER:
+        size = int.from_bytes(data[at : at + 4], "big")
+        if size < HEADER or at + size > stop:
+            break
+        if data[at + 4 : at + HEADER] == code:
+            found.append((at, at + size))
+        at += size
+    return found
