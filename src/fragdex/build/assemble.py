@@ -104,7 +104,7 @@ def _end(scan: Scan, size: int, partial: bool) -> _End:
     if whole and (not moofs or tail["type"][-1] != MOOF):
         return _End(True, _before_lead(tail, size), moofs)
     if moofs:
-        layout = lay_out(tail["offset"], tail["size"], tail["type"])
+        layout = lay_out([tail])
         has_data = bool((tail["type"][tail["offset"] > layout.moof[-1]] == MDAT).any())
         lacks = not has_data and scan.sections[-1].wants_data(moofs - 1, int(layout.moof[-1]))
         if whole and not lacks:

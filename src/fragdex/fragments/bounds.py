@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.fragments.headers import code
+from fragdex.fragments.headers import Rows, code
 from fragdex.fragments.table import Int64
 
 __all__ = ["Layout", "lay_out"]
@@ -15,6 +16,11 @@ __all__ = ["Layout", "lay_out"]
 MOOF, MDAT, FREE, SKIP = map(code, ("moof", "mdat", "free", "skip"))
 LEAD = np.array([code(name) for name in ("styp", "sidx", "emsg", "prft")], np.uint32)
 """Boxes that introduce a fragment where they stand directly before its moof."""
+
+
+MDAT_HEADER = 8
+"""Bytes from an mdat's start where samples may lie. A longer header has the 64-bit size in the 8
+bytes behind, where no run begins by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +47,34 @@ class Layout:
     own_last: Int64
 
 
-def lay_out(offset: Int64, size: Int64, types: npt.NDArray[np.uint32]) -> Layout:
-    """The layout of a file from offset, size and type of its top-level boxes, in file order."""
+def lay_out(tops: Sequence[Rows]) -> Layout:
+    """The layout of a file, or of a stretch of it, from its top-level boxes in file order."""
+    offset, size, types = (
+        np.concatenate([top[name] for top in tops]) if tops else np.zeros(0, np.int64)
+        for name in ("offset", "size", "type")
+    )
     n = len(offset)
+    end = offset + size
+    pattern = _alternating(types)
+    if pattern is not None:
+        moofs, mdats = pattern
+        before = len(offset[mdats]) - len(offset[moofs])
+        own = np.arange(before, len(offset[mdats]))
+        return Layout(
+            moof=offset[moofs],
+            start=offset[moofs],
+            stop=end[mdats][before:],
+            moof_stop=end[moofs],
+            mdat_start=offset[mdats] + MDAT_HEADER,
+            mdat_stop=end[mdats],
+            own_first=np.maximum(own - 1, 0),
+            own_last=own,
+        )
     index = np.arange(n)
     is_moof, is_mdat = types == MOOF, types == MDAT
     moof = np.flatnonzero(is_moof)
     mdat = np.flatnonzero(is_mdat)
-    # 16 bytes of header would be a size of 2^32 or more, or one written so without need; the
-    # payload is taken from byte 8 on, which no run can reach into by chance: there is the size.
-    mdat_start = offset[mdat] + 8
-    mdat_stop = offset[mdat] + size[mdat]
+    mdat_start, mdat_stop = offset[mdat] + MDAT_HEADER, end[mdat]
     if not len(moof):
         none = np.zeros(0, np.int64)
         return Layout(none, none, none, none, mdat_start, mdat_stop, none, none)
@@ -76,10 +99,24 @@ def lay_out(offset: Int64, size: Int64, types: npt.NDArray[np.uint32]) -> Layout
     return Layout(
         offset[moof],
         offset[head],
-        offset[tail] + size[tail],
-        offset[moof] + size[moof],
+        end[tail],
+        end[moof],
         mdat_start,
         mdat_stop,
         own_first,
         own_last,
     )
+
+
+def _alternating(types: npt.NDArray[np.uint32]) -> tuple[slice, slice] | None:
+    """Where moofs and mdats stand if there is nothing else, one mdat behind each moof.
+
+    One more mdat may stand in front, as where a stretch follows another.
+    """
+    first = int(len(types) > 0 and types[0] == MDAT)
+    if len(types) < 2 or (len(types) - first) % 2:
+        return None
+    moof, mdat = slice(first, None, 2), slice(1 - first, None, 2)
+    if (types[moof] == MOOF).all() and (types[mdat] == MDAT).all():
+        return moof, mdat
+    return None

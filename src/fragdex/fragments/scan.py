@@ -61,7 +61,8 @@ class Captured:
 class _Pending:
     top: Rows
     buffer: memoryview
-    moofs: Rows
+    places: Int64
+    sizes: Int64
     first: int
     section: Section
 
@@ -224,15 +225,15 @@ class Scan:
 
     def take_kept(self, kept: bytes, top: Rows) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
-        boxes = top[top["whole"]]
-        offsets, sizes = boxes["offset"].copy(), boxes["size"]
-        boxes["offset"] = np.cumsum(sizes) - sizes
-        self._split(memoryview(kept), top, boxes, offsets)
+        whole = top["whole"]
+        offsets, sizes = top["offset"][whole], top["size"][whole]
+        self._split(memoryview(kept), top, np.cumsum(sizes) - sizes, sizes, offsets)
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""
-        boxes = met.top[met.top["whole"]]
-        self._split(view, met.top, boxes, boxes["offset"])
+        whole = met.top["whole"]
+        offsets = met.top["offset"][whole]
+        self._split(view, met.top, offsets, met.top["size"][whole], offsets)
 
     def _note_top(self, top: Rows) -> None:
         self._top.append(top)
@@ -245,40 +246,49 @@ class Scan:
                 found=f"more than {self._top_count}",
             )
 
-    def _split(self, buffer: memoryview, top: Rows, boxes: Rows, offsets: Int64) -> None:
+    def _split(
+        self, buffer: memoryview, top: Rows, places: Int64, sizes: Int64, offsets: Int64
+    ) -> None:
         """Hand on captured boxes, and the fragments between one moov and the next.
 
         Args:
-            buffer: holds the boxes.
+            buffer: holds the whole boxes.
             top: rows of all top-level boxes, places in the file.
-            boxes: rows of the whole boxes among them, places in `buffer`.
+            places: of the whole boxes in `buffer`; sizes: their bytes.
             offsets: of the whole boxes in the file.
         """
         if not len(top):
             return
         self._note_top(top)
+        types = top["type"][top["whole"]]
+        is_moof = types == MOOF
         start = 0
-        for index in np.flatnonzero(boxes["type"] != MOOF).tolist():
-            row = boxes[index]
-            at = int(row["offset"])
-            data = bytes(buffer[at : at + int(row["size"])])
-            captured = Captured(int(offsets[index]), int(row["type"]), data)
-            self.captured.append(captured)
-            if len(self.captured) > MAX_CAPTURED:
-                raise LimitExceeded(
-                    "the file has too many boxes to keep",
-                    path=captured.type.to_bytes(4, "big").decode("latin-1"),
-                    offset=captured.offset,
-                    expected=f"at most {MAX_CAPTURED}",
-                    found=f"more than {MAX_CAPTURED}",
-                )
-            if row["type"] == MOOV:
+        for index in np.flatnonzero(~is_moof).tolist():
+            at = int(places[index])
+            data = bytes(buffer[at : at + int(sizes[index])])
+            captured = Captured(int(offsets[index]), int(types[index]), data)
+            self._capture(captured)
+            if captured.type == MOOV:
                 split = int(np.searchsorted(top["offset"], captured.offset))
-                before = slice(start, index)
-                self._fragments(buffer, top[:split], boxes[before], offsets[before])
+                before = start + np.flatnonzero(is_moof[start:index])
+                self._fragments(buffer, top[:split], places[before], sizes[before], offsets[before])
                 start, top = index, top[split:]
                 self._begin(captured)
-        self._fragments(buffer, top, boxes[start:], offsets[start:])
+        if start or not is_moof.all():
+            rest = start + np.flatnonzero(is_moof[start:])
+            places, sizes, offsets = places[rest], sizes[rest], offsets[rest]
+        self._fragments(buffer, top, places, sizes, offsets)
+
+    def _capture(self, captured: Captured) -> None:
+        self.captured.append(captured)
+        if len(self.captured) > MAX_CAPTURED:
+            raise LimitExceeded(
+                "the file has too many boxes to keep",
+                path=captured.type.to_bytes(4, "big").decode("latin-1"),
+                offset=captured.offset,
+                expected=f"at most {MAX_CAPTURED}",
+                found=f"more than {MAX_CAPTURED}",
+            )
 
     def _begin(self, moov: Captured) -> None:
         """A moov: fragments behind it are read with its defaults."""
@@ -291,18 +301,18 @@ class Scan:
         self.movies.append((moov, box, movie))
         self._defaults = _defaults_of(movie)
 
-    def _fragments(self, buffer: memoryview, top: Rows, boxes: Rows, offsets: Int64) -> None:
-        is_moof = boxes["type"] == MOOF
-        every = bool(is_moof.all())
-        moofs = boxes if every else boxes[is_moof]
+    def _fragments(
+        self, buffer: memoryview, top: Rows, places: Int64, sizes: Int64, offsets: Int64
+    ) -> None:
+        """Hand on the moofs of a stretch; `places` count in `buffer`."""
         section = self.sections[-1]
-        if not len(moofs):
+        if not len(places):
             section.add(top, None, self.findings)
             return
-        self._moofs.append((offsets if every else offsets[is_moof], moofs["size"]))
-        self._blobs.append((buffer, moofs["offset"]))
-        pending = _Pending(top, buffer, moofs, self._moof_count, section)
-        self._moof_count += len(moofs)
+        self._moofs.append((offsets, sizes))
+        self._blobs.append((buffer, places))
+        pending = _Pending(top, buffer, places, sizes, self._moof_count, section)
+        self._moof_count += len(places)
         if self._defaults is None:
             # The moov may still come; its defaults are needed to read any fragment.
             section.deferred = True
@@ -318,7 +328,7 @@ class Scan:
         self._pending.clear()
 
     def _decode(self, one: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
-        batch = read_batch(one.buffer, one.moofs, one.first, defaults)
+        batch = read_batch(one.buffer, one.places, one.sizes, one.first, defaults)
         one.section.add(one.top, batch, self.findings)
         if batch.damaged.any():
             self.damaged.extend((np.flatnonzero(batch.damaged) + one.first).tolist())

@@ -81,7 +81,7 @@ class Section:
         return bool(self._tops[-1]["type"][-1] == MDAT and top["type"][0] != MDAT)
 
     def _settle(self, findings: Findings) -> None:
-        layout = _layout(self._tops)
+        layout = lay_out(self._tops)
         first = self._batches[0].first_moof
         if len(self._batches) == 1 and self._batches[0].plain is not None:
             if not self._settle_plain(self._batches[0], layout, findings):
@@ -134,9 +134,9 @@ class Section:
         """
         if self._batches:
             if self.deferred:
-                layout, first = _layout(tops), 0
+                layout, first = lay_out(tops), 0
             else:
-                layout, first = _layout(self._tops), self._batches[0].first_moof
+                layout, first = lay_out(self._tops), self._batches[0].first_moof
             trafs, runs, points, boxes = _joined(self._batches, first)
             keep = int(np.searchsorted(trafs.moof, moofs - first))
             if keep < len(trafs):
@@ -212,21 +212,24 @@ class Section:
 
 
 def read_batch(
-    buffer: memoryview, moofs: Rows, first_moof: int, defaults: Mapping[int, SampleDefaults]
+    buffer: memoryview,
+    at: Int64,
+    sizes: Int64,
+    first_moof: int,
+    defaults: Mapping[int, SampleDefaults],
 ) -> Batch:
     """What the fragments of a stretch say, read by their shape where they are plain.
 
     Args:
         buffer: holds the moofs.
-        moofs: their rows, offsets in `buffer`.
+        at: where each starts in `buffer`; sizes: bytes of each.
         first_moof: number of the first one in the whole scan.
         defaults: the trex of each track.
     """
-    at, sizes = moofs["offset"].copy(), moofs["size"].copy()
     shaped = by_shape(buffer, at, sizes, defaults)
     if shaped is not None:
         plain, wide = shaped
-        undamaged = np.zeros(len(moofs), np.bool_)
+        undamaged = np.zeros(len(at), np.bool_)
         nothing = (Trafs.empty(), Runs.empty(), SyncPoints.empty())
         for trafs, _, _ in plain.values():
             np.add(trafs.moof, first_moof, out=trafs.moof)
@@ -235,11 +238,6 @@ def read_batch(
     joined = memoryview(hop.join(buffer, at, sizes))
     met = hop.walk(joined, 0, 1 << 62, inside=True)
     return decode(joined, met.top, met.inner, first_moof, defaults)
-
-
-def _layout(tops: Sequence[Rows]) -> Layout:
-    top = np.concatenate(tops) if len(tops) > 1 else tops[0]
-    return lay_out(top["offset"], top["size"], top["type"])
 
 
 def _joined(

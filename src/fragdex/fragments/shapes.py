@@ -88,22 +88,25 @@ def by_shape(
         return None
     parts: dict[int, list[tuple[Trafs, Runs, SyncPoints]]] = {}
     wide = shapes = 0
-    for size in np.unique(sizes).tolist():
-        left = np.flatnonzero(sizes == size)
-        while len(left):
-            shapes += 1
-            shape = _shape(buffer, int(at[left[0]]), size) if shapes <= MAX_SHAPES else None
-            if shape is None:
+    left = np.arange(len(at))
+    while len(left):
+        shapes += 1
+        size = int(sizes[left[0]])
+        shape = _shape(buffer, int(at[left[0]]), size) if shapes <= MAX_SHAPES else None
+        if shape is None:
+            return None
+        fitting = sizes[left] == size
+        sized = left[fitting]
+        same = alike(buffer, at[sized], shape.template, shape.mask)
+        members = sized[same]
+        for traf in shape.trafs:
+            read = _read(buffer, at[members], members, traf, defaults)
+            if read is None:
                 return None
-            same = alike(buffer, at[left], shape.template, shape.mask)
-            members = left[same]
-            for traf in shape.trafs:
-                read = _read(buffer, at[members], members, traf, defaults)
-                if read is None:
-                    return None
-                wide += read[1]
-                parts.setdefault(traf.track, []).append(read[0])
-            left = left[~same]
+            wide += read[1]
+            parts.setdefault(traf.track, []).append(read[0])
+        fitting[fitting] = same
+        left = left[~fitting]
     return {track: in_file_order(found) for track, found in parts.items()}, wide
 
 
