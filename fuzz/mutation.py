@@ -183,7 +183,7 @@ def _with_checksums(text: bytes, columns: bytes) -> bytes:
                 part = columns[entry[2] : entry[2] + width * table["rows"]]
                 entry[3] = zlib.crc32(part)
         return json.dumps(plain, separators=(",", ":")).encode()
-    except (ValueError, TypeError, IndexError, RecursionError):
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
         return text
 
 

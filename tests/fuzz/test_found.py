@@ -106,6 +106,22 @@ def test_a_run_that_leads_out_of_64_bits_is_refused():
         fidx.verify(saved)
 
 
+@pytest.mark.parametrize("code", ["stts", "stsc", "stsz", "stco", "stss"])
+def test_a_sample_table_of_an_unknown_version_is_passed_over(code):
+    def younger(box):
+        if box.type == code:
+            data = bytearray(build(box))
+            data[8] = 9
+            return fragdex.parse_box(bytes(data), "stbl")
+        return None
+
+    data = build([changed(box, younger) for box in fragdex.parse(movie(fragmented=False))])
+    index = fragdex.index(data)
+    assert len(index.tracks) == 1
+    if code != "stsz":
+        assert "opaque-table" in {finding.code for finding in index.findings}
+
+
 def test_samples_of_a_claimed_number():
     """A thousand bytes that claim four million samples of one byte each cost no memory."""
 

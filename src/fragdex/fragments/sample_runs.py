@@ -155,9 +155,16 @@ def read_sample_runs(
             code, message, offset=stbl.offset, path="moov/trak/mdia/minf/stbl", track=track
         )
 
+    def table(code: str) -> Box | None:
+        box = stbl.find(code)
+        if box is None or not box.opaque:
+            return box
+        note("opaque-table", f"{code} is of an unknown version, or damaged; it is passed over")
+        return None
+
     size, count = _sizes(stbl)
-    chunks = stbl.find("stco") or stbl.find("co64")
-    mapping = stbl.find("stsc")
+    chunks = table("stco") or table("co64")
+    mapping = table("stsc")
     if not count or chunks is None or mapping is None:
         return None
     chunk_offset = chunks["entries"]["chunk_offset"].astype(np.int64)
@@ -178,7 +185,7 @@ def read_sample_runs(
     used = int(np.searchsorted(chunk_start, count, side="left"))
     chunk_offset, chunk_start = chunk_offset[:used], chunk_start[:used]
 
-    stts = stbl.find("stts")
+    stts = table("stts")
     durations = _steps(stts, "sample_delta", count) if stts is not None else None
     if durations is None:
         note("no-durations", "no sample durations (stts); times are not to be trusted")
@@ -186,7 +193,7 @@ def read_sample_runs(
     elif durations.stop[-1] < count:
         note("stts-short", "stts covers fewer samples than there are; its last duration goes on")
         durations.stop[-1] = count
-    ctts = stbl.find("ctts")
+    ctts = table("ctts")
     offsets = _steps(ctts, "sample_offset", count) if ctts is not None else None
     if ctts is not None and offsets is not None:
         wide = offsets.value >= 2**31
@@ -198,7 +205,7 @@ def read_sample_runs(
             offsets = Steps(offsets.stop, np.where(wide, offsets.value - 2**32, offsets.value))
         if offsets.stop[-1] < count:
             offsets = Steps(np.append(offsets.stop, count), np.append(offsets.value, 0))
-    stss = stbl.find("stss")
+    stss = table("stss")
     sync = None
     if stss is not None:
         numbers = stss["entries"]["sample_number"].astype(np.int64) - 1
