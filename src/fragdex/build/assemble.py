@@ -182,7 +182,7 @@ def _moof_source(scan: Scan) -> MoofBytes:
         parts = []
         owner = np.searchsorted(edges, index, side="right")
         # Rows rise with their moofs, so that each buffer is asked once.
-        for number in np.unique(owner).tolist():
+        for number in sorted(set(owner.tolist())):
             buffer, places = buffers[number]
             mine = index[owner == number]
             first = int(edges[number - 1]) if number else 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.fragments.headers import Rows, code
+from fragdex.fragments.headers import ROW, Rows, code
 from fragdex.fragments.table import Int64
 
 __all__ = ["Layout", "lay_out"]
@@ -50,7 +50,7 @@ class Layout:
 def lay_out(tops: Sequence[Rows]) -> Layout:
     """The layout of a file, or of a stretch of it, from its top-level boxes in file order."""
     offset, size, types = (
-        np.concatenate([top[name] for top in tops]) if tops else np.zeros(0, np.int64)
+        np.concatenate([top[name] for top in [np.zeros(0, ROW), *tops]])
         for name in ("offset", "size", "type")
     )
     n = len(offset)
@@ -58,12 +58,12 @@ def lay_out(tops: Sequence[Rows]) -> Layout:
     pattern = _alternating(types)
     if pattern is not None:
         moofs, mdats = pattern
-        before = len(offset[mdats]) - len(offset[moofs])
-        own = np.arange(before, len(offset[mdats]))
+        ahead = len(offset[mdats]) - len(offset[moofs])
+        own = np.arange(ahead, len(offset[mdats]))
         return Layout(
             moof=offset[moofs],
             start=offset[moofs],
-            stop=end[mdats][before:],
+            stop=end[mdats][ahead:],
             moof_stop=end[moofs],
             mdat_start=offset[mdats] + MDAT_HEADER,
             mdat_stop=end[mdats],

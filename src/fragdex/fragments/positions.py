@@ -140,7 +140,7 @@ def _note(
     findings: Findings, which: Mask, trafs: Trafs, moof: Int64, code: str, message: str
 ) -> None:
     where = np.flatnonzero(which)
-    for track in np.unique(trafs.track[where])[:64].tolist():
+    for track in sorted(set(trafs.track[where].tolist()))[:64]:
         mine = where[trafs.track[where] == track]
         findings.add(
             code,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.fragments.batch import Trafs
-from fragdex.fragments.bounds import Layout
+from fragdex.fragments.batch import Trafs, track_ids
+from fragdex.fragments.bounds import MDAT_HEADER, Layout
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.positions import Positions, chained
 from fragdex.fragments.runs import Runs, SyncPoints
@@ -93,7 +93,7 @@ def _by_track(trafs: Trafs, runs: Runs, points: SyncPoints) -> Iterator[tuple[in
         return
     by_run = track if _same_rows(runs.traf, trafs) else track[runs.traf]
     by_point = by_run if _same_rows(points.run, runs) else by_run[points.run]
-    ids = np.unique(track).tolist()
+    ids = track_ids(track)
     if len(ids) <= FEW_TRACKS:
         for one in ids:
             mine = np.flatnonzero(track == one)
@@ -189,10 +189,11 @@ def track_tables(
         sync[point_row[first]] = sample[first] - sample_start[point_row[first]]
     moof = mine.moof[heads]
     offset, stop = layout.start[moof], layout.stop[moof]
-    before = (data_start != NULL) & (data_start < offset) & (layout.own_first[moof] >= 0)
+    own = layout.own_first[moof]
+    before = (data_start != NULL) & (data_start < offset) & (own < len(layout.mdat_start))
     if before.any():
         # One producer writes the mdat in front of its moof.
-        head = layout.mdat_start[layout.own_first[moof]] - 8
+        head = layout.mdat_start[np.minimum(own, len(layout.mdat_start) - 1)] - MDAT_HEADER
         stop = np.where(before & (data_stop <= offset), layout.moof_stop[moof], stop)
         offset = np.where(before & (head <= data_start), head, offset)
     fragments = FragmentTable(

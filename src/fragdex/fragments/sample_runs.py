@@ -26,6 +26,10 @@ MAX_SAMPLES_AT_ONCE = 1 << 26
 """Samples written out in one table: 2.6 GiB; more than three days of pictures and sound."""
 
 
+MANY = 1 << 16
+"""Samples of one size from which on their number is held against the file's size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Steps:
     """A value for each sample, as runs: `value[i]` for samples before `stop[i]`."""
@@ -175,7 +179,8 @@ def read_sample_runs(
         )
         count = held
         size = size[:count] if len(size) > 1 else size
-    if file_end is not None and len(size) == 1 and count > file_end // size[0]:
+    many = len(size) == 1 and count > MANY
+    if file_end is not None and many and count > file_end // size[0]:
         # Sizes of their own take bytes each; a claimed number of equal ones takes none.
         room = int(file_end // size[0])
         note("samples-past-end", f"{count - room:,} samples cannot lie in the file; left out")

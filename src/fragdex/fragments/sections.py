@@ -15,7 +15,7 @@ import numpy as np
 
 from fragdex.boxes import Box
 from fragdex.fragments import hop
-from fragdex.fragments.batch import Batch, Trafs, decode
+from fragdex.fragments.batch import Batch, Trafs, decode, track_ids
 from fragdex.fragments.bounds import MDAT, Layout, lay_out
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
@@ -203,7 +203,7 @@ class Section:
             return
         counts = np.zeros(len(trafs), np.int64)
         np.add.at(counts, runs.traf, runs.count)
-        for track in np.unique(trafs.track[[box.traf for box in boxes]]).tolist():
+        for track in track_ids(trafs.track[[box.traf for box in boxes]]):
             mine = trafs.track == track
             running: Int64 = np.cumsum(np.where(mine, counts, 0)) - counts + before.get(track, 0)
             chosen = [box for box in boxes if mine[box.traf]]
