@@ -1,0 +1,392 @@
+"""A copy with a segment index inside: the same packets, found faster."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.boxes import Box, build, make_box, parse
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, FragdexError, InexactIndex
+from fragdex.formats.embed import embed
+from fragdex.formats.embed_mending import Shifts, mended_box, mended_mfra, mended_moof
+from fragdex.fragments.table import FragmentTable
+from fragdex.seeking.model import FragmentIndex, SourceInfo, TrackIndex
+from fragdex.testing import make_file, movie
+from fragdex.testing.file_strategies import fragmented_parts
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def copy_of(data: bytes, index: FragmentIndex | None = None, **options: Any) -> bytes:
+    index = index or fragdex.index(data, exact=True)
+    pieces = embed(index, lambda part: data[part.start : part.stop], **options)
+    return b"".join(
+        piece if isinstance(piece, bytes) else data[piece.start : piece.stop] for piece in pieces
+    )
+
+
+def packets(data: bytes) -> dict[int, list[tuple[Any, ...]]]:
+    """Size, times, key flag and bytes of the packets of each stream, as FFmpeg tells them."""
+    av = pytest.importorskip("av")
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    with av.open(io.BytesIO(data)) as container:
+        for p in container.demux():
+            if p.size:
+                row = (p.size, p.dts, p.pts, p.is_keyframe, bytes(p))
+                found.setdefault(p.stream.index, []).append(row)
+    return found
+
+
+def media(data: bytes, index: FragmentIndex) -> list[list[tuple[Any, ...]]]:
+    """Times, sync flags and bytes of the samples of each track, as our own index tells them."""
+    found = []
+    for track in index.tracks:
+        samples = track.samples
+        columns = (samples.offset, samples.size, samples.dts, samples.cts, samples.sync)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        found.append([(data[at : at + n], *rest) for at, n, *rest in rows])
+    return found
+
+
+OTHERWISE = {
+    "frag-global-sidx-stale-base.mp4": "its stale base offsets are repaired, as ours reads them",
+    "piff.ismv": "without tfdt FFmpeg counts from 0, and from the sidx where there is one",
+    "piff-encrypted.ismv": "as piff.ismv",
+    "piff-lookahead.ismv": "as piff.ismv",
+}
+"""Files whose packets FFmpeg tells otherwise in the copy, and why."""
+
+WHOLE = sorted(FIXTURES.glob("frag-*.m[4op]*")) + sorted(FIXTURES.glob("piff*.ismv"))
+WHOLE += [FIXTURES / f"{name}.mp4" for name in ("hybrid-crashed", "isml", "joined-segments")]
+WHOLE += [FIXTURES / f"{name}.mp4" for name in ("mdat-to-end", "cut-in-mdat", "cut-in-mfra")]
+WHOLE += [FIXTURES / f"{name}.mp4" for name in ("mfra-stale", "hls-single-file")]
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.name)
+def test_packets_before_and_after_are_equal(path: Path) -> None:
+    data = path.read_bytes()
+    index = fragdex.index(data, exact=True)
+    out = copy_of(data, index)
+    after = fragdex.index(out, exact=True)
+    assert media(out, after) == media(data, index)
+    if path.name not in OTHERWISE:
+        assert packets(out) == packets(data)
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.name)
+def test_the_copy_is_indexed_by_its_sidx(path: Path) -> None:
+    data = path.read_bytes()
+    exact = fragdex.index(data, exact=True)
+    out = copy_of(data, exact)
+    quick = fragdex.index(out)
+    if quick.how.method != "sidx":
+        # One fragment alone, or samples in front of it, are read as quickly.
+        table = exact.tracks[0].fragments
+        assert len(table) < 3 or (table.flags & 1).any()
+        return
+    after = fragdex.index(out, exact=True)
+    for track in quick.tracks:
+        real = after.track(track.id).fragments
+        real = real.rows((real.flags & 1) == 0)
+        filled = real.rows(real.sample_count != 0)
+        assert np.isin(track.fragments.cts_min, filled.cts_min).mean() > 0.5
+        assert track.fragments.offset[0] <= filled.moof_offset[0]
+
+
+@given(fragmented_parts())
+def test_any_fragmented_file_keeps_its_samples(parts: list) -> None:
+    data = make_file(*parts).data
+    try:
+        index = fragdex.index(data, exact=True)
+        out = copy_of(data, index, period=0)
+    except FragdexError:
+        return
+    after = fragdex.index(out, exact=True)
+    mine, theirs = media(data, index), media(out, after)
+    outside = any((t.fragments.flags & 8).any() for t in index.tracks)
+    assert mine == theirs or outside
+
+
+def test_media_data_are_never_read() -> None:
+    data = (FIXTURES / "frag-base-data-offset.mp4").read_bytes()
+    index = fragdex.index(data, exact=True)
+    mdats = [ByteRange(b.offset + 16, b.stop) for b in parse(data) if b.type == "mdat"]
+
+    def read(part: ByteRange) -> bytes:
+        assert not any(part.overlaps(mdat) for mdat in mdats)
+        return data[part.start : part.stop]
+
+    pieces = embed(index, read)
+    copied = [piece for piece in pieces if isinstance(piece, ByteRange)]
+    assert sum(piece.size for piece in copied) > sum(mdat.size for mdat in mdats)
+
+
+def test_an_old_index_gives_way() -> None:
+    once = copy_of(movie(4, tracks=2))
+    assert copy_of(once) == once
+    front = movie(4, sidx=True)
+    assert [b.type for b in parse(copy_of(front))].count("sidx") == 1
+
+
+def test_one_index_for_one_track_or_one_for_each() -> None:
+    data = movie(4, tracks=2)
+    assert [b["reference_ID"] for b in parse(copy_of(data)) if b.type == "sidx"] == [1, 2]
+    only = copy_of(data, track=2)
+    assert [b["reference_ID"] for b in parse(only) if b.type == "sidx"] == [2]
+    joined = copy_of(movie(8, samples=1, fps=2), min_segment_ms=2000)
+    (box,) = [b for b in parse(joined) if b.type == "sidx"]
+    assert len(box["references"]) == 2
+
+
+def test_the_mfra_leads_to_the_moofs_that_moved() -> None:
+    out = copy_of(movie(4, mfra=True))
+    found = parse(out)
+    moofs = [b.offset for b in found if b.type == "moof"]
+    tfra = next(b for b in found if b.type == "mfra").find("tfra")
+    assert tfra is not None
+    assert tfra["entries"]["moof_offset"].tolist() == moofs
+
+
+def test_an_mdat_that_stands_before_its_moof_stays_behind_the_index() -> None:
+    data = bytearray(movie(1))
+    found = {b.type: b for b in parse(bytes(data))}
+    moof, mdat = found["moof"], found["mdat"]
+    trun = moof.find("traf/trun")
+    assert trun is not None
+    back = mdat.size - 8
+    moved = moof.replace(
+        children=[
+            c.replace(
+                children=[
+                    g.replace(data_offset=-back) if g.type == "trun" else g for g in c.children
+                ]
+            )
+            if c.type == "traf"
+            else c
+            for c in moof.children
+        ]
+    )
+    swapped = bytes(data[: moof.offset]) + bytes(data[mdat.offset : mdat.stop]) + build(moved)
+    index = fragdex.index(swapped, exact=True)
+    assert int(index.track(1).fragments.data_start[0]) < moof.offset + mdat.size
+    out = copy_of(swapped, index)
+    assert media(out, fragdex.index(out, exact=True)) == media(swapped, index)
+    assert [b.type for b in parse(out)][-3:] == ["sidx", "mdat", "moof"]
+
+
+def test_what_is_not_known_is_not_embedded() -> None:
+    data = movie(3, sidx=True)
+    index = fragdex.index(data)
+    with pytest.raises(InexactIndex, match="places"):
+        copy_of(data, index)
+    with pytest.raises(BuildError, match="movie fragments"):
+        copy_of(movie(fragmented=False))
+
+
+# --- what is mended --------------------------------------------------------------------------
+
+
+def shifted(by: int, place: int = 100) -> Shifts:
+    return Shifts([(ByteRange(place, place), by)])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(0, 30)), max_size=6),
+    st.lists(st.integers(0, 600), max_size=9),
+)
+def test_shifts_are_what_editing_does(edits: list[tuple[int, int, int]], asked: list[int]) -> None:
+    parts, at = [], 0
+    for gap, taken, put in edits:
+        parts.append((ByteRange.of(at + gap, taken), put))
+        at += gap + taken + 1
+    shifts = Shifts(parts)
+    outside = [p for p in asked if not any(p in part for part, _ in parts)]
+    expected = [p + sum(put - part.size for part, put in parts if part.stop <= p) for p in outside]
+    assert shifts.of(np.array(outside, np.int64)).tolist() == expected
+    assert [shifts.one(p) for p in outside] == expected
+
+
+def stbl(*children: Box) -> Box:
+    inner = make_box("stbl", children=children)
+    for code in ("minf", "mdia", "trak", "moov"):
+        inner = make_box(code, children=[inner])
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "by", "becomes"),
+    [
+        ("stco", [50, 200], 10, ("stco", [50, 210])),
+        ("stco", [50, 2**32 - 5], 10, ("co64", [50, 2**32 + 5])),
+        ("co64", [50, 2**33], 10, ("co64", [50, 2**33 + 10])),
+    ],
+)
+def test_chunk_offsets_move_and_grow(
+    code: str, old: list[int], by: int, becomes: tuple[str, list[int]]
+) -> None:
+    moov = build(stbl(make_box(code, entries=[(at,) for at in old])))
+    (out,) = parse(mended_box(moov, 0, shifted(by)))
+    (table,) = out.find("trak/mdia/minf/stbl").children  # type: ignore[union-attr]
+    assert (table.type, table["entries"]["chunk_offset"].tolist()) == becomes
+    assert mended_box(moov, 0, shifted(0)) == moov
+
+
+def test_a_moov_that_grows_moves_what_it_speaks_of_once_more() -> None:
+    # A file with samples in its moov, the last chunk of which lies just below 4 GiB.
+    data = movie(2)
+    small = fragdex.index(data, exact=True)
+    moov = next(b for b in parse(data) if b.type == "moov")
+    tables = stbl(make_box("stco", entries=[(2**32 - 5,)])).children
+    front = data[: moov.offset] + build(moov.replace(children=[*moov.children, *tables]))
+    grown = len(front) - moov.stop
+    rows = small.track(1).fragments.columns()
+    moved = {name: rows[name] + grown for name in ("offset", "moof_offset", "data_start")}
+    track = small.track(1)
+    table = FragmentTable.of(rows | moved)
+    period = replace(
+        small.periods[0],
+        tracks=(TrackIndex(track.info, table, track.sync, shift=track.shift),),
+    )
+    index = FragmentIndex(SourceInfo("", 2**32 + 10), small.how, [period])
+    content = front + data[moov.stop :]
+
+    def read(part: ByteRange) -> bytes:
+        return content[part.start : part.stop].ljust(part.size, b"\0")
+
+    pieces = embed(index, read)
+    out = b"".join(piece for piece in pieces[:4] if isinstance(piece, bytes))
+    boxes = {b.type: b for b in parse(out)}
+    offsets = boxes["moov"].find("trak[2]/mdia/minf/stbl/co64")
+    assert offsets is not None
+    # The table grew by 4 bytes, and the new index stands in front of the chunk too.
+    expected = 2**32 - 5 + 4 + boxes["sidx"].size
+    assert offsets["entries"]["chunk_offset"].tolist() == [expected]
+
+
+@pytest.mark.parametrize(("old", "version"), [(200, 0), (2**32 - 5, 1)])
+def test_auxiliary_offsets_of_the_moov_move(old: int, version: int) -> None:
+    moov = build(stbl(make_box("saio", entries=[(old,)])))
+    (out,) = parse(mended_box(moov, 0, shifted(10)))
+    saio = out.find("trak/mdia/minf/stbl/saio")
+    assert saio is not None
+    assert (saio["version"], saio["entries"]["offset"].tolist()) == (version, [old + 10])
+
+
+def iloc(version: int, sizes: str, items: str) -> bytes:
+    body = bytes([version]) + bytes(3) + bytes.fromhex(sizes + items)
+    data = build(make_box("meta", children=[make_box("iloc", data=body)], version=0, flags=0))
+    return mended_box(data, 0, shifted(10))[20:].hex(" ", 2)  # type: ignore[return-value]
+
+
+def test_items_in_the_file_move() -> None:
+    # Version 0, 4-byte offsets and lengths, no base: one item with two extents.
+    before = "0001 0001 0000 0002 00000032 00000005 000000c8 00000005"
+    after = "0001 0001 0000 0002 00000032 00000005 000000d2 00000005"
+    assert iloc(0, "4400", before.replace(" ", "")).endswith(_grouped(after))
+    # With a base the base moves, where all extents go the same way.
+    before = "0001 0001 0000 000000c8 0001 00000007 00000005"
+    after = "0001 0001 0000 000000d2 0001 00000007 00000005"
+    assert iloc(0, "4440", before.replace(" ", "")).endswith(_grouped(after))
+    # Version 1: construction_method 1 counts from the idat, and data_reference_index 1 is another
+    # file.
+    for kept in (
+        "0001 0001 0001 0000 0001 000000c8 00000005",
+        "0001 0001 0000 0001 0001 000000c8 00000005",
+    ):
+        assert iloc(1, "4400", kept.replace(" ", "")).endswith(_grouped(kept))
+    # Cut off: left as it is.
+    assert iloc(0, "4400", "000100010000").endswith("0001 0001 0000")
+
+
+def _grouped(text: str) -> str:
+    return bytes.fromhex(text.replace(" ", "")).hex(" ", 2)
+
+
+def test_an_item_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(BuildError, match="item location"):
+        iloc(0, "2200", "0001 0001 0000 0001 fffe 0005".replace(" ", ""))
+
+
+@given(st.binary(max_size=120))
+def test_any_item_locations_are_taken(body: bytes) -> None:
+    data = build(make_box("meta", children=[make_box("iloc", data=body)], version=0, flags=0))
+    try:
+        out = mended_box(data, 0, shifted(10))
+    except BuildError:
+        return
+    assert len(out) == len(data)
+
+
+def test_random_access_entries_grow_to_64_bits() -> None:
+    tfra = make_box("tfra", track_ID=1, entries=[(0, 2**32 - 5, 1, 1, 1)])
+    mfra = build(make_box("mfra", children=[tfra, make_box("mfro")]))
+    out = mended_mfra(mfra, 0, shifted(10))
+    (box,) = parse(out)
+    moved = box.find("tfra")
+    assert moved is not None
+    assert (moved["version"], moved["entries"]["moof_offset"].tolist()) == (1, [2**32 + 5])
+    assert box.find("mfro")["size"] == len(out)  # type: ignore[index]
+
+
+def moof(*trafs: list[Box]) -> bytes:
+    return build(make_box("moof", children=[make_box("traf", children=boxes) for boxes in trafs]))
+
+
+def test_declared_bases_move_with_the_data() -> None:
+    based = make_box("tfhd", flags=1, track_ID=1, base_data_offset=0)
+    other = make_box("tfhd", flags=1, track_ID=2, base_data_offset=40)
+    data = moof([based], [other], [make_box("tfhd", flags=0x20000, track_ID=3)])
+    out = mended_moof(data, 8, 200, 900, shifted(10), {1: 300, 2: 50}, set())
+    assert out is not None
+    bases = [t.get("base_data_offset") for t in parse(out)[0].find_all("traf/tfhd")]
+    # The second one's data lie before the place of the insertion.
+    assert bases == [10, 40, None]
+    repaired = mended_moof(data, 8, 200, 900, shifted(10), {1: 300, 2: 50}, {1})
+    assert repaired is not None
+    assert parse(repaired)[0].find("traf/tfhd")["base_data_offset"] == 210  # type: ignore[index]
+    plain = moof([make_box("tfhd", flags=0x20000, track_ID=1)])
+    assert mended_moof(plain, 8, 200, 900, shifted(10), {}, set()) is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "version", "after"),
+    [
+        ([(60,)], 0, [60]),  # counted from the moof: right, and it stays
+        ([(260,), (9000,)], 0, [260, 9000]),
+        ([(800,)], 0, [810]),  # counted from the start of the file
+        ([(800,)], 1, [810]),
+    ],
+)
+def test_auxiliary_offsets_of_fragments(
+    entries: list[tuple[int]], version: int, after: list[int]
+) -> None:
+    tfhd = make_box("tfhd", flags=0x20000, track_ID=1)
+    data = moof([tfhd, make_box("saio", version=version, entries=entries)])
+    out = mended_moof(data, 8, 500, 900, shifted(10), {}, set()) or data
+    saio = parse(out)[0].find("traf/saio")
+    assert saio is not None
+    assert saio["entries"]["offset"].tolist() == after
+
+
+def test_an_auxiliary_offset_that_does_not_fit_is_refused() -> None:
+    start = 2**32 - 1000
+    tfhd = make_box("tfhd", flags=0x20000, track_ID=1)
+    data = moof([tfhd, make_box("saio", entries=[(start + 998,)])])
+    with pytest.raises(BuildError, match="auxiliary"):
+        mended_moof(data, 8, start, start + 1000, shifted(10), {}, set())
+
+
+def test_an_index_of_another_file_is_noticed() -> None:
+    data = movie(3)
+    index = fragdex.index(data, exact=True)
+    with pytest.raises(FragdexError, match="no moof"):
+        embed(index, lambda part: bytes(part.size))
