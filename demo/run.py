@@ -54,7 +54,7 @@ def main() -> int:
     print(f"\nDone in {time.monotonic() - started:.0f} s. It all lies in {shown(folder)}:")
     for path in sorted(folder.iterdir()):
         if path.is_file():
-            print(f"  {path.name:<16} {size_of(path):>12}  {MEANING.get(path.name, '')}")
+            print(f"  {path.name:<16} {size_of(path):>15}  {MEANING.get(path.name, '')}")
     return 0
 
 
@@ -249,7 +249,7 @@ def over_http(moment: str) -> None:
     """Seek in a file on a web server; the server counts what it is asked for."""
     content = Path("seekable.mp4").read_bytes()
     with RangeServer({"/seekable.mp4": content}) as server:
-        command("seek", f"{server.url.rstrip('/')}/seekable.mp4", moment, "--max-requests", "2")
+        command("seek", server.at("/seekable.mp4"), moment, "--max-requests", "2")
         asked = [request for request in server.requests if request.method == "GET"]
         sent = sum(request.sent for request in asked)
     part = 100 * sent / len(content)

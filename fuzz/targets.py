@@ -74,7 +74,7 @@ def use(made: fragdex.FragmentIndex) -> None:
         count = track.sample_count
         if track.has_samples and count is not None and count <= MOST_SAMPLES:
             try:
-                assert len(track.samples) == count
+                assert len(track.samples) == count, "samples are not as many as the fragments say"
             except fragdex.FragdexError:
                 continue
         try:

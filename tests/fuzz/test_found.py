@@ -92,6 +92,18 @@ def test_a_moof_in_a_moof_brings_no_samples(place):
     assert counts == ([] if place == 0 else [3])
 
 
+@pytest.mark.parametrize("fragments", [2, 40])
+@pytest.mark.parametrize("code", ["tfhd", "tfdt", "trun"])
+def test_a_version_that_nobody_defined_leaves_the_fragment_out(code, fragments):
+    """Read as version 1 by one path and refused by the other: more samples told than given."""
+    data = bytearray(movie(fragments=fragments, samples=3))
+    data[data.rfind(code.encode()) + 4] = 36
+    index = fragdex.index(bytes(data), exact=True)
+    track = index.track(1)
+    assert track.sample_count == len(track.samples) == 3 * (fragments - 1)
+    assert "damaged-fragment" in {finding.code for finding in index.findings}
+
+
 def test_a_run_that_leads_out_of_64_bits_is_refused():
     index = fragdex.index(movie(fragments=2))
     period, track = index.periods[0], index.track(1)

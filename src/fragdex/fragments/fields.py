@@ -82,6 +82,10 @@ def _shape(layout: BoxLayout, word: int) -> _Shape:
     return _SHAPES[key]
 
 
+_NEWER = 0x02000000
+"""Stands for every version that no edition defines: who knows what such a box holds (4.2)?"""
+
+
 def groups_of(
     buffer: memoryview, at: Int64, room: Int64, layout: BoxLayout
 ) -> tuple[Int64, list[Group]]:
@@ -102,10 +106,12 @@ def groups_of(
     if int(room.min()) < 4:
         return _some_without_room(buffer, at, room, layout)
     words = columns(buffer, at, [(0, _WORD)])[0]
-    # From version 1 on these layouts do not change any more.
-    kinds = np.minimum(words & (0xFF000000 | DECIDING[layout.code]), 0x01FFFFFF)
+    kinds = np.minimum(words & (0xFF000000 | DECIDING[layout.code]), _NEWER)
     groups = []
     for word, rows in _alike(kinds):
+        if word == _NEWER:
+            groups.append(Group(word >> 24, 0, rows, 0, True, {}))
+            continue
         shape = _shape(layout, word)
         fits = room[rows] >= shape.width
         if not fits.all():

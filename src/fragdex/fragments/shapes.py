@@ -135,7 +135,7 @@ def _shape(buffer: memoryview, offset: int, size: int) -> _Shape | None:
     data = buffer[offset : offset + size]
     found: list[_Traf] = []
     for boxes in trafs:
-        if len(boxes) < 3 or any(room < 4 for _, room in boxes.values()):
+        if len(boxes) < 3 or any(room < 4 or data[body] > 1 for body, room in boxes.values()):
             return None
         traf = _traf(data, boxes, first=not found)
         if traf is None or traf.track in (known.track for known in found):
@@ -175,7 +175,7 @@ def _traf(data: memoryview, boxes: Mapping[int, tuple[int, int]], *, first: bool
 def _box(data: memoryview, body: int, layout: BoxLayout) -> tuple[_Box, int]:
     """Places of a box's fixed fields, from the start of the moof; and all of its flags."""
     word = int.from_bytes(data[body : body + 4], "big")
-    version, flags = min(word >> 24, 1), word & 0xFFFFFF
+    version, flags = word >> 24, word & 0xFFFFFF
     places = {
         name: (body + at, dtype)
         for name, (at, dtype) in layout.offsets(version, flags & DECIDING[layout.code]).items()
