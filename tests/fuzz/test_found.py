@@ -104,17 +104,25 @@ def test_a_version_that_nobody_defined_leaves_the_fragment_out(code, fragments):
     assert "damaged-fragment" in {finding.code for finding in index.findings}
 
 
-def test_a_run_that_leads_out_of_64_bits_is_refused():
+@pytest.mark.parametrize(
+    ("run", "rule"),
+    [
+        ({"step": 2**40, "count": 2**40}, "64 bits"),
+        ({"step": 1, "count": 2, "sample": fragdex.NULL}, "which samples"),
+        ({"step": 1, "count": 2, "sample_step": 0}, "which samples"),
+    ],
+)
+def test_runs_that_contradict_themselves_are_refused(run, rule):
     index = fragdex.index(movie(fragments=2))
     period, track = index.periods[0], index.track(1)
-    run = {"cts": 0, "dts": 0, "step": 2**40, "count": 2**40, "sample": 0, "sample_step": 1}
+    run = {"cts": 0, "dts": 0, "sample": 0, "sample_step": 1} | run
     sync = SyncTable.of(
         {name: np.array([value]) for name, value in (run | {"fragment": 0}).items()}
     )
     endless = TrackIndex(track.info, track.fragments, sync)
     hostile = Period(0, period.init, period.movie, (endless,))
     saved = fidx.write(FragmentIndex(index.source, index.how, [hostile]))
-    with pytest.raises(DamagedIndex, match="64 bits"):
+    with pytest.raises(DamagedIndex, match=rule):
         fidx.verify(saved)
 
 

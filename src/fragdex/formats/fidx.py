@@ -296,6 +296,7 @@ def _coherent(track: TrackIndex, pointer: str) -> None:
         "times fit into 64 bits": _fit(sync.cts, sync.step, sync.count)
         and _fit(sync.dts, sync.step, sync.count),
         "sample numbers fit into 64 bits": _fit(sync.sample, sync.sample_step, sync.count),
+        "runs of several sync samples say which samples they are": _numbered(track),
         "sample numbers count the samples before": _counted(track),
     }
     for rule, holds in rules.items():
@@ -309,6 +310,14 @@ def _fit(first: Int64, step: Int64, count: Int64) -> bool:
     """Whether the last of each run is a number that an int64 holds, with room to spare."""
     last = np.where(first == NULL, 0, first) + step.astype(np.float64) * (count - 1)
     return bool((np.abs(last) < 2.0**63 - 2.0**12).all())
+
+
+def _numbered(track: TrackIndex) -> bool:
+    several = track.sync.rows(track.sync.count > 1)
+    known = not (track.fragments.sample_start == NULL).any()
+    return not len(several) or (
+        known and not ((several.sample == NULL) | (several.sample_step < 1)).any()
+    )
 
 
 def _counted(track: TrackIndex) -> bool:
