@@ -201,7 +201,7 @@ class TrackIndex:
         return self._edge(self.fragments.cts_end, max)
 
     def _edge(self, column: npt.NDArray[np.int64], pick: Callable[[Any], Any]) -> Time | None:
-        known = column[column != NULL]
+        known = column[(column != NULL) & (self.fragments.sample_count != 0)]
         if not len(known) or not self.timescale:
             return None
         return self.presentation(int(pick(known)))

@@ -121,8 +121,8 @@ class Seeker:
         self._fragment = sync.fragment.data
         self._starts = fragments.sample_start.data
         self._offset, self._size = fragments.offset.data, fragments.size.data
-        ends = fragments.cts_end
-        known = ends[ends != NULL]
+        # A fragment without samples only moves the decode time on.
+        known = fragments.cts_end[(fragments.cts_end != NULL) & (fragments.sample_count != 0)]
         self.end: int | None = int(known.max()) if len(known) else None
 
     def find(self, target: int) -> tuple[int, int, int, int, int, int, bool]:
