@@ -97,6 +97,14 @@ def index_range(
 
     Args:
         source: bytes or an open `Source`.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie(3, sidx=True)
+    >>> period = fragdex.index(data).periods[0]
+    >>> found = index_range(period, subsegments(period), period.tracks[0], data)
+    >>> data[found.start + 4 : found.start + 8]
+    b'sidx'
     """
     at = max(part.stop for part in period.init) if period.init else 0
     stop = int(found.offset[0] + found.size[0])

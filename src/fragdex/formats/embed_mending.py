@@ -53,6 +53,11 @@ def mended_box(data: bytes, offset: int, shifts: Shifts) -> bytes:
 
     Raises:
         BuildError: an offset cannot be written any more.
+
+    >>> table = make_box("stbl", children=[make_box("stco", entries=[(800,)])])
+    >>> out = mended_box(build(table), 0, Shifts([(ByteRange(0, 0), 50)]))
+    >>> parse_box(out).find("stco")["entries"]["chunk_offset"].tolist()
+    [850]
     """
     box = parse_box(data, offset=offset)
     mended = _mended(box, shifts)
@@ -146,7 +151,14 @@ def _locations(data: bytes, shifts: Shifts) -> bytes:
 
 
 def mended_mfra(data: bytes, offset: int, shifts: Shifts) -> bytes:
-    """An mfra with its moofs moved (8.8.10); times and numbers stay."""
+    """An mfra with its moofs moved (8.8.10); times and numbers stay.
+
+    >>> tfra = make_box("tfra", track_ID=1, entries=[(0, 800, 1, 1, 1)])
+    >>> data = build(make_box("mfra", children=[tfra, make_box("mfro")]))
+    >>> out = mended_mfra(data, 0, Shifts([(ByteRange(0, 0), 50)]))
+    >>> parse_box(out).find("tfra")["entries"]["moof_offset"].tolist()
+    [850]
+    """
     mfra = parse_box(data, offset=offset)
     children = []
     for child in mfra.children:
@@ -184,6 +196,12 @@ def mended_moof(
         stop: byte of the source behind its media data.
         data_starts: track_ID → first byte of its samples in the source: its base moves as they do.
         stale: tracks whose declared base is wrong; the moof becomes their base.
+
+    >>> tfhd = make_box("tfhd", flags=1, track_ID=1, base_data_offset=800)
+    >>> data = build(make_box("moof", children=[make_box("traf", children=[tfhd])]))
+    >>> out = mended_moof(data, 8, 800, 900, Shifts([(ByteRange(0, 0), 50)]), {}, set())
+    >>> parse_box(out).find("traf/tfhd")["base_data_offset"]
+    850
     """
     out: bytearray | None = None
     for traf, end in _inside(moof, header, len(moof), b"traf"):

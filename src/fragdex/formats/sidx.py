@@ -72,6 +72,10 @@ def boxes(
 
     Raises:
         BuildError: a stretch is too large or too long.
+
+    >>> columns = [np.array([n, n]) for n in (0, 900, 0, 10, 0, 1, 0)]
+    >>> boxes(Subsegments(*columns), 1, 25)[0]["references"]["referenced_size"].tolist()
+    [900, 900]
     """
     rows = _rows(segments)
     starts = np.maximum(segments.time, 0)

@@ -95,6 +95,11 @@ def reference_track(period: Period, track: int | None = None) -> TrackIndex:
     Raises:
         TrackNotFound: the track that was named is not there.
         BuildError: no track has movie fragments.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> reference_track(fragdex.index(movie(tracks=2)).periods[0]).kind
+    'video'
     """
     if track is not None:
         return period.track(track)
@@ -140,6 +145,11 @@ def subsegments(
     Raises:
         BuildError: the file has no movie fragments, or not in file order.
         InexactIndex: times of fragments are not known.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> subsegments(fragdex.index(movie(3, samples=5)).periods[0]).duration.tolist()
+    [5000, 5000, 5000]
     """
     chosen = reference_track(period, track)
     rows = _moofs(chosen)
