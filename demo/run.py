@@ -61,9 +61,10 @@ def main() -> int:
 MEANING = {
     "movie.mp4": "the video",
     "movie.fidx": "its index",
-    "clip.mp4": "ten seconds of it, playable",
+    "clip.mp4": "a part of it, playable",
     "movie.png": "fragments, bit rate, key frames and interleaving",
     "movie.html": "the same for a browser, values under the pointer",
+    "fragmented.mp4": "the video in fragments",
     "movie.m3u8": "an HLS playlist of its byte ranges",
     "seekable.mp4": "the video with its index inside",
 }
@@ -73,7 +74,8 @@ def story(source: Path | None, seconds: int) -> None:
     """All chapters, in order."""
     movie = Path("movie.mp4")
     numbered = chapter_video(source, movie, seconds)
-    length = fragdex.index(movie).duration or 0.0
+    index = fragdex.index(movie)
+    length = index.duration or 0.0
     moment, start, stop = chosen_times(length)
 
     chapter("Index it", "Box headers and moofs are read, media data are not.")
@@ -99,11 +101,18 @@ def story(source: Path | None, seconds: int) -> None:
     command("plot", "movie.mp4", "-o", "movie.html")
 
     chapter("Hand it to a player", "The index becomes an HLS playlist of byte ranges.")
-    command("index", "movie.fidx", "--format", "hls", "-o", "movie.m3u8")
+    fragmented, saved = "movie.mp4", "movie.fidx"
+    if not has_fragments(index):
+        print(
+            "  Playlists need fragments, and your file has none: a fragmented copy is made first."
+        )
+        fragmented = saved = "fragmented.mp4"
+        command("extract", "movie.mp4", "0", "end", "-o", fragmented)
+    command("index", saved, "--format", "hls", "-o", "movie.m3u8")
     print_start(Path("movie.m3u8"), 10)
 
     chapter("Over HTTP", "The index moves into the file; then two requests tell all fragments.")
-    command("index", "movie.mp4", "--embed", "-o", "seekable.mp4")
+    command("index", fragmented, "--embed", "-o", "seekable.mp4")
     over_http(moment)
 
     chapter("Trust, but verify")
@@ -130,6 +139,12 @@ def chapter_video(source: Path | None, movie: Path, seconds: int) -> bool:
         return False
     print(f"  movie.mp4: {size_of(movie)}, encoded in {time.monotonic() - began:.1f} s")
     return True
+
+
+def has_fragments(index: fragdex.FragmentIndex) -> bool:
+    """Whether it has movie fragments, not only sample tables."""
+    virtual = fragdex.FragmentFlags.VIRTUAL
+    return any((track.fragments.flags & virtual == 0).any() for track in index.tracks)
 
 
 def chosen_times(length: float) -> tuple[str, str, str]:
@@ -242,7 +257,7 @@ def print_start(path: Path, count: int) -> None:
     for line in lines[:count]:
         print(f"  {line}")
     if len(lines) > count:
-        print(f"  … {len(lines) - count} more lines")
+        print(f"  … and so on, {len(lines)} lines")
 
 
 def over_http(moment: str) -> None:
