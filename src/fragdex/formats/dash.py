@@ -14,13 +14,14 @@ from xml.etree import ElementTree as ET
 from fragdex.boxes import parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
-from fragdex.formats.hls import MIN_SEGMENT_MS, uri_of
+from fragdex.formats.hls import uri_of
 from fragdex.formats.subsegments import (
     Subsegments,
     init_range,
     reference_track,
     subsegments,
 )
+from fragdex.formats.wire import MIN_SEGMENT_MS
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
 __all__ = ["index_range", "write"]

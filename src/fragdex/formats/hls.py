@@ -21,13 +21,11 @@ from fragdex.formats.subsegments import (
     reference_track,
     subsegments,
 )
+from fragdex.formats.wire import MIN_SEGMENT_MS
 from fragdex.fragments.table import NULL
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = ["MIN_SEGMENT_MS", "uri_of", "write", "write_iframes", "write_master"]
-
-MIN_SEGMENT_MS = 2000
-"""How long a segment lasts at least: shorter ones cost more requests than they save."""
+__all__ = ["uri_of", "write", "write_iframes", "write_master"]
 
 Range = tuple[Fraction, int, int]
 """Seconds, offset and size of a segment."""
