@@ -5,6 +5,7 @@ from coming back.
 """
 
 import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -89,3 +90,16 @@ def test_a_mended_index_opens():
     )
     again = mutation.mend_fidx(data[64 : 64 + text_size], data[start:])
     assert again == data
+
+
+def test_one_input_can_be_run_again(tmp_path):
+    path = tmp_path / "found"
+    path.write_bytes(dict(seeds.seeds("parse"))["made.mp4"])
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "fuzz" / "run.py"), "--replay", str(path), *targets.TARGETS],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nothing but our errors" in done.stdout
