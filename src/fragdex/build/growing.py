@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from fragdex.build.making import finished
 from fragdex.build.reading import read_all
 from fragdex.errors import SourceChanged
@@ -12,7 +14,7 @@ from fragdex.fragments.findings import Finding
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.scan import Scan
 from fragdex.fragments.sync import merged
-from fragdex.fragments.table import FragmentTable
+from fragdex.fragments.table import FragmentFlags, FragmentTable, SyncTable
 from fragdex.seeking import registry
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.sources import open_source
@@ -47,10 +49,10 @@ def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
         defaults = {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None}
         scan = Scan(index.resume_offset, defaults, states)
         read_all(source, scan)
-        known: tuple[Finding, ...] = tuple(f for f in index.findings if f.code not in GROWTH)
+        known = _still_true(index.findings, period, size)
         more = finished(scan, source, size=size, going_on=True, known=known)
     first, *others = more.periods
-    whole = _joined(period, first)
+    whole = _joined(period, first, size)
     return FragmentIndex(
         replace(more.source, name=more.source.name or index.source.name),
         replace(more.how, method=index.how.method, exact=index.how.exact),
@@ -72,30 +74,54 @@ def _state(track: TrackIndex) -> TrackState:
     )
 
 
-def _joined(before: Period, after: Period) -> Period:
+def _still_true(
+    findings: tuple[Finding, ...], period: Period, size: int | None
+) -> tuple[Finding, ...]:
+    """Findings that the growth does not settle: samples of a moov may have come to lie inside."""
+    kept = []
+    for finding in findings:
+        if finding.code == "data-outside" and (finding.path or "").startswith("moov"):
+            table = period.track(finding.track or 0).fragments
+            virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+            count = int((virtual & (table.data_stop > (size or 0))).sum())
+            if count:
+                kept.append(replace(finding, count=count))
+        elif finding.code not in GROWTH:
+            kept.append(finding)
+    return tuple(kept)
+
+
+def _joined(before: Period, after: Period, size: int | None) -> Period:
     """One period from its known fragments and those that came."""
     news = {track.id: track for track in after.tracks}
-    tracks = []
-    for track in before.tracks:
-        new = news.pop(track.id, None)
-        tracks.append(track if new is None else _one(track, new))
+    tracks = [_one(track, news.pop(track.id, None), size or 0) for track in before.tracks]
     return replace(before, tracks=(*tracks, *news.values()))
 
 
-def _one(old: TrackIndex, new: TrackIndex) -> TrackIndex:
-    split = len(old.fragments)
+def _arrived(table: FragmentTable, size: int) -> FragmentTable:
+    """The table, with the samples of a moov inside the file as far as they have come."""
+    flags = table.flags.copy()
+    virtual = (flags & FragmentFlags.VIRTUAL) != 0
+    flags[virtual & (table.data_stop <= size)] &= ~np.uint32(FragmentFlags.OUTSIDE)
+    return FragmentTable.of(table.columns() | {"flags": flags})
+
+
+def _one(old: TrackIndex, new: TrackIndex | None, size: int) -> TrackIndex:
+    if new is None:
+        new = TrackIndex(old.info, FragmentTable.empty(), SyncTable.empty())
+    more, split = new, len(old.fragments)
 
     def load(start: int, stop: int) -> Any:
         parts = []
         if start < split:
             parts.append(old.samples_of(start, min(stop, split)))
         if stop > split:
-            parts.append(new.samples_of(max(start, split) - split, stop - split))
+            parts.append(more.samples_of(max(start, split) - split, stop - split))
         return type(parts[0]).concat(parts) if parts else old.samples_of(0, 0)
 
     return TrackIndex(
         old.info,
-        FragmentTable.concat([old.fragments, new.fragments]),
+        FragmentTable.concat([_arrived(old.fragments, size), new.fragments]),
         merged([old.sync, new.sync]),
         shift=old.shift,
         period=old.period,
