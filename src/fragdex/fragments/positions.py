@@ -22,7 +22,7 @@ from fragdex.fragments.findings import Findings
 from fragdex.fragments.runs import Runs
 from fragdex.fragments.table import NULL, Int64
 
-__all__ = ["Positions", "chained", "positions", "regular_positions", "run_starts"]
+__all__ = ["Positions", "chained", "positions", "regular_positions", "rule_bases", "run_starts"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -77,7 +77,7 @@ def regular_positions(trafs: Trafs, runs: Runs, layout: Layout) -> Positions | N
     if (trafs.base != NULL).any():
         return None
     relative, end = run_starts(runs, trafs)
-    base = _rule(trafs, layout.moof[trafs.moof], end)
+    base = rule_bases(trafs, layout.moof[trafs.moof], end)
     start = base[runs.traf] + relative
     if not _inside(start, trafs, runs, layout).all():
         return None
@@ -95,7 +95,7 @@ def positions(
     """
     relative, end = run_starts(runs, trafs)
     moof = layout.moof[trafs.moof]
-    base = _rule(trafs, moof, end)
+    base = rule_bases(trafs, moof, end)
     start = base[runs.traf] + relative
     repaired = np.zeros(len(trafs), np.bool_)
     good = _inside(start, trafs, runs, layout)
@@ -126,7 +126,7 @@ def positions(
     return Positions(start, repaired, ~good)
 
 
-def _rule(trafs: Trafs, moof: Int64, end: Int64) -> Int64:
+def rule_bases(trafs: Trafs, moof: Int64, end: Int64) -> Int64:
     """Base of each traf by the rule (8.8.7.1)."""
     named = trafs.base != NULL
     from_moof = (trafs.flags & DEFAULT_BASE_IS_MOOF) != 0

@@ -20,12 +20,18 @@ from fragdex.fragments.bounds import MDAT, Layout, lay_out
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
 from fragdex.fragments.headers import Int64, Rows
-from fragdex.fragments.positions import Positions, positions, regular_positions
+from fragdex.fragments.positions import (
+    Positions,
+    positions,
+    regular_positions,
+    rule_bases,
+    run_starts,
+)
 from fragdex.fragments.resolve import Settled, TrackState, resolve, track_tables
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.shapes import Plain, by_shape
 from fragdex.fragments.sync import merged
-from fragdex.fragments.table import NULL, FragmentTable
+from fragdex.fragments.table import FragmentTable
 from fragdex.fragments.tracks import SampleDefaults
 
 __all__ = ["Section", "read_batch"]
@@ -166,9 +172,8 @@ class Section:
             mine = (trafs.moof[runs.traf] == moof) & (runs.size > 0)
             # A base or an offset may lead back, to media data that stands before. Most muxers
             # that name a base name the moof's own place.
-            base = trafs.base[runs.traf]
-            offset = np.where(runs.data_offset == NULL, 0, runs.data_offset)
-            start = np.where(base == NULL, at, base) + offset
+            relative, end = run_starts(runs, trafs)
+            start = rule_bases(trafs, np.full(len(trafs), at), end)[runs.traf] + relative
             if mine.any():
                 return bool((mine & (start >= at)).any())
         return False

@@ -136,7 +136,8 @@ class Seeker:
         clamped = run < 0 or (self.end is not None and target >= self.end)
         run = max(run, 0)
         cts, step, last = self._cts[run], self._step[run], self._count[run] - 1
-        turn = max(0, min(last, (target - cts) // step if step else last))
+        turn = (target - cts) // step if step else (last if target >= cts else 0)
+        turn = max(0, min(last, turn))
         if turn:
             sample = self._sample[run] + turn * self._sample_step[run]
             row = bisect_right(self._starts, sample) - 1
