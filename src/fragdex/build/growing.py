@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.build.making import finished
+from fragdex.build.making import index as make_index
 from fragdex.build.reading import read_all
 from fragdex.errors import SourceChanged
 from fragdex.fragments.findings import Finding
@@ -30,7 +31,8 @@ MOOV_ONLY = frozenset({"no-timescale"})
 def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
     """The index of a file that has grown, going on from `index.resume_offset`.
 
-    Only what lies behind that offset is read; an index without any track is made anew.
+    Only what lies behind that offset is read; where a moov comes behind the fragments it governs,
+    the index is made anew.
 
     Raises:
         SourceChanged: the file is shorter than what is indexed already.
@@ -51,6 +53,9 @@ def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
         read_all(source, scan)
         known = _still_true(index.findings, period, size)
         more = finished(scan, source, size=size, going_on=True, known=known)
+    if scan.movies and not period.movie.tracks and len(index.periods) == 1:
+        # The moov has come, and governs the fragments before it as well.
+        return make_index(what, exact=True)
     first, *others = more.periods
     whole = _joined(period, first, size)
     return FragmentIndex(
