@@ -1,0 +1,162 @@
+"""The same answer, however the bytes come: mapped, read, fed in pieces, jumped over."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from laws import brute
+
+import fragdex
+from fragdex.byterange import ByteRange
+from fragdex.fragments import hop
+from fragdex.fragments.hop_plain import join_plain, walk_plain
+from fragdex.testing import movie
+from fragdex.testing.file_strategies import files
+
+
+def fed(data, sizes, *, jumping=False):
+    """The index of data that arrives in pieces of these sizes, again and again."""
+    indexer = fragdex.Indexer()
+    at = turn = 0
+    while at < len(data):
+        if jumping:
+            need = indexer.need
+            if need is None or need.start >= len(data):
+                break
+            at = need.start
+        size = sizes[turn % len(sizes)]
+        indexer.feed(data[at : at + size], at if jumping else None)
+        at += size
+        turn += 1
+    return indexer.finish(len(data))
+
+
+@given(files())
+def test_one_byte_at_a_time(made):
+    brute.same(fed(made.data, [1]), fragdex.index(made.data, exact=True))
+
+
+@given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))
+def test_pieces_of_any_size(made, sizes):
+    brute.same(fed(made.data, sizes), fragdex.index(made.data, exact=True))
+
+
+@given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))
+def test_jumping_to_what_is_needed(made, sizes):
+    brute.same(fed(made.data, sizes, jumping=True), fragdex.index(made.data, exact=True))
+
+
+@given(files())
+def test_a_file_on_disk(made):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "movie.mp4"
+        path.write_bytes(made.data)
+        brute.same(fragdex.index(path, exact=True), fragdex.index(made.data, exact=True))
+
+
+@given(files())
+def test_a_file_without_a_view(made):
+    class Reads:
+        """A seekable file that is no real one: it can only be read."""
+
+        def __init__(self, data):
+            self.data, self.at = data, 0
+
+        def seek(self, at, whence=0):
+            self.at = at + (0, self.at, len(self.data))[whence]
+            return self.at
+
+        def tell(self):
+            return self.at
+
+        def seekable(self):
+            return True
+
+        def readable(self):
+            return True
+
+        def read(self, size=-1):
+            stop = len(self.data) if size < 0 else self.at + size
+            piece = self.data[self.at : stop]
+            self.at += len(piece)
+            return piece
+
+    found = fragdex.index(Reads(made.data), exact=True)
+    brute.same(found, fragdex.index(made.data, exact=True))
+
+
+@given(files(), st.integers(1, 64))
+def test_both_walks_pass_the_same_boxes(made, most):
+    if hop.compiled is None:
+        pytest.skip("the hop was not compiled")
+    view = memoryview(made.data)
+    for limit in (most, 1 << 16):
+        assert_same_walk(hop.walk(view, 0, limit), walk_plain(view, 0, limit))
+
+
+@given(st.binary(max_size=300), st.integers(0, 20))
+def test_both_walks_agree_on_any_bytes(data, start):
+    if hop.compiled is None:
+        pytest.skip("the hop was not compiled")
+    view = memoryview(data)
+    assert_same_walk(hop.walk(view, start), walk_plain(view, start, 1 << 16))
+
+
+@given(files(), st.data())
+def test_both_walks_agree_on_damaged_files(made, data):
+    if hop.compiled is None:
+        pytest.skip("the hop was not compiled")
+    damaged = bytearray(made.data)
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(damaged)))
+    view = memoryview(bytes(damaged[:cut]))
+    assert_same_walk(hop.walk(view, 0), walk_plain(view, 0, 1 << 16))
+
+
+def assert_same_walk(one, other):
+    assert len(one) == len(other)
+    for mine, theirs in zip(one, other, strict=True):
+        if isinstance(mine, np.ndarray):
+            assert mine.tolist() == theirs.tolist()
+        else:
+            assert mine == theirs
+
+
+@given(st.binary(max_size=100), st.lists(st.tuples(st.integers(-9, 120), st.integers(-9, 120))))
+def test_both_joins_take_the_same_bytes(data, runs):
+    if hop.compiled is None:
+        pytest.skip("the hop was not compiled")
+    offsets = np.array([a for a, _ in runs], np.int64)
+    sizes = np.array([b for _, b in runs], np.int64)
+
+    def outcome(join):
+        try:
+            return bytes(join(data, offsets, sizes))
+        except ValueError:
+            return None
+
+    assert outcome(hop.join) == outcome(join_plain)
+
+
+@given(files(), st.data())
+def test_what_was_read_is_told(made, data):
+    found = fragdex.index(made.data, exact=True)
+    assert found.how.bytes_read <= len(made.data)
+    assume(any(len(t.fragments) for t in found.tracks))
+    assert found.how.mdat_bytes_read == 0
+
+
+def test_need_names_what_is_missing():
+    data = movie(2)
+    indexer = fragdex.Indexer()
+    asked = []
+    while (need := indexer.need) is not None and need.start < len(data):
+        asked.append(need)
+        indexer.feed(data[need.start : need.stop], need.start)
+    media = [ByteRange(a.stop, b.start) for a, b in zip(asked, asked[1:], strict=False)]
+    assert sum(gap.size for gap in media) > 0  # media was jumped over
+    brute.same(indexer.finish(len(data)), fragdex.index(data, exact=True))
