@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from fragdex.boxes import make_box
 from fragdex.build.making import finished
 from fragdex.build.making import index as make_index
 from fragdex.build.reading import read_all
 from fragdex.errors import SourceChanged
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import Scan
+from fragdex.fragments.scan import MOOV, Captured, Scan
 from fragdex.fragments.sync import merged
 from fragdex.fragments.table import FragmentFlags, FragmentTable, SyncTable
 from fragdex.seeking import registry
@@ -24,8 +25,8 @@ __all__ = ["extend"]
 
 GROWTH = frozenset({"truncated"})
 """Findings that a grown file may have outgrown."""
-MOOV_ONLY = frozenset({"no-timescale"})
-"""Findings about the moov, which the grown part does not hold."""
+MOOV_ONLY = frozenset({"no-timescale", "many-edits", "edit-rate"})
+"""Findings about a track as a whole, made once and not for each part of the file."""
 
 
 def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
@@ -52,7 +53,16 @@ def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
         scan = Scan(index.resume_offset, defaults, states)
         read_all(source, scan)
         known = _still_true(index.findings, period, size)
-        more = finished(scan, source, size=size, going_on=True, known=known)
+        # The moov that governs what comes is not in the grown part; its values are.
+        init = (Captured(0, MOOV, b""), make_box("moov"), period.movie)
+        more = finished(
+            scan,
+            source,
+            size=size,
+            init=init if period.movie.tracks else None,
+            going_on=True,
+            known=known,
+        )
     if scan.movies and not period.movie.tracks and len(index.periods) == 1:
         # The moov has come, and governs the fragments before it as well.
         return make_index(what, exact=True)
@@ -62,10 +72,16 @@ def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
         replace(more.source, name=more.source.name or index.source.name),
         replace(more.how, method=index.how.method, exact=index.how.exact),
         (*index.periods[:-1], whole, *(replace(p, number=p.number + whole.number) for p in others)),
-        findings=tuple(f for f in more.findings if f in known or f.code not in MOOV_ONLY),
+        findings=tuple(_once(finding, known) for finding in more.findings),
         complete=more.complete,
         resume_offset=more.resume_offset,
     )
+
+
+def _once(finding: Finding, known: tuple[Finding, ...]) -> Finding:
+    """A finding about a track, which was met again with the track itself."""
+    before = (f for f in known if (f.code, f.track) == (finding.code, finding.track))
+    return next(before, finding) if finding.code in MOOV_ONLY else finding
 
 
 def _state(track: TrackIndex) -> TrackState:
