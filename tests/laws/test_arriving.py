@@ -1,5 +1,6 @@
 """The same answer, however the bytes come: mapped, read, fed in pieces, jumped over."""
 
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -7,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from laws import brute
 
 import fragdex
 from fragdex.byterange import ByteRange
@@ -15,6 +15,7 @@ from fragdex.fragments import hop
 from fragdex.fragments.hop_plain import join_plain, walk_plain
 from fragdex.testing import movie
 from fragdex.testing.file_strategies import files
+from laws import brute
 
 
 def fed(data, sizes, *, jumping=False):
@@ -157,6 +158,6 @@ def test_need_names_what_is_missing():
     while (need := indexer.need) is not None and need.start < len(data):
         asked.append(need)
         indexer.feed(data[need.start : need.stop], need.start)
-    media = [ByteRange(a.stop, b.start) for a, b in zip(asked, asked[1:], strict=False)]
+    media = [ByteRange(a.stop, b.start) for a, b in itertools.pairwise(asked)]
     assert sum(gap.size for gap in media) > 0  # media was jumped over
     brute.same(indexer.finish(len(data)), fragdex.index(data, exact=True))

@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import brute
 
 import fragdex
 from fragdex.errors import FormatError
@@ -10,6 +9,7 @@ from fragdex.fragments.table import FragmentFlags
 from fragdex.testing import made_movie
 from fragdex.testing.file_strategies import files
 from fragdex.testing.tracks import Moov
+from laws import brute
 
 
 def opened(data):

@@ -1,13 +1,14 @@
 """An index says what is true of the file, however its bytes came."""
 
-import fragdex
 import pytest
+from hypothesis import event, given
+
+import fragdex
 from fragdex import FragmentFlags
 from fragdex.errors import NotISOBMFF
 from fragdex.testing.file_strategies import files
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov
-from hypothesis import event, given
 from laws import brute
 
 
@@ -29,7 +30,7 @@ def test_samples_are_those_that_were_written(made):
     for period, true in zip(found.periods, made.periods, strict=True):
         assert {track.id for track in period.tracks} == known(true)
         for track in period.tracks:
-            assert brute.samples(track.samples) == true.samples.get(track.id, [])
+            assert brute.samples(track.samples) == brute.placed(true.samples.get(track.id, []))
             assert track.timescale == true.timescale(track.id)
             assert track.shift == true.shift(track.id)
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from laws import brute
 
 import fragdex
 from fragdex import NULL
 from fragdex.errors import InexactIndex, NoSyncSample
 from fragdex.testing.file_strategies import files
+from laws import brute
 
 anything = st.one_of(
     st.floats(allow_nan=False),
