@@ -189,7 +189,6 @@ def _regular(found: os.stat_result, path: str) -> None:
 
 
 if hasattr(os, "pread"):
-
     _pread = os.pread
 
     def _pread_into(fd: int, buffer: memoryview, offset: int) -> int:

@@ -354,7 +354,7 @@ def indexed_parts(draw: st.DrawFn) -> list[Part]:
     parts = draw(fragmented_parts(odd=False).filter(_has_moov_in_front))
     media = [n for n, part in enumerate(parts) if isinstance(part, Fragment)]
     moov = next(part for part in parts if isinstance(part, Moov))
-    if media and draw(_EVEN):
+    if draw(_EVEN) and media:
         # Each reference reaches to the next fragment, whatever lies between.
         edges = [n + 1 for n in (*media, len(parts))]
         covers = tuple(itertools.pairwise(edges))
