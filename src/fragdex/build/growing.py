@@ -140,10 +140,11 @@ def _one(old: TrackIndex, new: TrackIndex | None, size: int) -> TrackIndex:
             parts.append(more.samples_of(max(start, split) - split, stop - split))
         return type(parts[0]).concat(parts) if parts else old.samples_of(0, 0)
 
+    fragments = FragmentTable.concat([_arrived(old.fragments, size), new.fragments])
     return TrackIndex(
         old.info,
-        FragmentTable.concat([_arrived(old.fragments, size), new.fragments]),
-        merged([old.sync, new.sync]),
+        fragments,
+        merged([old.sync, new.sync], fragments.sample_start),
         shift=old.shift,
         period=old.period,
         exact=old.exact,

@@ -98,7 +98,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
             mine = head.groups + mine
             if len(fragments):
                 fragments = FragmentTable.concat([head.fragments, fragments])
-                sync = merged([head.sync, sync])
+                sync = merged([head.sync, sync], fragments.sample_start)
             else:
                 fragments, sync, samples = head.fragments, head.sync, head.samples
         tracks.append(

@@ -24,16 +24,18 @@ def sync_table(
     return merged([SyncTable(cts, dts, step, count, sample, ones, fragment)])
 
 
-def merged(tables: list[SyncTable]) -> SyncTable:
-    """Several tables of one track as one, sorted by composition time."""
+def merged(tables: list[SyncTable], sample_start: Int64 | None = None) -> SyncTable:
+    """Several tables of one track as one, sorted by composition time.
+
+    Args:
+        tables: in any order.
+        sample_start: of the track's fragments; needed where a run reaches over several.
+    """
     table = SyncTable.concat([part for part in tables if len(part)])
     last = table.cts + (table.count - 1) * table.step
     if len(table) > 1 and (last[:-1] > table.cts[1:]).any():
-        if (
-            int(table.count.sum()) <= MAX_EXPANDED
-            and (table.sample_step[table.count > 1] == 1).all()
-        ):
-            table = expanded(table)
+        if int(table.count.sum()) <= MAX_EXPANDED:
+            table = expanded(table, sample_start)
         table = table.rows(np.argsort(table.cts, kind="stable"))
     return _joined(table)
 
