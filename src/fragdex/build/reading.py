@@ -8,7 +8,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged
 from fragdex.fragments import hop
 from fragdex.fragments.headers import DONE, FULL, PARTIAL, TO_END
-from fragdex.fragments.scan import MAX_WHOLE_BOX, Scan
+from fragdex.fragments.scan import MAX_WHOLE_BOX, MOOV, Scan
 from fragdex.sources import Source
 
 __all__ = ["read_all", "read_local", "step"]
@@ -27,6 +27,10 @@ PROBE_ROWS = 512
 def read_local(source: Source, view: memoryview, scan: Scan) -> None:
     """Hop through a file that can be mapped; media bytes are not touched."""
     size = len(view)
+    if scan.waiting_for == MOOV:
+        scan.stand(scan.position, DONE, b"")
+        _by_mapping(source, view, scan)
+        return
     if hop.compiled is not None and source.fileno() is not None:
         if _by_reads(source, size, scan, PROBE_ROWS):
             return
@@ -64,6 +68,7 @@ def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
         met = hop.walk(view, scan.position)
         source.note_read(int(np.where(met.top["whole"], met.top["size"], met.top["header"]).sum()))
         scan.take(view, met)
+        source.passed(min(met.position, len(view)))
         scan.stand(met.position, met.status, view[met.position : met.position + 16])
         if met.status != FULL:
             _rest(source, len(view), scan, met.status)

@@ -21,7 +21,7 @@ from fragdex.formats.sidx_reading import SidxReader
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import SIDX, Scan
+from fragdex.fragments.scan import MOOV, SIDX, Scan
 from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.tracks import TrackInfo
@@ -63,6 +63,9 @@ class Head:
                 return
             kinds = {int(kind) for top in scan.tops() for kind in top["type"]}
             if kinds & {MOOF, MDAT} or scan.waiting_for == MOOF:
+                return
+            if not source.remote and scan.waiting_for == MOOV and need.size > FIRST_GUESS:
+                # A large moov names samples; it is read at once where it can be mapped.
                 return
             # The header behind a box tells whether it ends where a fragment begins.
             data = self.piece(

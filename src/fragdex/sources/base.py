@@ -143,6 +143,15 @@ class Source(ABC):
         self.requests += requests
         self.bytes_read += size
 
+    def passed(self, stop: int) -> None:
+        """Say that the view is not needed before `stop` for now, so that memory can be given back.
+
+        Reading from there again is allowed, and costs what it cost the first time.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abcdef").passed(4)
+        """
+
     def refresh(self) -> int | None:
         """Look again how long a growing source is, and return its size.
 

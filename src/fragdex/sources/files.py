@@ -44,6 +44,7 @@ class FileSource(Source):
         self._path = os.fspath(path)
         self._fd = _open(self._path) if descriptor is None else descriptor
         self._map: mmap.mmap | None = None
+        self._passed = 0
         try:
             found = os.fstat(self._fd)
             _regular(found, self._path)
@@ -89,6 +90,13 @@ class FileSource(Source):
             except (OSError, ValueError):
                 return None  # some file systems cannot map; `read` works on them
         return memoryview(self._map)
+
+    def passed(self, stop: int) -> None:
+        """Let the system take back the pages of the mapping before `stop`."""
+        until = stop - stop % mmap.PAGESIZE
+        if self._map is not None and until > self._passed and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED, self._passed, until - self._passed)
+            self._passed = until
 
     def pieces(
         self, range: ByteRange | None = None, size: int = PIECE_SIZE
