@@ -151,6 +151,7 @@ class Source(ABC):
         >>> from fragdex.sources import open_source
         >>> open_source(b"abcdef").passed(4)
         """
+        self._within_budget(0, 0)
 
     def refresh(self) -> int | None:
         """Look again how long a growing source is, and return its size.
