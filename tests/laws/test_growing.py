@@ -12,7 +12,6 @@ from fragdex.testing.file_strategies import files
 from fragdex.testing.tracks import Moov
 from laws import brute
 
-
 OPEN = (
     "open: of files with odd fragments (no tfdt and a moof that is cut off, media data in front of "
     "its moof) a few cuts still extend to another table than the whole gives"
