@@ -20,6 +20,7 @@ _STEP = r"[^/\[\]]{1,4}(?:\[[1-9]\d*\])?"
 _BOX_PATH = re.compile(f"{_STEP}(?:/{_STEP})*")
 
 
+@options.opens("max_bytes", "max_requests")
 def dump(
     files: options.Files,
     path: Annotated[
@@ -42,8 +43,8 @@ def dump(
     json: options.Json = False,
     output: options.Output = None,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Print the tree of boxes, with offsets, sizes and fields; media data are not read.
 
@@ -60,9 +61,8 @@ def dump(
             raise typer.BadParameter(f"no box path: {one!r}; one is moof/traf/trun or moov/trak[2]")
     work = Work("dump")
     names = expand(files)
-    open_options = {"max_bytes": max_bytes, "max_requests": max_requests}
 
-    whole = partial(_whole, paths=path, full=full, strict=strict, json=json, opening=open_options)
+    whole = partial(_whole, paths=path, full=full, strict=strict, json=json, opening=opening)
 
     def pieces() -> Iterator[str]:
         title = len(names) > 1 and not json
@@ -75,7 +75,7 @@ def dump(
             if title:
                 yield f"{name}:\n"
             try:
-                yield from _as_text(name, path, full, strict, open_options)
+                yield from _as_text(name, path, full, strict, opening)
             except FragdexError as error:
                 work.fail(name, str(error))
 

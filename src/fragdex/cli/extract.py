@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any
@@ -11,12 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, stem
+from fragdex.cli.inputs import Work, expand
 from fragdex.cli.output import emit, json_line
+from fragdex.cli.places import places
 
 __all__ = ["extract"]
 
 
+@options.opens("init", "strict", "max_bytes", "max_requests")
 def extract(
     files: options.Files,
     start: Annotated[
@@ -45,12 +46,10 @@ def extract(
             "--keep-times", help="Keep the source's times, instead of a clip that starts at 0."
         ),
     ] = False,
-    init: options.Init = None,
-    strict: options.Strict = False,
     json: options.Json = False,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Cut a playable clip out of a file, without re-encoding.
 
@@ -68,7 +67,7 @@ def extract(
     if output is None:
         raise typer.BadParameter("say where the clip goes: -o clip.mp4")
     names = expand(files)
-    targets = _targets(names, output)
+    targets = places(names, output, lambda name: ".mp4", "clips")
     work = Work("extract")
     cutting = partial(
         _extract,
@@ -77,33 +76,13 @@ def extract(
         stop=last,
         tracks=tracks,
         keep_times=keep_times,
-        init=init,
-        strict=strict,
-        budget={"max_bytes": max_bytes, "max_requests": max_requests},
+        opening=opening,
     )
     for name, made in work.each(cutting, names, 1 if output == "-" else jobs):
         text = json_line({"file": name, **made}) if json else _line(name, made)
         # The clip itself may be on stdout: then words go to stderr.
         typer.echo(text, nl=False, err=output == "-")
     return work.code
-
-
-def _targets(names: Sequence[str], output: str) -> dict[str, str]:
-    into = output.endswith(("/", os.sep)) or os.path.isdir(output)
-    if not into:
-        if len(names) > 1:
-            raise typer.BadParameter(f"{len(names)} inputs, and one place for clips: give a folder")
-        targets = {names[0]: output}
-    else:
-        os.makedirs(output, exist_ok=True)
-        targets = {name: os.path.join(output, f"{stem(name)}.mp4") for name in names}
-    places = [os.path.realpath(target) for target in targets.values()]
-    for name, place in zip(targets, places, strict=True):
-        if place == os.path.realpath(name):
-            raise typer.BadParameter(f"{name} would be written over itself: give another -o")
-    if len(set(places)) < len(places):
-        raise typer.BadParameter("two inputs have the same name: their clips need two folders")
-    return targets
 
 
 def _extract(
@@ -113,9 +92,7 @@ def _extract(
     stop: float,
     tracks: list[int] | None,
     keep_times: bool,
-    init: str | None,
-    strict: bool,
-    budget: dict[str, Any],
+    opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex import index as index_of
     from fragdex import open_source
@@ -126,7 +103,8 @@ def _extract(
 
     saved = open_any(name) if saved_form(name) else None
     media = media_of(saved, name) if saved is not None else name
-    init_data = None
+    init, init_data, strict = opening["init"], None, opening["strict"]
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
     if init is not None:
         with open_source(init) as source:
             init_data = b"".join(bytes(piece) for piece in source.pieces())

@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, Work, expand, is_url, stem
+from fragdex.cli.inputs import STDIN, Work, expand
 from fragdex.cli.output import emit, need_folder
+from fragdex.cli.places import places
 
 __all__ = ["index"]
 
@@ -26,6 +27,15 @@ ONE_TRACK = ("torchcodec", "hls", "dash", "sidx", "embed")
 """They speak of one track, or take their segments from one."""
 
 
+class Playlist(StrEnum):
+    """The playlists of HLS."""
+
+    MEDIA = "media"
+    IFRAMES = "iframes"
+    MASTER = "master"
+
+
+@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
 def index(
     files: options.Files,
     output: Annotated[
@@ -83,16 +93,13 @@ def index(
     md5: Annotated[
         bool, typer.Option("--md5", help="Hash the whole FILE as well; fidx and verify use it.")
     ] = False,
-    exact: options.Exact = False,
-    strict: options.Strict = False,
     partial_fragments: Annotated[
         bool,
         typer.Option("--partial", help="Keep a last fragment whose media data is not whole."),
     ] = False,
-    init: options.Init = None,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Index files: write FILE.fidx beside each, or another form of the index.
 
@@ -129,15 +136,7 @@ def index(
             **({"playlist": playlist.value} if playlist is not None else {}),
             **({"uri": uri} if uri is not None else {}),
         },
-        opening={
-            "exact": exact,
-            "strict": strict,
-            "partial": partial_fragments,
-            "md5": md5,
-            "init": init,
-            "max_bytes": max_bytes,
-            "max_requests": max_requests,
-        },
+        opening={**opening, "partial": partial_fragments, "md5": md5},
     )
     work = Work("index")
     for _, (data, line) in work.each(partial(_index, job=job), names, jobs):
@@ -146,14 +145,6 @@ def index(
         else:
             print(line)
     return work.code
-
-
-class Playlist(StrEnum):
-    """The playlists of HLS."""
-
-    MEDIA = "media"
-    IFRAMES = "iframes"
-    MASTER = "master"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,44 +179,21 @@ def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, s
     Raises:
         typer.BadParameter: two inputs would go to one place, or one over itself.
     """
-    into = output is not None and (output.endswith(("/", os.sep)) or os.path.isdir(output))
     if form == "embed" and output is None:
         raise typer.BadParameter("--embed writes a whole media file: say where with -o")
-    if not into and (output is not None or form in TEXT_FORMS):
-        on_stdout = output in (None, "-")
-        if len(names) > 1 and not (on_stdout and form == "json"):
-            raise typer.BadParameter(
-                f"{len(names)} inputs, and one place for their {form}: give a folder with -o"
-            )
-        targets: dict[str, str | None] = dict.fromkeys(names, None if on_stdout else output)
-    else:
-        folder = output if into else None
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-        targets = {name: _beside(name, form, folder) for name in names}
-    taken: dict[str, str] = {}
-    for name, target in targets.items():
-        if target is None:
-            continue
-        where = os.path.realpath(target)
-        if where == os.path.realpath(name):
-            raise typer.BadParameter(f"{name} would be written over itself: give another -o")
-        if where in taken:
-            raise typer.BadParameter(f"{taken[where]} and {name} would both be written to {target}")
-        taken[where] = name
-    return targets
+    on_stdout = output == "-" or (output is None and form in TEXT_FORMS)
+    # JSON has a line for each input; of other forms two would run into one another.
+    if on_stdout and (len(names) == 1 or form == "json"):
+        return dict.fromkeys(names)
+    return {**places(names, "-" if on_stdout else output, partial(_suffix, form=form), form)}
 
 
-def _beside(name: str, form: str, folder: str | None) -> str:
+def _suffix(name: str, form: str) -> str:
     if form == "embed":
-        suffix = os.path.splitext(name.partition("?")[0])[1] or ".mp4"
-    else:
-        from fragdex.formats import FORMS
+        return os.path.splitext(name.partition("?")[0])[1] or ".mp4"
+    from fragdex.formats import FORMS
 
-        suffix = FORMS[form].suffix
-    if folder is None:
-        folder = "" if is_url(name) or name == STDIN else os.path.dirname(name)
-    return os.path.join(folder, stem(name) + suffix)
+    return FORMS[form].suffix
 
 
 def _chosen(form: str, tracks: list[int] | None, samples: bool) -> dict[str, Any]:

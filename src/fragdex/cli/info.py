@@ -7,22 +7,20 @@ from functools import partial
 from typing import Any
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand
-from fragdex.cli.output import emit, json_line
+from fragdex.cli.answers import answer
+from fragdex.cli.output import json_line
 
 __all__ = ["info"]
 
 
+@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
 def info(
     files: options.Files,
-    init: options.Init = None,
-    exact: options.Exact = False,
-    strict: options.Strict = False,
     json: options.Json = False,
     output: options.Output = None,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Show what is in files: tracks, codecs, times, fragments, and what is odd about them.
 
@@ -30,17 +28,8 @@ def info(
       fragdex info movie.mp4
       fragdex info 'recordings/**/*.mp4' --json --jobs 4
     """
-    opening = {
-        "init": init,
-        "exact": exact,
-        "strict": strict,
-        "max_bytes": max_bytes,
-        "max_requests": max_requests,
-    }
-    work = Work("info")
     telling = partial(_info, json=json, opening=opening)
-    emit((text for _, text in work.each(telling, expand(files), jobs)), output)
-    return work.code
+    return answer("info", telling, files, jobs=jobs, output=output)
 
 
 def _info(name: str, json: bool, opening: dict[str, Any]) -> tuple[str, Sequence[str]]:

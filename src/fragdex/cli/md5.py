@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +23,7 @@ _LINE = re.compile(r"(\\?)([0-9A-Fa-f-]{32,36}) [ *](.+)", re.DOTALL)
 _ESCAPED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
+@options.opens("max_bytes", "max_requests")
 def md5(
     files: options.Files,
     check: Annotated[
@@ -35,8 +36,8 @@ def md5(
     json: options.Json = False,
     output: options.Output = None,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Print or check md5 digests of whole files, as md5sum does; - is stdin.
 
@@ -47,7 +48,7 @@ def md5(
       fragdex md5 *.mp4 > sums.md5
       fragdex md5 -c sums.md5
     """
-    hashing = partial(_digest, max_bytes=max_bytes, max_requests=max_requests, progress=jobs == 1)
+    hashing = partial(_digest, opening=opening, progress=jobs == 1)
     if check:
         checking = _Check(hashing, json, jobs)
         emit(checking.lines(expand(files)), output)
@@ -69,7 +70,7 @@ def md5(
 
 
 def _digest(
-    name: str, *, max_bytes: int | None, max_requests: int | None, progress: bool
+    name: str, *, opening: dict[str, Any], progress: bool
 ) -> tuple[tuple[str, str], Sequence[str]]:
     """Hex and dashed digest of one input."""
     if name == STDIN:
@@ -83,7 +84,7 @@ def _digest(
         from fragdex.sources import md5 as md5_of
 
         with byte_progress(name) if progress else _unwatched() as bar:
-            digest = md5_of(name, progress=bar, max_bytes=max_bytes, max_requests=max_requests)
+            digest = md5_of(name, progress=bar, **opening)
     return (digest.hex, digest.dashed), ()
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import re
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Form", "parse_time"]
+__all__ = ["Form", "opens", "parse_time"]
 
 
 class Form(StrEnum):
@@ -132,3 +135,41 @@ Init = Annotated[
         show_default=False,
     ),
 ]
+
+_OPENING: dict[str, tuple[Any, Any]] = {
+    "init": (Init, None),
+    "exact": (Exact, False),
+    "strict": (Strict, False),
+    "max_bytes": (MaxBytes, None),
+    "max_requests": (MaxRequests, None),
+}
+
+
+def opens(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command these options on how its inputs are opened, behind its own.
+
+    The command has a parameter `opening` instead of them: a dict of what was given, by name.
+    """
+
+    def with_options(command: Callable[..., int]) -> Callable[..., int]:
+        own = inspect.signature(command, eval_str=True)
+        parameters = [p for p in own.parameters.values() if p.name != "opening"]
+        parameters += [
+            inspect.Parameter(
+                name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind
+            )
+            for name, (kind, default) in _OPENING.items()
+            if name in names
+        ]
+
+        @functools.wraps(command)
+        def run(**given: Any) -> int:
+            opening = {name: given.pop(name) for name in names}
+            return command(**given, opening=opening)
+
+        # typer reads a command's options off these two
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": int}
+        return run
+
+    return with_options

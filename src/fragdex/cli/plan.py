@@ -7,24 +7,22 @@ from functools import partial
 from typing import Any
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand
-from fragdex.cli.output import emit, json_line
+from fragdex.cli.answers import answer
+from fragdex.cli.output import json_line
 
 __all__ = ["plan"]
 
 
+@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
 def plan(
     files: options.Files,
     time: options.Time,
     tracks: options.Tracks = None,
-    init: options.Init = None,
-    exact: options.Exact = False,
-    strict: options.Strict = False,
     json: options.Json = False,
     output: options.Output = None,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Say what a seek to TIME would read: requests, bytes, samples to decode, and why.
 
@@ -33,25 +31,8 @@ def plan(
       fragdex plan https://example.org/movie.mp4 60 --max-requests 4 --json
     """
     at = options.parse_time(time)
-    opening = {
-        "init": init,
-        "exact": exact,
-        "strict": strict,
-        "max_bytes": max_bytes,
-        "max_requests": max_requests,
-    }
-    names = expand(files)
-    work = Work("plan")
     planning = partial(_plan, time=at, tracks=tracks, json=json, opening=opening)
-
-    def pieces() -> Any:
-        for name, text in work.each(planning, names, jobs):
-            if len(names) > 1 and not json:
-                yield f"{name}:\n"
-            yield text
-
-    emit(pieces(), output)
-    return work.code
+    return answer("plan", planning, files, jobs=jobs, output=output, titles=not json)
 
 
 def _plan(

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, Work, expand, is_url, stem
+from fragdex.cli.inputs import Work, expand, is_url
 from fragdex.cli.output import emit, json_line
+from fragdex.cli.places import into_folder, places
 
 __all__ = ["plot"]
 
@@ -25,6 +26,7 @@ class Picture(StrEnum):
     HTML = "html"
 
 
+@options.opens("init", "strict", "max_bytes", "max_requests")
 def plot(
     files: options.Files,
     output: Annotated[
@@ -42,14 +44,12 @@ def plot(
         Picture | None,
         typer.Option("--format", "-f", help="The kind of picture.", show_default="as in PATH"),
     ] = None,
-    init: options.Init = None,
-    strict: options.Strict = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the numbers that would be drawn, as JSON.")
     ] = False,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Draw fragments, bit rate, distance of key frames and interleaving over time.
 
@@ -62,15 +62,9 @@ def plot(
     """
     names = expand(files)
     chosen = _form(output, format)
-    targets = {} if json else _targets(names, chosen, output)
-    opening = {
-        "init": init,
-        "strict": strict,
-        # without samples there is no telling the tracks' bytes apart
-        "exact": True,
-        "max_bytes": max_bytes,
-        "max_requests": max_requests,
-    }
+    targets = {} if json else places(names, output, lambda name: f".{chosen.value}", "plots")
+    # without samples there is no telling the tracks' bytes apart
+    opening["exact"] = True
     work = Work("plot")
     drawing = partial(
         _plot, targets=targets, form="json" if json else chosen.value, opening=opening
@@ -92,32 +86,13 @@ def _form(output: str | None, given: Picture | None) -> Picture:
         return Picture.HTML
     if suffix in tuple(Picture):
         return Picture(suffix)
-    if suffix and output is not None and not os.path.isdir(output):
+    if suffix and output is not None and not into_folder(output):
         raise typer.BadParameter(f"no picture is called .{suffix}: png, svg or html")
     return Picture.PNG
 
 
-def _targets(names: Sequence[str], form: Picture, output: str | None) -> dict[str, str | None]:
-    into = output is not None and (output.endswith(("/", os.sep)) or os.path.isdir(output))
-    if output is not None and not into:
-        if len(names) > 1:
-            raise typer.BadParameter(f"{len(names)} inputs, and one place for plots: give a folder")
-        return {names[0]: output}
-    if into and output is not None:
-        os.makedirs(output, exist_ok=True)
-    targets: dict[str, str | None] = {}
-    for name in names:
-        beside = "" if is_url(name) or name == STDIN else os.path.dirname(name)
-        folder = output if into and output is not None else beside
-        target = os.path.join(folder, f"{stem(name)}.{form.value}")
-        if target in targets.values():
-            raise typer.BadParameter(f"two inputs would both be drawn to {target}")
-        targets[name] = target
-    return targets
-
-
 def _plot(
-    name: str, targets: dict[str, str | None], form: str, opening: dict[str, Any]
+    name: str, targets: dict[str, str], form: str, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
     from fragdex.cli.opening import notes, open_any
     from fragdex.cli.plot_series import series

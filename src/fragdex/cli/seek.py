@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand
-from fragdex.cli.output import emit, json_line
+from fragdex.cli.answers import answer
+from fragdex.cli.output import json_line
 
 __all__ = ["hit_value", "seek"]
 
 
+@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
 def seek(
     files: options.Files,
     time: options.Time,
@@ -30,14 +31,11 @@ def seek(
         ),
     ] = None,
     tracks: options.Tracks = None,
-    init: options.Init = None,
-    exact: options.Exact = False,
-    strict: options.Strict = False,
     json: options.Json = False,
     output: options.Output = None,
     jobs: options.Jobs = 1,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Find the bytes of a moment: where decoding starts for TIME in each track.
 
@@ -53,25 +51,8 @@ def seek(
     stop = None if until is None else options.parse_time(until)
     if stop is not None and stop < start:
         raise typer.BadParameter(f"--until {until} lies before {time}")
-    opening = {
-        "init": init,
-        "exact": exact,
-        "strict": strict,
-        "max_bytes": max_bytes,
-        "max_requests": max_requests,
-    }
-    names = expand(files)
-    work = Work("seek")
     finding = partial(_seek, start=start, stop=stop, tracks=tracks, json=json, opening=opening)
-
-    def pieces() -> Any:
-        for name, text in work.each(finding, names, jobs):
-            if len(names) > 1 and not json:
-                yield f"{name}:\n"
-            yield text
-
-    emit(pieces(), output)
-    return work.code
+    return answer("seek", finding, files, jobs=jobs, output=output, titles=not json)
 
 
 def _seek(
