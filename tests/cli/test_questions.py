@@ -45,6 +45,21 @@ def test_times_outside_are_marked(call, files):
     assert all(line.endswith("clamped") for line in call("seek", "b.mp4", "end").lines)
 
 
+def test_a_span_that_reaches_outside_says_so(call, files):
+    ran = call("seek", "a.mp4", "0.5", "--until", "90")
+    end = float(fragdex.index(files["a.mp4"]).track(1).end)
+    assert ran.code == 0
+    assert ran.err == f"fragdex: a.mp4: clamped: it plays from 0.000000 s to {end:.6f} s\n"
+    assert "nearest bytes" in call("seek", "a.mp4", "60", "--until", "90").err
+    assert "clamped" in call("seek", "a.mp4", "--until", "1", "--", "-1").err
+    for until, clamped in (("90", True), ("0.6", False), ("end", False)):
+        told = json.loads(call("seek", "a.mp4", "0.5", "--until", until, "--json").out)
+        assert told["clamped"] is clamped
+    assert call("seek", "a.mp4", "0.5", "--until", "end").err == ""
+    # what the tracks that were not asked for play does not count
+    assert call("seek", "b.mp4", "0", "--until", "end", "-t", "2").err == ""
+
+
 def test_several_files_are_headed_by_their_names(call, files):
     ran = call("seek", "a.mp4", "b.mp4", "0.1")
     assert ran.lines[0] == "a.mp4:"

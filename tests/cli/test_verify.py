@@ -18,6 +18,18 @@ def test_every_form_that_was_just_made_is_right(call, files, name):
     assert (ran.code, ran.lines) == (0, ["x.fidx: OK", "x.json: OK"]), ran.out
 
 
+def test_several_indexes_at_a_time(run, files):
+    for form in ("fidx", "json"):
+        run("index", "a.mp4", "b.mp4", "-f", form, "-o", f"{form}/")
+    run("index", "a.mp4", "-o", "third.fidx")
+    ran = run("verify", "a.mp4", "*/a.*", "third.fidx", "fidx/b.fidx", "gone.fidx", "--jobs", "2")
+    assert ran.code == 2
+    *right, failed = ran.lines[:3], ran.lines[-1]
+    assert right == [["fidx/a.fidx: OK", "json/a.json: OK", "third.fidx: OK"]]
+    assert failed.startswith("fidx/b.fidx: FAILED")
+    assert "gone.fidx" in ran.err
+
+
 def test_the_index_inside(run, files):
     ran = run("verify", "sidx.mp4")
     assert (ran.code, ran.out) == (0, "sidx's sidx: OK\n")

@@ -68,14 +68,19 @@ def _seek(
 
     index = open_any(name, **opening)
     told = notes(index, findings=False)
-    if math.isinf(start):
-        start = max((float(t.end) for t in index.tracks if t.end is not None), default=0.0)
+    first, last = _edges(index, tracks)
+    at_end = math.isinf(start)
+    if at_end:
+        start = last if last is not None else 0.0
     if stop is not None:
         if math.isinf(stop):
-            stop = max((float(t.end) for t in index.tracks if t.end is not None), default=start)
+            stop = last if last is not None else start
         span = index.ranges(start, max(start, stop), tracks=tracks)
+        beyond = [] if first is None or last is None else _beyond(start, stop, first, last)
+        told = [*told, *([] if at_end else beyond)]
         if json:
-            return json_line({"file": name, **_span_value(start, stop, span)}), told
+            value = {"file": name, **_span_value(start, stop, span), "clamped": bool(beyond)}
+            return json_line(value), told
         lines = [f"init  {part.header}\n" for part in span.init]
         lines += [f"media {part.header}\n" for part in span.media]
         return "".join(lines), told
@@ -90,6 +95,22 @@ def _seek(
     if json:
         return json_line({"file": name, "time": start, "hits": [hit_value(*h) for h in hits]}), told
     return "".join(_line(track, hit, index) for track, hit in hits), told
+
+
+def _edges(index: Any, tracks: list[int] | None) -> tuple[float | None, float | None]:
+    """Seconds at which the first track starts and the last one ends, where that is known."""
+    chosen = index.tracks if tracks is None else [index.track(track) for track in tracks]
+    starts = [float(t.start) for t in chosen if t.start is not None]
+    ends = [float(t.end) for t in chosen if t.end is not None]
+    return min(starts, default=None), max(ends, default=None)
+
+
+def _beyond(start: float, stop: float, first: float, last: float) -> list[str]:
+    """A sentence where a span reaches outside of what there is to play."""
+    what = f"clamped: it plays from {first:.6f} s to {last:.6f} s"
+    if start >= last or stop < first:
+        return [f"{what}; these are the nearest bytes"]
+    return [what] if start < first or stop > last else []
 
 
 def hit_value(track: Any, hit: Any) -> dict[str, Any]:

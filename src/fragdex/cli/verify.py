@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from typing import Annotated, Any
 
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, stem
+from fragdex.cli.inputs import Work, expand, stem
 from fragdex.cli.output import emit, json_line
 from fragdex.cli.report import byte_progress
 from fragdex.errors import FragdexError
@@ -16,6 +17,7 @@ from fragdex.errors import FragdexError
 __all__ = ["verify"]
 
 
+@options.opens("init", "strict", "max_bytes", "max_requests")
 def verify(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="The media file or URL.", show_default=False)
@@ -28,12 +30,11 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    init: options.Init = None,
-    strict: options.Strict = False,
     json: options.Json = False,
     output: options.Output = None,
-    max_bytes: options.MaxBytes = None,
-    max_requests: options.MaxRequests = None,
+    jobs: options.Jobs = 1,
+    *,
+    opening: dict[str, Any],
 ) -> int:
     """Hold an index against its file, and say each difference; the exit code is 1 if there is one.
 
@@ -44,27 +45,21 @@ def verify(
       fragdex verify movie.mp4 movie.fidx
       fragdex verify movie.mp4                 the sidx or mfra inside
     """
+    # FILE may have changed since an earlier call in this process.
+    _exact.cache_clear()
+    _md5.cache_clear()
     work = Work("verify")
-    opening = {
-        "init": init,
-        "strict": strict,
-        "max_bytes": max_bytes,
-        "max_requests": max_requests,
-    }
+    comparing = partial(_compare, file=file, opening=opening)
 
     def pieces() -> Iterator[str]:
+        # Without the truth of FILE there is nothing to hold any index against.
         try:
-            truth = _exact(file, opening)
+            _exact(file, **opening)
         except FragdexError as error:
             work.fail(file, str(error))
             return
-        names: list[str | None] = [*(indexes or [])] or [None]
-        for name in names:
-            try:
-                label, found = _compare(file, name, truth, opening)
-            except (FragdexError, OSError) as error:
-                work.fail(name or file, str(error))
-                continue
+        names = expand(indexes) if indexes else [file]
+        for _, (label, found) in work.each(comparing, names, jobs):
             if found:
                 work.code = max(work.code, 1)
             yield from _told(file, label, found, json)
@@ -73,23 +68,33 @@ def verify(
     return work.code
 
 
-def _exact(file: str, opening: dict[str, Any]) -> Any:
+@cache
+def _exact(file: str, **opening: Any) -> Any:
+    """What FILE says itself, read once in each process."""
     import fragdex
 
     given = {key: value for key, value in opening.items() if value is not None}
     return fragdex.index(file, exact=True, **given)
 
 
-def _compare(
-    file: str, name: str | None, truth: Any, opening: dict[str, Any]
-) -> tuple[str, list[Any]]:
-    """What to call an index, and its differences from the file."""
+@cache
+def _md5(file: str) -> str:
     import fragdex
+
+    with byte_progress(file) as bar:
+        return fragdex.md5(file, progress=bar).hex
+
+
+def _compare(
+    name: str, file: str, opening: dict[str, Any]
+) -> tuple[tuple[str, list[Any]], Sequence[str]]:
+    """What to call an index, and its differences from the file; FILE itself: the index inside."""
     from fragdex.fragments.findings import Finding
     from fragdex.seeking.difference import differences
 
-    if name is None:
-        return _embedded(file, truth, opening)
+    truth = _exact(file, **opening)
+    if name == file:
+        return _embedded(file, truth, opening), ()
     from fragdex.cli.opening import open_any, saved_form
 
     form = saved_form(name)
@@ -105,12 +110,11 @@ def _compare(
     claimed = open_any(name)
     found = list(differences(claimed, truth))
     if claimed.source.md5 is not None:
-        with byte_progress(file) as bar:
-            digest = fragdex.md5(file, progress=bar).hex
+        digest = _md5(file)
         if digest != claimed.source.md5:
             message = f"the md5 of the file is {digest}, the index says {claimed.source.md5}"
             found.append(Finding("md5", message))
-    return name, found
+    return (name, found), ()
 
 
 def _embedded(file: str, truth: Any, opening: dict[str, Any]) -> tuple[str, list[Any]]:
