@@ -1,14 +1,18 @@
 """An index says what is true of the file, however its bytes came."""
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, example, given
 
 import fragdex
-from fragdex import FragmentFlags
+from fragdex import NULL, FragmentFlags
+from fragdex.boxes.tfhd import BASE_DATA_OFFSET
+from fragdex.boxes.trun import DATA_OFFSET
 from fragdex.errors import NotISOBMFF
+from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.file_strategies import files
+from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov
+from fragdex.testing.tracks import Moov, Track
 from laws import brute
 
 
@@ -42,7 +46,17 @@ def test_fragments_sum_up_their_samples(made):
             brute.assert_fragments(track.fragments, true.samples.get(track.id, []))
 
 
+# A base that leads nowhere, and one sample of no bytes (trex and tfhd are silent on its size).
+NOTHING_AT_A_STALE_BASE = make_file(
+    Moov((Track(1, timescale=1),)),
+    Fragment(
+        (Traf(1, (Run((Sample(),), DATA_OFFSET),), flags=BASE_DATA_OFFSET, stale=2**40),),
+    ),
+)
+
+
 @given(files())
+@example(NOTHING_AT_A_STALE_BASE)
 def test_fragments_lie_where_they_were_put(made):
     for period, true in zip(index(made).periods, made.periods, strict=True):
         for track in period.tracks:
@@ -56,7 +70,7 @@ def test_fragments_lie_where_they_were_put(made):
             for n, fragment in enumerate(mine):
                 start, stop = int(moofs.offset[n]), int(moofs.offset[n] + moofs.size[n])
                 assert start <= fragment.start <= fragment.moof < stop
-                if moofs.sample_count[n]:
+                if moofs.data_start[n] != NULL:
                     assert start <= moofs.data_start[n] <= moofs.data_stop[n] <= stop
                 # Where an mdat stands before its moof, the one before it ends with that mdat.
                 here, *rest = parts[fragment.part :]

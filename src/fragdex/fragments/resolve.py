@@ -167,9 +167,7 @@ def track_tables(
         kept, row_kept, start_kept, run_dts_kept = run, row, start, run_dts
     cts_min = _edge(np.minimum, row_kept, run_dts_kept + kept.cts_min, dts)
     cts_end = _edge(np.maximum, row_kept, run_dts_kept + kept.cts_end, dts)
-    null = np.full(rows, NULL)
-    data_start = _edge(np.minimum, row_kept, start_kept, null)
-    data_stop = _edge(np.maximum, row_kept, start_kept + kept.size, null)
+    data_start, data_stop = _data_range(row_kept, start_kept, kept.size, rows)
 
     flags = np.zeros(rows, np.uint32)
     for which, flag in (
@@ -224,6 +222,15 @@ def track_tables(
     state.samples += int(count.sum())
     state.rows += rows
     return fragments, table
+
+
+def _data_range(row: Int64, start: Int64, size: Int64, rows: int) -> tuple[Int64, Int64]:
+    """First byte and end of the runs of each row; runs of no bytes lie nowhere."""
+    sized = size > 0
+    if not sized.all():
+        row, start, size = row[sized], start[sized], size[sized]
+    null = np.full(rows, NULL)
+    return _edge(np.minimum, row, start, null), _edge(np.maximum, row, start + size, null)
 
 
 def _added(group: Int64, values: Int64, groups: int) -> Int64:
