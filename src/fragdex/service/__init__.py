@@ -1,0 +1,14 @@
+"""The self-hosted media service: `fragdex serve`, over the library's public names.
+
+config      settings, and where each value comes from
+errors      what a caller may have done wrong, on top of the library's errors; knows no HTTP
+store       bytes by key: local disk, object stores
+records     tables, migrations, identifiers, tenants and keys
+jobs        the engine's door and the failure detector
+house       the parts above, put together: what every operation is given
+web         errors → status, byte ranges, events, authentication
+uploads     bytes that arrive in chunks, durable and resumable
+isobmff, images, unprocessed, captions, files
+            the families; each has model, operations (no HTTP), routes (no decisions), worker
+app         everything as one ASGI application
+"""

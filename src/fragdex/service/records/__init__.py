@@ -1,0 +1,1 @@
+"""What the service remembers: tables, migrations, identifiers, tenants and keys."""

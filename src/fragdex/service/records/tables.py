@@ -1,0 +1,300 @@
+"""All tables of the service. Migrations make them; a test holds the two equal.
+
+| Table | A row is |
+|---|---|
+| tenants | an organisation; every record below belongs to one |
+| keys | an API key; only a hash of its secret |
+| secrets | what this installation signs and hashes with, made on first start |
+| blobs | bytes in the store, once per tenant and md5 |
+| blob_uses | a record that needs a blob; the last one gone, the bytes go |
+| trash | an object of the store that no record names any more, until it is deleted |
+| uploads | bytes on their way in, one per record that takes bytes |
+| image_files, caption_files, unprocessed_files, isobmff_files, isobmff_tracks | the families |
+| processes | the making of an ISOBMFF file from an unprocessed one |
+| replays | answers kept for requests that come again with their Idempotency-Key |
+| executors | a worker process that is alive, by the database's clock |
+
+Identifiers are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. Instants are UTC.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+PREFIX = "fragdex_"
+# Named constraints, so that migrations can name what they change on every database.
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class Instant(TypeDecorator[datetime]):
+    """A UTC instant. SQLite keeps no zone: it is taken off and put back."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """An aware instant for the database."""
+        if value is None:
+            return None
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """An aware instant from the database."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _table(name: str, *parts: Any) -> Table:
+    return Table(PREFIX + name, metadata, *parts)
+
+
+def _id() -> Column[str]:
+    return Column("id", String(36), primary_key=True)
+
+
+def _tenant(**more: Any) -> Column[str]:
+    key = ForeignKey(f"{PREFIX}tenants.id", ondelete="CASCADE")
+    return Column("tenant_id", String(36), key, nullable=False, **more)
+
+
+def _at(name: str, *, needed: bool = False) -> Column[datetime]:
+    return Column(name, Instant, nullable=not needed)
+
+
+def _md5(name: str = "md5", *, needed: bool = False) -> Column[bytes]:
+    return Column(name, LargeBinary(16), nullable=not needed)
+
+
+def _by_time_and_md5(table: Table) -> None:
+    Index(None, table.c.tenant_id, table.c.id)
+    Index(None, table.c.tenant_id, table.c.md5)
+
+
+tenants = _table(
+    "tenants",
+    _id(),
+    Column("name", Text, nullable=False, unique=True),
+    _at("created_at", needed=True),
+)
+
+keys = _table(
+    "keys",
+    _id(),
+    _tenant(),
+    # HMAC-SHA-256 of the secret, keyed by secrets["api-keys"]
+    Column("secret_hash", LargeBinary(32), nullable=False),
+    Column("note", Text, nullable=False, default=""),
+    _at("created_at", needed=True),
+    _at("revoked_at"),
+)
+
+secrets = _table(
+    "secrets",
+    Column("name", String(40), primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+
+blobs = _table(
+    "blobs",
+    _tenant(primary_key=True),
+    Column("md5", LargeBinary(16), primary_key=True),
+    Column("sha256", LargeBinary(32), nullable=False),
+    Column("byte_size", BigInteger, nullable=False),
+    Column("store_key", Text, nullable=False),
+    _at("created_at", needed=True),
+)
+
+blob_uses = _table(
+    "blob_uses",
+    _tenant(primary_key=True),
+    Column("md5", LargeBinary(16), primary_key=True),
+    # the family, and the record's id ("ID" or "ID/TRACK")
+    Column("family", String(20), primary_key=True),
+    Column("record_id", String(60), primary_key=True),
+)
+
+trash = _table(
+    "trash",
+    Column("store_key", Text, primary_key=True),
+    _at("delete_after", needed=True),
+)
+
+uploads = _table(
+    "uploads",
+    Column("family", String(20), primary_key=True),
+    Column("record_id", String(60), primary_key=True),
+    _tenant(),
+    Column("byte_size", BigInteger, nullable=False),
+    _md5(),  # what the bytes must have; unknown for images sent without one
+    # bytes 0..next_byte are durable in the store's draft
+    Column("next_byte", BigInteger, nullable=False, default=0),
+    Column("draft", Text, nullable=False),
+    Column("lease_holder", String(36)),
+    _at("lease_until"),
+    _at("created_at", needed=True),
+    _at("completed_at"),
+)
+
+image_files = _table(
+    "image_files",
+    _id(),
+    _tenant(),
+    Column("filename", Text, nullable=False),
+    Column("mime_type", String(40), nullable=False),
+    Column("byte_size", BigInteger, nullable=False),
+    _md5(),
+    Column("width", Integer),
+    Column("height", Integer),
+    Column("problem", JSON),
+    _at("created_at", needed=True),
+    _at("completed_at"),
+    _at("failed_at"),
+    _at("expires_at"),
+)
+
+caption_files = _table(
+    "caption_files",
+    _id(),
+    _tenant(),
+    Column("filename", Text, nullable=False),
+    Column("mime_type", String(40), nullable=False),
+    Column("byte_size", BigInteger, nullable=False),
+    _md5(),
+    Column("problem", JSON),
+    _at("created_at", needed=True),
+    _at("completed_at"),
+    _at("failed_at"),
+    _at("expires_at"),
+)
+
+unprocessed_files = _table(
+    "unprocessed_files",
+    _id(),
+    _tenant(),
+    Column("filename", Text, nullable=False),
+    Column("mime_type", String(40)),
+    Column("byte_size", BigInteger, nullable=False),
+    _md5(),
+    # a video of the one family is processed by itself once its last byte is in
+    Column("process_when_complete", Boolean, nullable=False, default=False),
+    # what the library's Indexer found while the bytes arrived: a stored .fidx, or nothing
+    Column("index_key", Text),
+    _at("created_at", needed=True),
+    _at("completed_at"),
+    _at("failed_at"),
+    Column("problem", JSON),
+    _at("expires_at"),
+)
+
+isobmff_files = _table(
+    "isobmff_files",
+    _id(),
+    _tenant(),
+    Column("filename", Text, nullable=False),
+    _md5(needed=True),
+    # of the bytes that this file is itself; null where only tracks or an index are known
+    Column("byte_size", BigInteger),
+    # the whole file's index: .fidx in the store, and the JSON it was sent as, unknown keys kept
+    Column("index_key", Text),
+    Column("index_json_key", Text),
+    Column("index_etag", String(64)),
+    _at("index_completed_at"),
+    _at("created_at", needed=True),
+    _at("expires_at"),
+)
+
+isobmff_tracks = _table(
+    "isobmff_tracks",
+    Column(
+        "file_id",
+        String(36),
+        ForeignKey(f"{PREFIX}isobmff_files.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("track_id", Integer, primary_key=True),  # -1: the scrub track
+    _tenant(),
+    Column("type", String(10), nullable=False),
+    Column("probe_info", JSON),
+    Column("duration_ms", BigInteger),
+    Column("codec_name", String(40)),
+    Column("byte_size", BigInteger),
+    _md5(),
+    Column("index_key", Text),  # .fidx of the track's own file
+    _at("created_at", needed=True),
+    _at("completed_at"),
+)
+
+processes = _table(
+    "processes",
+    _id(),
+    _tenant(),
+    Column(
+        "unprocessed_file_id",
+        String(36),
+        ForeignKey(f"{PREFIX}unprocessed_files.id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("isobmff_file_id", String(36)),
+    Column("progress", Float, nullable=False, default=0.0),
+    Column("problem", JSON),
+    _at("created_at", needed=True),
+    _at("started_at"),
+    _at("completed_at"),
+    _at("failed_at"),
+)
+Index(None, processes.c.unprocessed_file_id)
+
+replays = _table(
+    "replays",
+    _tenant(primary_key=True),
+    Column("key", String(255), primary_key=True),
+    # sha256 of method, path and body
+    Column("request_hash", LargeBinary(32), nullable=False),
+    Column("status", Integer),  # null while the first request runs
+    Column("headers", JSON),
+    Column("body", LargeBinary),
+    _at("created_at", needed=True),
+)
+
+executors = _table(
+    "executors",
+    Column("id", String(80), primary_key=True),
+    _at("seen_at", needed=True),
+)
+
+for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
+    _by_time_and_md5(_family)
+
+# One record per tenant and md5: creating it again answers with the one that is there.
+for _family in (unprocessed_files, isobmff_files):
+    _family.append_constraint(UniqueConstraint(_family.c.tenant_id, _family.c.md5))

@@ -1,0 +1,1 @@
+"""Bytes by key: the contract, and the stores that keep it."""

@@ -1,0 +1,108 @@
+"""What a store must do. `conformance.py` holds every store to it.
+
+Keys are relative paths of lower-case letters, digits, `-`, `.` and `/`, made by the service and
+never by a caller: no file name or path of a request reaches a store. All calls block; the service
+runs them in threads.
+
+An object is written once and whole: it is not there, or it is complete and durable. What arrives
+piece by piece goes into a draft, which becomes an object by `Draft.finish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from fragdex import ByteRange, Source
+
+
+class Draft(Protocol):
+    """Bytes on their way in, under one name; survives the process, also `kill -9`."""
+
+    def size(self) -> int:
+        """Bytes that are durable, from the first on without a gap. 0 for a draft never written."""
+
+    def append(self, start: int, data: bytes | memoryview) -> None:
+        """Put `data` at byte `start`, which is at most the end of what was appended so far.
+
+        What stood at and after `start` is gone. Durable only after `sync`.
+
+        Raises:
+            StoreFull: no room; what was durable stays so.
+            Unavailable: the store does not answer.
+        """
+
+    def sync(self) -> int:
+        """Make durable what was appended; returns the size that is durable now."""
+
+    def read(self) -> Iterator[bytes]:
+        """The durable bytes from the first on, in pieces of at most 1 MiB."""
+
+    def finish(self, key: str) -> None:
+        """Make the durable bytes the object `key`, and the draft empty. Repeating it is harmless.
+
+        An object that is there already under `key` stays (keys name their content).
+        """
+
+    def discard(self) -> None:
+        """Drop the draft. Harmless where there is none."""
+
+
+class Store(Protocol):
+    """Bytes by key."""
+
+    def size(self, key: str) -> int:
+        """Bytes of the object.
+
+        Raises:
+            SourceNotFound: there is no such object.
+        """
+
+    def read(self, key: str, wanted: ByteRange) -> Iterator[bytes]:
+        """The bytes of a range of an object, in pieces of at most 256 KiB.
+
+        Nothing is read before the first piece is asked for, and the object is closed when the
+        iterator is exhausted or closed.
+
+        Raises:
+            SourceNotFound: there is no such object.
+            InvalidRange: the range reaches beyond its end.
+            Unavailable: the store does not answer.
+        """
+
+    def source(self, key: str) -> Source:
+        """The object as the library reads it (ranges; mapped where it is a local file)."""
+
+    def write(self, key: str, pieces: Iterable[bytes]) -> int:
+        """Write an object, durable at return; returns its size. One that is there is replaced.
+
+        Where `pieces` raises, nothing is written and what was there stays.
+        """
+
+    def delete(self, key: str) -> None:
+        """Delete the object. Harmless where there is none."""
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """Keys of all objects that begin with `prefix`, sorted. Drafts are not objects."""
+
+    def draft(self, name: str) -> Draft:
+        """The draft of that name; nothing is written yet."""
+
+    def drafts(self) -> Iterator[str]:
+        """Names of all drafts that hold bytes, sorted."""
+
+    def local(self, key: str) -> AbstractContextManager[Path]:
+        """The object as a local file while the context lasts: itself, or a copy that is removed."""
+
+    def path(self, key: str) -> Path | None:
+        """Where the object lies on the local disk, for sendfile and X-Accel; None elsewhere."""
+
+    def check(self) -> None:
+        """Write, read and delete a small object: what readiness asks.
+
+        Raises:
+            Unavailable: the store does not answer.
+            StoreFull: no room.
+        """
