@@ -92,7 +92,7 @@ def clip(
         NoSyncSample: no track has a sample in this span.
         TrackNotFound: there is no such track.
         BuildError: there is no initialization segment, or the samples are encrypted in a way that
-            cannot be moved into fragments.
+            cannot be moved into fragments (keys that change between samples).
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -132,7 +132,7 @@ def clip(
         cuts = [decoded_sooner(cut) for cut in cuts]
         _, back = _back([(c.track, int(c.samples.dts[0]), int(c.samples.cts.min())) for c in cuts])
     head = clip_init(init_boxes, set(ids), delays=keep_times, from_samples=True)
-    body = sample_fragments(cuts, init_boxes, back)
+    body = sample_fragments(cuts, init_boxes, back, read)
     return Clip(_chained(head, body), first, last, ids, False)
 
 

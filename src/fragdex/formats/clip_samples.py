@@ -24,6 +24,7 @@ from fragdex.boxes.trun import (
 )
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
+from fragdex.formats.clip_encryption import Protection, Read, protection, with_offsets
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import TrackIndex
 
@@ -63,7 +64,7 @@ class Cut:
 
 
 def sample_fragments(
-    cuts: Sequence[Cut], init: bytes, back: Mapping[int, int]
+    cuts: Sequence[Cut], init: bytes, back: Mapping[int, int], read: Read
 ) -> Iterator[bytes | ByteRange]:
     """The pieces of fragments with these samples: boxes as bytes, media data as ranges.
 
@@ -71,29 +72,29 @@ def sample_fragments(
         cuts: at least one, each with at least one sample.
         init: the source's ftyp and moov, for the sample descriptions.
         back: track_ID → ticks to take off decode times.
+        read: exactly the bytes of a range of the source: what decrypts encrypted samples.
 
     Raises:
-        BuildError: a track is encrypted, or a value does not fit into a fragment.
+        BuildError: what decrypts a track cannot be found or moved, or a value does not fit into a
+            fragment.
     """
     traks = _traks(init)
-    for cut in cuts:
-        if cut.track.info.encryption is not None:
-            raise BuildError(
-                f"track {cut.track.id} is encrypted, and what decrypts it cannot be moved into "
-                "fragments",
-                advice="leave it out with tracks=",
-            )
+    protections = [_protection(traks.get(c.track.id), c, read) for c in cuts]
     bounds = _bounds(cuts)
     places = [np.searchsorted(_seconds(c), bounds[1:-1]).tolist() for c in cuts]
     edges = [[0, *at, len(c.samples)] for c, at in zip(cuts, places, strict=True)]
     descriptions = [_descriptions(traks.get(c.track.id), c) for c in cuts]
     for number in range(len(bounds) - 1):
         trafs, media, sizes = [], [], []
-        for cut, edge, described in zip(cuts, edges, descriptions, strict=True):
+        for cut, edge, described, protected in zip(
+            cuts, edges, descriptions, protections, strict=True
+        ):
             earlier = back.get(cut.track.id, 0)
             for low, high in _runs(described, edge[number], edge[number + 1]):
                 part = cut.samples.rows(slice(low, high))
-                trafs.append(_traf(cut.track.id, int(described[low]), part, earlier))
+                description = int(described[low])
+                more = protected.boxes(low, high, description) if protected else []
+                trafs.append(_traf(cut.track.id, description, part, earlier, more))
                 sizes.append(int(part.size.sum()))
                 media += _ranges(part)
         if trafs:
@@ -136,23 +137,34 @@ def _traks(init: bytes) -> dict[int, Box]:
 
 def _descriptions(trak: Box | None, cut: Cut) -> npt.NDArray[np.int64]:
     """sample_description_index of each sample, from stsc (8.7.4)."""
-    stbl = None if trak is None else trak.find("mdia/minf/stbl")
+    numbers = cut.first + np.arange(len(cut.samples))
+    if trak is None:
+        return np.ones(len(numbers), np.int64)
+    return _chunks(trak, numbers)[0]
+
+
+def _chunks(
+    trak: Box, numbers: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """By stsc (8.7.4) of each sample: description, chunk, first sample of that chunk.
+
+    All count from 0 but descriptions, which count from 1.
+    """
+    stbl = trak.find("mdia/minf/stbl")
     stsc = None if stbl is None else stbl.find("stsc")
     entries: Any = None if stsc is None else stsc.get("entries")
-    if stbl is None or entries is None or not len(entries):
-        return np.ones(len(cut.samples), np.int64)
+    if entries is None or not len(entries):
+        nothing = np.zeros(len(numbers), np.int64)
+        return nothing + 1, nothing, nothing
     index = entries["sample_description_index"].astype(np.int64)
-    if (index == index[0]).all():
-        return np.full(len(cut.samples), index[0])
-    offsets = stbl.find("stco") or stbl.find("co64")
-    chunks = int(offsets["entry_count"]) if offsets is not None else 0
     firsts = entries["first_chunk"].astype(np.int64) - 1
-    per_entry = np.diff(np.append(firsts, max(chunks, int(firsts[-1]) + 1)))
-    ends = np.cumsum(per_entry * entries["samples_per_chunk"].astype(np.int64))
-    numbers = cut.first + np.arange(len(cut.samples))
-    entry = np.minimum(np.searchsorted(ends, numbers, side="right"), len(index) - 1)
-    described: npt.NDArray[np.int64] = index[entry]
-    return described
+    each = np.maximum(entries["samples_per_chunk"].astype(np.int64), 1)
+    # The last entry holds to the end, however many chunks that is.
+    ends = np.cumsum(np.diff(firsts) * each[:-1])
+    entry = np.searchsorted(ends, numbers, side="right")
+    before = np.append(0, ends)[entry]
+    turn = (numbers - before) // each[entry]
+    return index[entry], firsts[entry] + turn, before + turn * each[entry]
 
 
 def _runs(described: npt.NDArray[np.int64], low: int, high: int) -> Iterator[tuple[int, int]]:
@@ -164,7 +176,18 @@ def _runs(described: npt.NDArray[np.int64], low: int, high: int) -> Iterator[tup
     yield from pairwise(edges)
 
 
-def _traf(track_id: int, description: int, samples: SampleTable, back: int) -> Box:
+def _protection(trak: Box | None, cut: Cut, read: Read) -> Protection | None:
+    """What decrypts the samples of a cut."""
+    if trak is None or cut.track.info.encryption is None:
+        return None
+    numbers = cut.first + np.arange(len(cut.samples))
+    _, chunk, chunk_first = _chunks(trak, numbers)
+    return protection(trak, cut.track.id, cut.first, (chunk, chunk_first), read)
+
+
+def _traf(
+    track_id: int, description: int, samples: SampleTable, back: int, more: Sequence[Box]
+) -> Box:
     rows = np.zeros(len(samples), ROW)
     columns = {
         "sample_duration": samples.duration,
@@ -183,6 +206,7 @@ def _traf(track_id: int, description: int, samples: SampleTable, back: int) -> B
         children=[
             make_box("tfhd", flags=flags, track_ID=track_id, sample_description_index=description),
             make_box("tfdt", version=1, baseMediaDecodeTime=time % (1 << 64)),
+            *more,
             make_box("trun", version=1, flags=ALL_COLUMNS, samples=rows),
         ],
     )
@@ -203,7 +227,7 @@ def _moof(number: int, trafs: Sequence[Box], sizes: Sequence[int]) -> bytes:
         *before, trun = traf.children
         placed.append(traf.replace(children=[*before, trun.replace(data_offset=at)]))
         at += size
-    return build(make_box("moof", children=[header, *placed])) + mdat
+    return build(with_offsets(make_box("moof", children=[header, *placed]))) + mdat
 
 
 def _ranges(samples: SampleTable) -> list[ByteRange]:

@@ -20,6 +20,7 @@ from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 __all__ = [
     "Subsegments",
     "first_access",
+    "init_place",
     "init_range",
     "period_of",
     "reference_track",
@@ -306,6 +307,21 @@ def init_range(period: Period) -> ByteRange:
                 "the moov holds samples itself, so it is no initialization segment",
                 advice="make a fragmented copy first, with fragdex extract",
             )
+    return init_place(period)
+
+
+def init_place(period: Period) -> ByteRange:
+    """One range for ftyp and moov; the moov alone where media lie between the two.
+
+    Empty where there is no initialization segment, and no more than a place where the moov holds
+    samples itself.
+
+    >>> from fragdex.fragments.tracks import Movie
+    >>> init_place(Period(0, (), Movie(0, 0, True, ()), ()))
+    ByteRange(start=0, stop=0)
+    """
+    if not period.init:
+        return ByteRange(0, 0)
     whole = ByteRange(period.init[0].start, max(part.stop for part in period.init))
     for track in period.tracks:
         offset = track.fragments.offset

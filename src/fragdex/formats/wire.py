@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
+from fragdex.formats.subsegments import init_place
 from fragdex.formats.wire_reading import WireIndex, read, read_pieces
 from fragdex.fragments.table import NULL, FragmentTable
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
@@ -215,7 +215,7 @@ def _track(
     start_ms = Fraction(first * 1000, info.timescale)
     if abs(start_ms) > NOTICEABLE_MS:
         told["startTimeOffsetMs"] = _milliseconds(start_ms)
-    init = _init_range(track, period)
+    init = init_place(period)
     told["initSegment"] = {"offset": init.start, "size": init.size}
     columns = (found.cts, found.dts, found.duration, found.offset, found.size)
     names = ("cts", "dts", "duration", "offset", "size")
@@ -229,18 +229,6 @@ def _track(
 def _milliseconds(time: Fraction) -> float:
     """Whole ones as an integer, others to the microsecond."""
     return time.numerator if time.denominator == 1 else round(float(time), 3)
-
-
-def _init_range(track: TrackIndex, period: Period) -> ByteRange:
-    """One range for ftyp and moov; the moov alone where media lie between the two."""
-    if not period.init:
-        return ByteRange(0, 0)
-    whole = ByteRange(period.init[0].start, max(part.stop for part in period.init))
-    for other in period.tracks:
-        offset = other.fragments.offset
-        if ((offset < whole.stop) & (offset + other.fragments.size > whole.start)).any():
-            return period.init[-1]
-    return whole
 
 
 def _with_kept(told: dict[str, Any], kept: Mapping[str, Any], rows: list[int]) -> dict[str, Any]:
