@@ -148,11 +148,14 @@ def read(data: bytes | bytearray | memoryview) -> FragmentIndex:
     return _read(data)[0]
 
 
-def verify(what: str | PathLike[str] | bytes | bytearray | memoryview | Source) -> None:
+def verify(
+    what: str | PathLike[str] | bytes | bytearray | memoryview | Source | FragmentIndex,
+) -> None:
     """Test all that opening leaves untested: the checksums of the columns, and what lies between.
 
     Also that rows refer to rows that exist, and that sync samples are in order, so that an index
-    from a stranger can be used without fear.
+    from a stranger can be used without fear. Of an index that is open already this is tested alone:
+    it has no checksums.
 
     Raises:
         DamagedIndex: something is wrong; the first thing found is told.
@@ -160,6 +163,9 @@ def verify(what: str | PathLike[str] | bytes | bytearray | memoryview | Source) 
 
     >>> verify(write(FragmentIndex(SourceInfo(), How("sidx", False), ())))
     """
+    if isinstance(what, FragmentIndex):
+        _all_coherent(what)
+        return
     data = memoryview(_content(what)).cast("B")
     index, columns, text_end, start = _read(data)
     gaps = [(text_end, start)]
@@ -183,8 +189,7 @@ def verify(what: str | PathLike[str] | bytes | bytearray | memoryview | Source) 
     for gap_start, gap_stop in gaps:
         if any(data[gap_start:gap_stop]):
             raise DamagedIndex("what fills up between the columns is not zero", offset=gap_start)
-    for number, track in enumerate(index.tracks):
-        _coherent(track, f"/tracks/{number}")
+    _all_coherent(index)
 
 
 def _content(what: Any) -> memoryview:
@@ -283,6 +288,11 @@ def _shift(plain: Any, pointer: str) -> Fraction:
     )
 
 
+def _all_coherent(index: FragmentIndex) -> None:
+    for number, track in enumerate(index.tracks):
+        _coherent(track, f"/tracks/{number}")
+
+
 def _coherent(track: TrackIndex, pointer: str) -> None:
     fragments, sync = track.fragments, track.sync
     rules = {
@@ -298,6 +308,7 @@ def _coherent(track: TrackIndex, pointer: str) -> None:
         "sample numbers fit into 64 bits": _fit(sync.sample, sync.sample_step, sync.count),
         "runs of several sync samples say which samples they are": _numbered(track),
         "sample numbers count the samples before": _counted(track),
+        "sync samples are samples of their fragments": _contained(track),
     }
     for rule, holds in rules.items():
         if not holds:
@@ -318,6 +329,16 @@ def _numbered(track: TrackIndex) -> bool:
     return not len(several) or (
         known and not ((several.sample == NULL) | (several.sample_step < 1)).any()
     )
+
+
+def _contained(track: TrackIndex) -> bool:
+    fragments, sync = track.fragments, track.sync
+    if ((sync.fragment < 0) | (sync.fragment >= len(fragments))).any():
+        return False
+    first, count = fragments.sample_start[sync.fragment], fragments.sample_count[sync.fragment]
+    known = (sync.sample != NULL) & (first != NULL)
+    within = sync.sample - first
+    return not (known & ((within < 0) | (within >= count))).any()
 
 
 def _counted(track: TrackIndex) -> bool:

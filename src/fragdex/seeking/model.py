@@ -2,261 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from fragdex.byterange import ByteRange
-from fragdex.errors import InexactIndex, TrackNotFound
+from fragdex.errors import TrackNotFound
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.groups import SampleGroup
-from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
-from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.fragments.tracks import Movie
 from fragdex.seeking import plan, registry, show
-from fragdex.seeking.seek import Hit, Hits, Seeker
-from fragdex.seeking.times import Time, floor_ticks, floor_ticks_many, presentation
+from fragdex.seeking.origin import How, SourceInfo
+from fragdex.seeking.track import SampleLoader, TrackIndex
 
-__all__ = ["FragmentIndex", "How", "Period", "SampleGroup", "SourceInfo", "TrackIndex"]
-
-SampleLoader = Callable[[int, int], SampleTable]
-"""Rows start to stop of the fragment table → their samples."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """Which bytes an index describes.
-
-    Attributes:
-        name: path or URL as it was given; "" for bytes and streams.
-        size: bytes, or None while the end is unknown.
-        md5: 32 hex digits, or None where it was not asked for.
-        etag: the server's entity tag, or None.
-
-    >>> SourceInfo("movie.mp4", 1024).size
-    1024
-    """
-
-    name: str = ""
-    size: int | None = None
-    md5: str | None = None
-    etag: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class How:
-    """How an index came to be, and what it cost.
-
-    Attributes:
-        method: `boxes` (every moof was read), `sidx`, `mfra`, `stbl` (progressive),
-            `stbl+boxes` (hybrid) or `index` (a saved form that does not say).
-        exact: whether every sample is known.
-        reason: one sentence on why this way was taken.
-        requests: reads that the source answered.
-        bytes_read: bytes that were read, box headers included.
-        mdat_bytes_read: bytes of media data that were read; 0 unless they came along in a read
-            of a few KiB at the start or the end.
-
-    >>> How("boxes", True, "no sidx and no mfra").exact
-    True
-    """
-
-    method: str
-    exact: bool
-    reason: str = ""
-    requests: int = 0
-    bytes_read: int = 0
-    mdat_bytes_read: int = 0
-
-
-class TrackIndex:
-    """One track of one period: its tables, and seeking in it.
-
-    Attributes:
-        info: what the moov says of it (`TrackInfo`); its fields `id`, `kind`, `timescale`,
-            `codec` are at hand here too.
-        period: number of the period it belongs to, from 0.
-        fragments: `FragmentTable`, one row a fragment, in file order.
-        sync: `SyncTable`, the sync samples in presentation order.
-        groups: `rap ` and `roll` sample groups, beside `sync` and never mixed with it.
-        shift: ticks to add to a composition time to get the presentation time.
-        exact: whether every sample is known.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> track = fragdex.index(movie(fragments=3, samples=5, fps=25)).track(1)
-    >>> track.kind, track.sample_count, track.seek(0.5).time.seconds
-    ('video', 15, 0.4)
-    """
-
-    __slots__ = (
-        "_load",
-        "_samples",
-        "_seeker",
-        "exact",
-        "fragments",
-        "groups",
-        "info",
-        "period",
-        "shift",
-        "sync",
-    )
-
-    def __init__(
-        self,
-        info: TrackInfo,
-        fragments: FragmentTable,
-        sync: SyncTable,
-        *,
-        shift: Fraction = Fraction(0),
-        period: int = 0,
-        exact: bool = True,
-        groups: tuple[SampleGroup, ...] = (),
-        load_samples: SampleLoader | None = None,
-        samples: SampleTable | None = None,
-    ) -> None:
-        self.info, self.fragments, self.sync = info, fragments, sync
-        self.shift, self.period, self.exact, self.groups = shift, period, exact, groups
-        self._load, self._samples = load_samples, samples
-        self._seeker: Seeker | None = None
-
-    @property
-    def id(self) -> int:
-        """track_ID."""
-        return self.info.id
-
-    @property
-    def kind(self) -> str:
-        """video, audio, text, metadata, timecode, hint or other."""
-        return self.info.kind
-
-    @property
-    def timescale(self) -> int:
-        """Ticks a second; 0: unknown."""
-        return self.info.timescale
-
-    @property
-    def codec(self) -> str | None:
-        """RFC 6381 codec string."""
-        return self.info.codec
-
-    @property
-    def sample_count(self) -> int | None:
-        """Samples in the track, or None where the index knows fragments only."""
-        counts = self.fragments.sample_count
-        return None if (counts == NULL).any() else int(counts.sum())
-
-    @property
-    def has_samples(self) -> bool:
-        """Whether `samples` can be had."""
-        return self._samples is not None or self._load is not None
-
-    @property
-    def samples(self) -> SampleTable:
-        """Every sample, in decode order; made at the first call and kept.
-
-        Raises:
-            InexactIndex: this index holds fragments only.
-        """
-        if self._samples is None:
-            self._samples = self.samples_of(0, len(self.fragments))
-        return self._samples
-
-    def samples_of(self, start: int, stop: int) -> SampleTable:
-        """The samples of rows `start` (inclusive) to `stop` (exclusive) of the fragment table.
-
-        Raises:
-            InexactIndex: this index holds fragments only.
-        """
-        if self._samples is not None:
-            rows = self.fragments.rows(slice(start, stop))
-            if not len(rows):
-                return SampleTable.empty()
-            first = int(rows.sample_start[0])
-            last = int(rows.sample_start[-1] + rows.sample_count[-1])
-            return self._samples.rows(slice(first, last))
-        if self._load is None:
-            raise InexactIndex(
-                f"the samples of track {self.id} are not in this index",
-                advice="build it with exact=True, or save it with samples=True",
-            )
-        return self._load(start, stop)
-
-    def presentation(self, cts: int) -> Time:
-        """Presentation time of a composition time in ticks."""
-        return presentation(cts, self.shift, self.timescale)
-
-    @property
-    def start(self) -> Time | None:
-        """Least presentation time; None where it is unknown."""
-        return self._edge(self.fragments.cts_min, min)
-
-    @property
-    def end(self) -> Time | None:
-        """Greatest presentation time plus duration (exclusive); None where it is unknown."""
-        return self._edge(self.fragments.cts_end, max)
-
-    def _edge(self, column: npt.NDArray[np.int64], pick: Callable[[Any], Any]) -> Time | None:
-        known = column[(column != NULL) & (self.fragments.sample_count != 0)]
-        if not len(known) or not self.timescale:
-            return None
-        return self.presentation(int(pick(known)))
-
-    def seek(self, time: Any) -> Hit:
-        """The last sync sample with a presentation time at or before `time`.
-
-        Args:
-            time: seconds of presentation time: int, float, Fraction, Decimal or `Time`, taken as
-                the exact number it is.
-
-        Before the first sync sample it gives the first, at or after the end the last, both
-        marked `clamped`.
-
-        Raises:
-            ValueError: the time is NaN.
-            NoSyncSample: there is no sync sample in this track.
-            InexactIndex: the timescale is unknown, so that seconds mean nothing.
-        """
-        seeker = self._seeker or self._ready()
-        target = floor_ticks(time, self.info.timescale, self.shift)
-        row, sample, offset, size, cts, dts, clamped = seeker.find(target)
-        return Hit(
-            self.info.id,
-            row,
-            None if sample == NULL else sample,
-            offset,
-            size,
-            cts,
-            None if dts == NULL else dts,
-            clamped,
-            self.shift,
-            self.info.timescale,
-        )
-
-    def seek_many(self, times: npt.ArrayLike) -> Hits:
-        """`seek` for an array of float seconds, about a hundred times faster each.
-
-        Raises: as `seek`.
-        """
-        seeker = self._seeker or self._ready()
-        seconds = np.asarray(times, np.float64).ravel()
-        return seeker.find_many(floor_ticks_many(seconds, self.info.timescale, self.shift))
-
-    def _ready(self) -> Seeker:
-        if not self.info.timescale:
-            raise InexactIndex(
-                f"the timescale of track {self.id} is unknown, so seconds mean nothing",
-                advice="give the initialization segment with init=",
-            )
-        self._seeker = Seeker(self.fragments, self.sync)
-        return self._seeker
-
-    def __repr__(self) -> str:
-        return show.track_line(self)
+__all__ = [
+    "FragmentIndex",
+    "How",
+    "Period",
+    "SampleGroup",
+    "SampleLoader",
+    "SourceInfo",
+    "TrackIndex",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import NoSyncSample
+from fragdex.errors import DamagedIndex, NoSyncSample
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.seeking.times import Time, presentation
 
@@ -102,6 +102,15 @@ class Hits:
         return len(self.fragment)
 
 
+def _damaged(column: str, expected: str, found: object) -> DamagedIndex:
+    return DamagedIndex(
+        f"the sync samples of an index do not fit its fragments (column {column})",
+        expected=expected,
+        found=found,
+        advice="build the index again",
+    )
+
+
 class Seeker:
     """The tables of one track, made ready for many seeks.
 
@@ -119,7 +128,8 @@ class Seeker:
         self._step, self._count = sync.step.data, sync.count.data
         self._sample, self._sample_step = sync.sample.data, sync.sample_step.data
         self._fragment = sync.fragment.data
-        self._starts = fragments.sample_start.data
+        self._starts, self._counts = fragments.sample_start.data, fragments.sample_count.data
+        self._rows = len(fragments)
         self._offset, self._size = fragments.offset.data, fragments.size.data
         # A fragment without samples only moves the decode time on.
         known = fragments.cts_end[(fragments.cts_end != NULL) & (fragments.sample_count != 0)]
@@ -129,6 +139,10 @@ class Seeker:
         """The sync sample for a composition time in ticks.
 
         Returns: fragment row, sample, offset, size, cts, dts (NULL where unknown), clamped.
+
+        Raises:
+            NoSyncSample: there is none.
+            DamagedIndex: the tables contradict each other.
         """
         if not len(self._cts):
             raise NoSyncSample("the track has no sync sample to seek to")
@@ -143,12 +157,20 @@ class Seeker:
             row = bisect_right(self._starts, sample) - 1
         else:
             sample, row = self._sample[run], self._fragment[run]
+        # A saved index is opened without its columns being tested: what they say may be damaged.
+        if not 0 <= row < self._rows:
+            raise _damaged("fragment", f"a row below {self._rows}", row)
+        offset, size, first = self._offset[row], self._size[row], self._starts[row]
+        if offset < 0 or size < 0:
+            raise _damaged("offset", "a byte range", (offset, size))
+        if sample != NULL and first != NULL and not 0 <= sample - first < self._counts[row]:
+            raise _damaged("sample", f"one of fragment {row}", sample)
         dts = self._dts[run]
         return (
             row,
             sample,
-            self._offset[row],
-            self._size[row],
+            offset,
+            size,
             cts + turn * step,
             dts if dts == NULL else dts + turn * step,
             clamped,
@@ -180,4 +202,17 @@ class Seeker:
             row = np.where(moved, by_sample, row)
             cts = cts + turn * step
             dts = np.where(dts == NULL, NULL, dts + turn * step)
-        return Hits(row, sample, fragments.offset[row], fragments.size[row], cts, dts, clamped)
+        if ((row < 0) | (row >= self._rows)).any():
+            raise _damaged("fragment", f"rows below {self._rows}", "others")
+        offset, size, first = (
+            fragments.offset[row],
+            fragments.size[row],
+            fragments.sample_start[row],
+        )
+        if (offset < 0).any() or (size < 0).any():
+            raise _damaged("offset", "byte ranges", "others")
+        known = (sample != NULL) & (first != NULL)
+        within = sample - first
+        if (known & ((within < 0) | (within >= fragments.sample_count[row]))).any():
+            raise _damaged("sample", "samples of their fragments", "others")
+        return Hits(row, sample, offset, size, cts, dts, clamped)
