@@ -133,6 +133,7 @@ class Seeker:
         self._offset, self._size = fragments.offset.data, fragments.size.data
         # A fragment without samples only moves the decode time on.
         known = fragments.cts_end[(fragments.cts_end != NULL) & (fragments.sample_count != 0)]
+        self._tested = False
         self.end: int | None = int(known.max()) if len(known) else None
 
     def find(self, target: int) -> tuple[int, int, int, int, int, int, bool]:
@@ -177,10 +178,12 @@ class Seeker:
         )
 
     def find_many(self, targets: npt.NDArray[np.int64]) -> Hits:
-        """`find` for many composition times at once."""
+        """`find` for many composition times at once; raises as it does."""
         sync, fragments = self._sync, self._fragments
         if not len(sync):
             raise NoSyncSample("the track has no sync sample to seek to")
+        if not self._tested:
+            self._test()
         run = np.searchsorted(sync.cts, targets, side="right") - 1
         clamped = run < 0
         if self.end is not None:
@@ -199,20 +202,23 @@ class Seeker:
             moved = turn > 0
             sample = np.where(moved, sample + turn * sync.sample_step[run], sample)
             by_sample = np.searchsorted(fragments.sample_start, sample, side="right") - 1
+            if by_sample[moved].min() < 0:
+                raise _damaged("sample", "samples of their fragments", "others")
             row = np.where(moved, by_sample, row)
             cts = cts + turn * step
             dts = np.where(dts == NULL, NULL, dts + turn * step)
-        if ((row < 0) | (row >= self._rows)).any():
+        return Hits(row, sample, fragments.offset[row], fragments.size[row], cts, dts, clamped)
+
+    def _test(self) -> None:
+        """What `find` looks at for one sync sample, once for all of them."""
+        sync, fragments = self._sync, self._fragments
+        if ((sync.fragment < 0) | (sync.fragment >= self._rows)).any():
             raise _damaged("fragment", f"rows below {self._rows}", "others")
-        offset, size, first = (
-            fragments.offset[row],
-            fragments.size[row],
-            fragments.sample_start[row],
-        )
-        if (offset < 0).any() or (size < 0).any():
+        if (fragments.offset < 0).any() or (fragments.size < 0).any():
             raise _damaged("offset", "byte ranges", "others")
-        known = (sample != NULL) & (first != NULL)
-        within = sample - first
-        if (known & ((within < 0) | (within >= fragments.sample_count[row]))).any():
+        first = fragments.sample_start[sync.fragment]
+        within = sync.sample - first
+        outside = (within < 0) | (within >= fragments.sample_count[sync.fragment])
+        if (outside & (sync.sample != NULL) & (first != NULL)).any():
             raise _damaged("sample", "samples of their fragments", "others")
-        return Hits(row, sample, offset, size, cts, dts, clamped)
+        self._tested = True
