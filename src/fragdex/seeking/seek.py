@@ -151,6 +151,8 @@ class Seeker:
         clamped = run < 0 or (self.end is not None and target >= self.end)
         run = max(run, 0)
         cts, step, last = self._cts[run], self._step[run], self._count[run] - 1
+        if last < 0:
+            raise _damaged("count", "a sync sample in each run", last + 1)
         turn = (target - cts) // step if step else (last if target >= cts else 0)
         turn = max(0, min(last, turn))
         if turn:
@@ -202,7 +204,7 @@ class Seeker:
             moved = turn > 0
             sample = np.where(moved, sample + turn * sync.sample_step[run], sample)
             by_sample = np.searchsorted(fragments.sample_start, sample, side="right") - 1
-            if by_sample[moved].min() < 0:
+            if (moved & (by_sample < 0)).any():
                 raise _damaged("sample", "samples of their fragments", "others")
             row = np.where(moved, by_sample, row)
             cts = cts + turn * step
@@ -216,6 +218,8 @@ class Seeker:
             raise _damaged("fragment", f"rows below {self._rows}", "others")
         if (fragments.offset < 0).any() or (fragments.size < 0).any():
             raise _damaged("offset", "byte ranges", "others")
+        if (sync.count < 1).any():
+            raise _damaged("count", "a sync sample in each run", "none")
         first = fragments.sample_start[sync.fragment]
         within = sync.sample - first
         outside = (within < 0) | (within >= fragments.sample_count[sync.fragment])
