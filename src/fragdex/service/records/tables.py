@@ -12,6 +12,7 @@
 | image_files, caption_files, unprocessed_files, isobmff_files, isobmff_tracks | the families |
 | processes | the making of an ISOBMFF file from an unprocessed one |
 | replays | answers kept for requests that come again with their Idempotency-Key |
+| jobs | work that was asked for: how often it was begun, and whether it is still wanted |
 | executors | a worker process that is alive, by the database's clock |
 
 Identifiers are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. Instants are UTC.
@@ -284,6 +285,18 @@ replays = _table(
     Column("headers", JSON),
     Column("body", LargeBinary),
     _at("created_at", needed=True),
+)
+
+jobs = _table(
+    "jobs",
+    Column("id", String(120), primary_key=True),
+    Column("name", String(40), nullable=False),
+    # begun that often; also what tells a run that another one has taken its place
+    Column("attempt", Integer, nullable=False, default=0),
+    # why the last attempt failed; null while one runs
+    Column("problem", JSON),
+    _at("created_at", needed=True),
+    _at("cancelled_at"),
 )
 
 executors = _table(
