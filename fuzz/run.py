@@ -26,6 +26,8 @@ TARGETS = {
     "open_index": 2,
     "indexer": 2,
     "extend": 2,
+    "extract": 2,
+    "embed": 2,
     "json": 1,
     "text": 1,
 }

@@ -7,7 +7,7 @@ samples, seek, hand it on. Where two ways lead to one answer, both are gone and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -15,13 +15,18 @@ import fragdex
 from fragdex.boxes import build
 from fragdex.digest import parse_digest
 from fragdex.formats import fidx, wire
+from fragdex.formats.clip import clip
+from fragdex.formats.embed import embed as embedded
+from fragdex.sources import open_source
 
 __all__ = ["TARGETS", "Target"]
 
 Target = Callable[[bytes], None]
 
 MOMENTS = (0.0, 0.04, 1.0, 1e9, -1.0, math.inf)
+SPANS = ((0.0, math.inf), (0.05, 0.3), (-1.0, 0.1), (1.0, 1e9))
 FORMS = ("json", "sidx", "mfra", "hls", "dash", "torchcodec", "csv")
+MOST_WRITTEN = 1 << 20
 MOST_SAMPLES = 1 << 18
 """A file may rightly say that it has many samples of no bytes; they are not all asked for here."""
 
@@ -96,8 +101,7 @@ def forms(data: bytes) -> None:
     made = _index(data, exact=True)
     if made is None:
         return
-    counts = [track.sample_count for track in made.tracks]
-    if any(count is None or count > MOST_SAMPLES // 4 for count in counts):
+    if _many(made):
         return
     for form in FORMS:
         try:
@@ -139,6 +143,55 @@ def extend(data: bytes) -> None:
         use(part.extend(data))
     except fragdex.FragdexError:
         return
+
+
+def extract(data: bytes) -> None:
+    """Clips, and what is in them."""
+    made = _index(data, exact=True)
+    if made is None or _many(made):
+        return
+    for number, (start, stop) in enumerate(SPANS):
+        with open_source(data) as source:
+            try:
+                cut = clip(made, source.read, start, stop, keep_times=number % 2 == 1)
+                out = _written(cut.pieces, source)
+            except fragdex.FragdexError:
+                continue
+        if out is not None:
+            again = _index(out, exact=True)
+            assert again is not None, "the clip of a file with an index has none"
+
+
+def embed(data: bytes) -> None:
+    """A copy with an index inside: the samples are as many as before, and as large."""
+    made = _index(data, exact=True)
+    if made is None or _many(made):
+        return
+    with open_source(data) as source:
+        try:
+            out = _written(embedded(made, source.read), source)
+        except fragdex.FragdexError:
+            return
+    again = None if out is None else _index(out, exact=True)
+    if again is None:
+        return
+    for old, new in zip(made.tracks, again.tracks, strict=False):
+        assert old.id == new.id, "other tracks in the copy"
+
+
+def _many(made: fragdex.FragmentIndex) -> bool:
+    counts = [track.sample_count for track in made.tracks]
+    return any(count is None or count > MOST_SAMPLES // 4 for count in counts)
+
+
+def _written(pieces: Iterable[bytes | fragdex.ByteRange], source: fragdex.Source) -> bytes | None:
+    """Pieces as bytes; None where samples that lie over each other make a small file large."""
+    out = bytearray()
+    for piece in pieces:
+        if len(out) + (len(piece) if isinstance(piece, bytes) else piece.size) > MOST_WRITTEN:
+            return None
+        out += piece if isinstance(piece, bytes) else source.read(piece)
+    return bytes(out)
 
 
 def open_index(data: bytes) -> None:
@@ -186,6 +239,8 @@ TARGETS: dict[str, Target] = {
     "open_index": open_index,
     "indexer": indexer,
     "extend": extend,
+    "extract": extract,
+    "embed": embed,
     "json": json,
     "text": text,
 }

@@ -21,7 +21,7 @@ finally:
     sys.path.pop(0)
 
 # The fuzzer's own processes do not load hypothesis; neither would its time be well spent here.
-MEDIA = ("index", "parse", "forms", "indexer", "extend")
+MEDIA = ("index", "parse", "forms", "indexer", "extend", "extract", "embed")
 
 
 def some(target, count):
