@@ -1,0 +1,271 @@
+"""Settings: where each value comes from, and what it may be.
+
+A flag wins over the environment (`FRAGDEX_PORT`), the environment over the file (TOML, named by
+`--config` or `FRAGDEX_CONFIG`), the file over the default. `Settings(…)` itself reads nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from pydantic import ByteSize, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from fragdex.service.errors import ConfigError
+
+__all__ = ["DEFAULT", "Settings", "load_settings", "strange_variables"]
+
+DEFAULT = "default"
+PREFIX = "FRAGDEX_"
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+# Variables of the library and of its development, which are no settings.
+NOT_SETTINGS = frozenset({"CONFIG", "TRACEBACK", "PURE_PYTHON", "CORPUS"})
+
+
+def _bytes(default: int, description: str) -> Any:
+    return Field(default=ByteSize(default), ge=1, description=description)
+
+
+class Settings(BaseSettings):
+    """Every setting of the service, checked, frozen.
+
+    Byte sizes are numbers or texts such as `16MiB`. `origins` tells where each value came from.
+
+    >>> Settings(data="here", max_image_bytes="2MiB").max_image_bytes
+    2097152
+    """
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix=PREFIX)
+
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0: any free one")
+    data: Path = Field(Path("fragdex-data"), description="folder of the database and the bytes")
+    database_url: str = Field(
+        "", description="`sqlite:///…` (default: in the data folder) or `postgresql+psycopg://…`"
+    )
+    store_url: str = Field(
+        "", description="`file:///…` (default: in the data folder) or `s3://bucket/prefix` …"
+    )
+    store_options: dict[str, str] = Field(
+        default_factory=dict, description="options of the object store: endpoint, region …"
+    )
+    public_url: str = Field(
+        "", description="scheme, host and port under which clients see the service"
+    )
+    forwarded_allow_ips: str = Field(
+        "127.0.0.1", description="proxies whose X-Forwarded-* headers are believed"
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("*",), description="origins whose pages may call the service; empty: none"
+    )
+    x_accel_prefix: str = Field(
+        "", description="internal location of nginx over the store's folder; empty: off"
+    )
+
+    max_json_bytes: ByteSize = _bytes(1 * MIB, "JSON request body")
+    max_image_bytes: ByteSize = _bytes(16 * MIB, "image file")
+    max_caption_bytes: ByteSize = _bytes(2 * MIB, "caption file")
+    max_unprocessed_bytes: ByteSize = _bytes(1 * GIB, "unprocessed file")
+    max_track_bytes: ByteSize = _bytes(1 * GIB, "track")
+    max_index_bytes: ByteSize = _bytes(50 * MIB, "fragment index, as sent")
+    max_chunk_bytes: ByteSize = _bytes(64 * MIB, "one chunk of an upload, with Content-Range")
+    max_pixels: int = Field(100_000_000, ge=1, description="width × height of an image")
+
+    rate_limit: float = Field(0, ge=0, description="requests a second of one key; 0: no limit")
+    rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
+    replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
+    url_token_seconds: int = Field(3600, ge=1, description="how long a URL token opens its URL")
+    upload_hours: float = Field(24, gt=0, description="how long an unfinished upload is kept")
+
+    heartbeat_seconds: float = Field(2, gt=0, description="how often a worker says it is alive")
+    lease_seconds: float = Field(
+        10, gt=0, description="silence after which a worker or an uploader counts as dead"
+    )
+    job_workers: int = Field(2, ge=0, description="jobs at once in this process; 0: none")
+    slice_workers: int = Field(2, ge=0, description="slices of jobs at once in this process")
+    job_history_days: float = Field(30, gt=0, description="how long finished jobs are remembered")
+
+    head_timeout_seconds: float = Field(
+        10, gt=0, description="time for the head of a request to come in"
+    )
+    body_timeout_seconds: float = Field(
+        30, gt=0, description="longest pause in a request body, and in taking an answer"
+    )
+    keep_alive_seconds: float = Field(
+        15, gt=0, description="how long an idle connection is kept open"
+    )
+    drain_seconds: float = Field(
+        30, gt=0, description="time for running requests to end after SIGTERM"
+    )
+    max_connections: int = Field(2000, ge=1, description="requests at once; more get 503")
+    threads: int = Field(
+        40, ge=1, description="threads for requests that wait for disk or database"
+    )
+    log_level: str = Field(
+        "info", pattern="^(critical|error|warning|info|debug)$", description="what is logged"
+    )
+    access_log: bool = Field(False, description="log a line for every request")
+
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+    SECRET_PARTS: ClassVar[tuple[str, ...]] = ("key", "secret", "token", "password")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is given: `load_settings` reads the environment and the file."""
+        return (init_settings,)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inside_data(cls, values: dict[str, Any]) -> dict[str, Any]:
+        data = Path(values.get("data") or cls.model_fields["data"].default).expanduser().absolute()
+        values = {**values, "data": data}
+        values["database_url"] = values.get("database_url") or f"sqlite:///{data / 'fragdex.db'}"
+        values["store_url"] = values.get("store_url") or (data / "store").as_uri()
+        return values
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        """Origins apart by commas or blanks, as an environment variable writes them."""
+        return value.replace(",", " ").split() if isinstance(value, str) else value
+
+    @field_validator("public_url")
+    @classmethod
+    def _origin(cls, value: str) -> str:
+        if not value:
+            return value
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
+            raise ValueError("give scheme and host, such as https://media.example.org")
+        return f"{parts.scheme}://{parts.netloc}".lower()
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Where each value came from: `flag --port`, a variable, a file, or `default`."""
+        return {name: self._origins.get(name, DEFAULT) for name in type(self).model_fields}
+
+    @property
+    def store_folder(self) -> Path | None:
+        """The folder of the store on the local disk; None for object stores."""
+        parts = urlsplit(self.store_url)
+        return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+    def shown(self) -> dict[str, str]:
+        """Every value as text, passwords and other secrets masked."""
+        return {name: self._masked(name) for name in type(self).model_fields}
+
+    def _masked(self, name: str) -> str:
+        value = getattr(self, name)
+        if isinstance(value, dict):
+            hidden = {
+                key: "***" if any(part in key.lower() for part in self.SECRET_PARTS) else text
+                for key, text in value.items()
+            }
+            return " ".join(f"{key}={text}" for key, text in hidden.items())
+        if isinstance(value, tuple):
+            return " ".join(value)
+        if name.endswith("_url"):
+            return _without_password(value)
+        return str(value)
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    user, at, place = parts.netloc.rpartition("@")
+    if at and ":" in user:
+        parts = parts._replace(netloc=f"{user.partition(':')[0]}:***@{place}")
+    query = "&".join(
+        f"{name}=***" if any(part in name.lower() for part in Settings.SECRET_PARTS) else whole
+        for whole in parts.query.split("&")
+        for name in (whole.partition("=")[0],)
+    )
+    return urlunsplit(parts._replace(query=query))
+
+
+def load_settings(config: str | Path | None = None, **flags: Any) -> Settings:
+    """The settings in force: flags, environment, file, defaults.
+
+    Args:
+        config: the TOML file; None: what FRAGDEX_CONFIG names, or none.
+        flags: settings by name; None means not given.
+
+    Raises:
+        ConfigError: naming the setting and where its value came from.
+
+    >>> settings = load_settings(port=9000)
+    >>> settings.port, settings.origins["port"], settings.origins["max_image_bytes"]
+    (9000, 'flag --port', 'default')
+    """
+    config = config or os.environ.get(f"{PREFIX}CONFIG") or None
+    given = {name: value for name, value in flags.items() if value is not None}
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for found, origin in (
+        (_of_file(Path(config)) if config else {}, f"file {config}"),
+        (_of_environment(), None),
+        (given, "flag"),
+    ):
+        for name, value in found.items():
+            values[name] = value
+            if origin == "flag":
+                origins[name] = f"flag --{name.replace('_', '-')}"
+            else:
+                origins[name] = origin or f"environment {PREFIX}{name.upper()}"
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "settings"
+        raise ConfigError(
+            f"{name} ({origins.get(name, DEFAULT)}): {first['msg']}", found=repr(first["input"])
+        ) from None
+    settings._origins.update(origins)
+    return settings
+
+
+def strange_variables() -> list[str]:
+    """Variables that look like settings and are none: misspelt, or put there by something else."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    known |= {f"{PREFIX}{name}" for name in NOT_SETTINGS}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+
+
+def _of_environment() -> dict[str, Any]:
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        raise ConfigError(f"environment: {error}") from None
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    for name in values:
+        if name not in Settings.model_fields:
+            raise ConfigError(
+                f"{name} (file {path}) is no setting", advice="`fragdex config` lists the settings"
+            )
+    return values
