@@ -1,44 +1,51 @@
-"""Going on with the index of a file that has grown."""
+"""Going on with the index of a file that has grown.
+
+The last fragment that is known is read again, since what has come may belong to it; all before it
+stays. That holds for regular files alone: where fragments are odd (a finding names them), share
+media data with others, or a moov has come, the grown file is indexed anew, so that growing step
+by step never gives another answer than indexing the whole.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from fragdex.boxes import make_box
-from fragdex.build.making import finished
-from fragdex.build.making import index as make_index
-from fragdex.build.reading import read_all
+from fragdex.build.making import finished, index_source
+from fragdex.build.periods import Moov
+from fragdex.build.reading import read_on
 from fragdex.errors import SourceChanged
-from fragdex.fragments.findings import Finding
+from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import MOOV, Captured, Scan
-from fragdex.fragments.sync import merged
-from fragdex.fragments.table import FragmentFlags, FragmentTable, SyncTable
+from fragdex.fragments.scan import FTYP, MOOV, Captured, Scan
+from fragdex.fragments.sync import expanded, merged
+from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.seeking import registry
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
-from fragdex.sources import open_source
+from fragdex.seeking.model import FragmentIndex, Period, SampleLoader, TrackIndex
+from fragdex.sources import Source, open_source
 
 __all__ = ["extend"]
 
-GROWTH = frozenset({"truncated"})
-"""Findings that a grown file may have outgrown."""
-MOOV_ONLY = frozenset({"no-timescale", "many-edits", "edit-rate"})
-"""Findings about a track as a whole, made once and not for each part of the file."""
+AGEING = frozenset({"data-outside", "samples-past-end"})
+"""Findings about a moov that a larger file may settle."""
 
 
 def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
-    """The index of a file that has grown, going on from `index.resume_offset`.
+    """The index of a file that has grown: the one that indexing all of it would give.
 
-    Only what lies behind that offset is read; where a moov comes behind the fragments it governs,
-    the index is made anew.
+    Of a regular file only the last known fragment and what lies behind it are read; where that
+    cannot be enough, the file is indexed anew. What `strict` and `partial` asked of the index
+    before does not hold for the new one.
 
     Raises:
         SourceChanged: the file is shorter than what is indexed already.
     """
-    with open_source(what) as source:
+    source = open_source(what)
+    try:
         size = source.size
         if size is not None and size < index.resume_offset:
             raise SourceChanged(
@@ -47,110 +54,170 @@ def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
                 found=size,
                 advice="index it anew",
             )
-        period = index.periods[-1]
-        states = {track.id: _state(track) for track in period.tracks}
-        defaults = {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None}
-        scan = Scan(index.resume_offset, defaults, states)
-        read_all(source, scan)
-        known = _still_true(index.findings, period, size)
-        # The moov that governs what comes is not in the grown part; its values are.
-        init = (Captured(0, MOOV, b""), make_box("moov"), period.movie)
-        more = finished(
-            scan,
-            source,
-            size=size,
-            init=init if period.movie.tracks else None,
-            going_on=True,
-            known=known,
-        )
-    if scan.movies and not period.movie.tracks and len(index.periods) == 1:
-        # The moov has come, and governs the fragments before it as well.
-        return make_index(what, exact=True)
-    first, *others = more.periods
-    whole = _joined(period, first, size)
+        if size is not None and size == index.source.size:
+            return index
+        grown = _grown(index, source)
+        if grown is None:
+            init = _given(index.periods[0]) if not index.periods[0].init else None
+            grown = index_source(source, init, exact=index.how.exact)
+        return grown
+    finally:
+        if source is not what:
+            source.close()
+
+
+def _grown(index: FragmentIndex, source: Source) -> FragmentIndex | None:
+    """The index, with what has come; None where the whole file must be seen."""
+    period = index.periods[-1]
+    last = _last_fragment(period)
+    if last is None or not _regular(index, last[1]):
+        return None
+    moof, start = last
+    states = {track.id: _state(track.fragments, moof) for track in period.tracks}
+    counts = {track: (state.rows, state.samples) for track, state in states.items()}
+    defaults = {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None}
+    scan = Scan(start, defaults, states)
+    read_on(source, scan)
+    if any(box.type in (MOOV, FTYP) for box in scan.captured):
+        return None
+    more = finished(scan, source, init=_given(period), going_on=True)
+    if not all(map(_about_moov, more.findings)) or scan.sections[0].grouped:
+        return None
+    news = {track.id: track for track in more.periods[0].tracks}
+    known = {track.id for track in period.tracks}
+    tracks = [_one(t, news[t.id], *counts[t.id]) if t.id in news else t for t in period.tracks]
+    tracks += [track for track in news.values() if track.id not in known]
+    described = [track.id for track in period.movie.tracks]
+    tracks.sort(key=lambda t: (0, described.index(t.id)) if t.id in described else (1, t.id))
+    findings = Findings(tuple(f for f in index.findings if f.code != "truncated"))
+    for f in more.findings:
+        # What is odd about a track as a whole is known, where the track is.
+        if f.track not in known:
+            findings.add(
+                f.code, f.message, offset=f.offset, path=f.path, track=f.track, count=f.count
+            )
     return FragmentIndex(
         replace(more.source, name=more.source.name or index.source.name),
-        replace(more.how, method=index.how.method, exact=index.how.exact),
-        (*index.periods[:-1], whole, *(replace(p, number=p.number + whole.number) for p in others)),
-        findings=tuple(_once(finding, known) for finding in more.findings),
+        replace(more.how, method=index.how.method, reason=index.how.reason),
+        (*index.periods[:-1], replace(period, tracks=tuple(tracks))),
+        findings=findings.all(),
         complete=more.complete,
         resume_offset=more.resume_offset,
     )
 
 
-def _once(finding: Finding, known: tuple[Finding, ...]) -> Finding:
-    """A finding about a track, which was met again with the track itself."""
-    before = (f for f in known if (f.code, f.track) == (finding.code, finding.track))
-    return next(before, finding) if finding.code in MOOV_ONLY else finding
+def _given(period: Period) -> Moov | None:
+    """The values of a moov that is not in what is read, in the form of one that is."""
+    if not period.movie.tracks:
+        return None
+    return Captured(0, MOOV, b""), make_box("moov"), period.movie
 
 
-def _state(track: TrackIndex) -> TrackState:
-    rows = track.fragments
-    if not len(rows):
-        return TrackState()
-    return TrackState(
-        int(rows.dts[-1] + rows.duration[-1]),
-        int(rows.sample_start[-1] + rows.sample_count[-1]),
-        len(rows),
+def _last_fragment(period: Period) -> tuple[int, int] | None:
+    """Where the last known moof and its fragment begin; None where there is none."""
+    tables = [track.fragments for track in period.tracks if len(track.fragments)]
+    ends = [(int(t.moof_offset[-1]), int(t.offset[-1])) for t in tables]
+    return max((end for end in ends if end[0] != NULL), default=None)
+
+
+def _regular(index: FragmentIndex, start: int) -> bool:
+    """Whether nothing that comes can change what is known of the fragments before `start`."""
+    period = index.periods[-1]
+    return (
+        index.how.exact
+        and all(map(_about_moov, index.findings))
+        # A moov behind its fragments governs them as well.
+        and all(part.stop <= start for part in period.init)
+        and not any(track.groups or _reaches_back(track.fragments) for track in period.tracks)
     )
 
 
-def _still_true(
-    findings: tuple[Finding, ...], period: Period, size: int | None
-) -> tuple[Finding, ...]:
-    """Findings that the growth does not settle: samples of a moov may have come to lie inside."""
-    kept = []
-    for finding in findings:
-        if finding.code == "data-outside" and (finding.path or "").startswith("moov"):
-            table = period.track(finding.track or 0).fragments
-            virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
-            count = int((virtual & (table.data_stop > (size or 0))).sum())
-            if count:
-                kept.append(replace(finding, count=count))
-        elif finding.code not in GROWTH:
-            kept.append(finding)
-    return tuple(kept)
+def _about_moov(finding: Finding) -> bool:
+    """Whether it is about a moov, or about the cut, and not about fragments."""
+    if finding.code == "truncated":
+        return True
+    return (finding.path or "").startswith("moov/") and finding.code not in AGEING
 
 
-def _joined(before: Period, after: Period, size: int | None) -> Period:
-    """One period from its known fragments and those that came."""
-    news = {track.id: track for track in after.tracks}
-    tracks = [_one(track, news.pop(track.id, None), size or 0) for track in before.tracks]
-    return replace(before, tracks=(*tracks, *news.values()))
+def _reaches_back(rows: FragmentTable) -> bool:
+    """Whether media data stands before its moof: whose it is, the next moof decides."""
+    return bool(((rows.data_start != NULL) & (rows.data_start < rows.moof_offset)).any())
 
 
-def _arrived(table: FragmentTable, size: int) -> FragmentTable:
-    """The table, with the samples of a moov inside the file as far as they have come."""
-    flags = table.flags.copy()
-    virtual = (flags & FragmentFlags.VIRTUAL) != 0
-    flags[virtual & (table.data_stop <= size)] &= ~np.uint32(FragmentFlags.OUTSIDE)
-    return FragmentTable.of(table.columns() | {"flags": flags})
+def _state(rows: FragmentTable, moof: int) -> TrackState:
+    """Where a track stood before a fragment; virtual ones, of moof_offset NULL, come first."""
+    first = int(np.searchsorted(rows.moof_offset, moof))
+    if first < len(rows):
+        return TrackState(int(rows.dts[first]), int(rows.sample_start[first]), first)
+    if not first:
+        return TrackState()
+    end = int(rows.sample_start[-1] + rows.sample_count[-1])
+    return TrackState(int(rows.dts[-1] + rows.duration[-1]), end, first)
 
 
-def _one(old: TrackIndex, new: TrackIndex | None, size: int) -> TrackIndex:
-    if new is None:
-        new = TrackIndex(old.info, FragmentTable.empty(), SyncTable.empty())
-    more, split = new, len(old.fragments)
-
-    def load(start: int, stop: int) -> Any:
-        parts = []
-        if start < split:
-            parts.append(old.samples_of(start, min(stop, split)))
-        if stop > split:
-            parts.append(more.samples_of(max(start, split) - split, stop - split))
-        return type(parts[0]).concat(parts) if parts else old.samples_of(0, 0)
-
-    fragments = FragmentTable.concat([_arrived(old.fragments, size), new.fragments])
+def _one(old: TrackIndex, new: TrackIndex, rows: int, samples: int) -> TrackIndex:
+    """A track of its first rows, with so many samples, and of those that were read."""
+    kept = old.fragments.rows(slice(rows))
+    fragments = FragmentTable.concat([kept, new.fragments])
+    sync = merged([_before(old.sync, samples, kept.sample_start), new.sync], fragments.sample_start)
+    load = _Pieces.of(old, rows).then(new.samples_of) if old.has_samples else None
     return TrackIndex(
         old.info,
         fragments,
-        merged([old.sync, new.sync], fragments.sample_start),
+        sync,
         shift=old.shift,
         period=old.period,
         exact=old.exact,
-        groups=old.groups + new.groups,
-        load_samples=load if old.has_samples else None,
+        load_samples=load,
     )
+
+
+def _before(sync: SyncTable, sample: int, sample_start: Any) -> SyncTable:
+    """The sync samples before a sample of the track."""
+    last = sync.sample + (sync.count - 1) * sync.sample_step
+    low = np.minimum(sync.sample, last)
+    rising = sync.rows((low < sample) & (sync.sample == low))
+    step = np.maximum(rising.sample_step, 1)
+    count = np.minimum(rising.count, -((rising.sample - sample) // step))
+    rising = SyncTable.of(rising.columns() | {"count": count})
+    # Where decode order and presentation order differ; such runs are short.
+    falling = expanded(sync.rows((low < sample) & (sync.sample != low)), sample_start)
+    return SyncTable.concat([rising, falling.rows(falling.sample < sample)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Samples of a track that was indexed piece by piece, however many they are.
+
+    Attributes:
+        starts: first row of each piece, and the row behind the last one.
+        loads: rows of a piece, counted from its own first one → their samples.
+    """
+
+    starts: tuple[int, ...]
+    loads: tuple[SampleLoader, ...]
+
+    @classmethod
+    def of(cls, track: TrackIndex, rows: int) -> _Pieces:
+        """The first rows of a track."""
+        load = track._load  # a chain of indexes, each asking the one before, would only grow
+        if not isinstance(load, cls):
+            return cls((0, rows), (track.samples_of,))
+        pieces = [n for n, start in enumerate(load.starts[:-1]) if start < rows]
+        return cls((*(load.starts[n] for n in pieces), rows), tuple(load.loads[n] for n in pieces))
+
+    def then(self, load: SampleLoader) -> _Pieces:
+        """With a piece behind the last one."""
+        return _Pieces((*self.starts, 1 << 62), (*self.loads, load))
+
+    def __call__(self, start: int, stop: int) -> SampleTable:
+        spans = zip(pairwise(self.starts), self.loads, strict=True)
+        parts = [
+            load(max(start, first) - first, min(stop, last) - first)
+            for (first, last), load in spans
+            if start < last and first < stop
+        ]
+        return SampleTable.concat(parts)
 
 
 registry.offer("extend", extend)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fragdex.build.assemble import assemble
 from fragdex.build.periods import Moov
-from fragdex.build.reading import read_all, read_local
+from fragdex.build.reading import read_all, read_on
 from fragdex.build.shortcuts import Head, by_mfra, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
@@ -16,7 +16,7 @@ from fragdex.fragments.scan import MDAT, MEDIA_TYPES, META, MOOF, Scan
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 from fragdex.sources import Source, md5, open_source
 
-__all__ = ["finished", "index", "read_init"]
+__all__ = ["finished", "index", "index_source", "read_init"]
 
 
 def index(
@@ -63,7 +63,7 @@ def index(
     opened_here = source is not what
     try:
         known = read_init(init) if init is not None else None
-        made = _index(source, known, exact=exact, strict=strict, partial=partial)
+        made = index_source(source, known, exact=exact, strict=strict, partial=partial)
         if md5:
             made.source = _hashed(made.source, source)
         return made
@@ -72,9 +72,20 @@ def index(
             source.close()
 
 
-def _index(
-    source: Source, init: Moov | None, *, exact: bool, strict: bool, partial: bool
+def index_source(
+    source: Source,
+    init: Moov | None = None,
+    *,
+    exact: bool = False,
+    strict: bool = False,
+    partial: bool = False,
 ) -> FragmentIndex:
+    """`index` of an open source.
+
+    Args:
+        init: the moov of an initialization segment.
+        exact, strict, partial: as in `index`.
+    """
     defaults = None
     if init is not None:
         defaults = {t.id: t.defaults for t in init[2].tracks if t.defaults is not None}
@@ -84,11 +95,7 @@ def _index(
         made = by_sidx(source, scan, head, init) or by_mfra(source, scan, head, init)
         if made is not None:
             return made
-    view = source.view()
-    if view is not None:
-        read_local(source, view, scan)
-    else:
-        read_all(source, scan)
+    read_on(source, scan)
     return finished(scan, source, init=init, strict=strict, partial=partial, known=head.doubts)
 
 

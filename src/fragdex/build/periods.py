@@ -84,7 +84,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
     tables = section.finish(rules.tops, rules.moofs, rules.findings, strict=rules.strict)
     defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
     infos = {info.id: info for info in movie.tracks}
-    for track_id in tables:
+    for track_id in sorted(tables):
         infos.setdefault(track_id, TrackInfo.unknown(track_id))
     tracks = []
     for track_id, info in infos.items():

@@ -11,7 +11,7 @@ from fragdex.fragments.headers import DONE, FULL, PARTIAL, TO_END
 from fragdex.fragments.scan import MAX_WHOLE_BOX, MOOV, Scan
 from fragdex.sources import Source
 
-__all__ = ["read_all", "read_local", "step"]
+__all__ = ["read_all", "read_local", "read_on", "step"]
 
 FIRST_GUESS = 1 << 16
 """Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
@@ -22,6 +22,15 @@ DENSE = 1 << 14
 fault costs more than a read, but maps the pages around it as well."""
 PROBE_ROWS = 512
 """Rows read before it is decided how to go on."""
+
+
+def read_on(source: Source, scan: Scan) -> None:
+    """Hop through a source from where the scan stands to the end, in the cheapest way."""
+    view = source.view()
+    if view is not None:
+        read_local(source, view, scan)
+    else:
+        read_all(source, scan)
 
 
 def read_local(source: Source, view: memoryview, scan: Scan) -> None:

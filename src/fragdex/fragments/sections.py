@@ -49,12 +49,14 @@ class Section:
         states: track_ID → where the track goes on.
         deferred: whether everything that comes waits for the end of the file.
         stbls: track_ID → stbl, whose group descriptions fragments may name.
+        grouped: whether fragments put samples into access-point groups.
     """
 
     moov: int
     states: dict[int, TrackState] = field(default_factory=dict)
     deferred: bool = False
     stbls: Mapping[int, Box] = field(default_factory=dict)
+    grouped: bool = False
     wide_offsets: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     _parts: dict[int, list[Settled]] = field(default_factory=dict)
@@ -206,6 +208,7 @@ class Section:
             self._parts.setdefault(track, []).append(tables)
         if not boxes:
             return
+        self.grouped = True
         counts = np.zeros(len(trafs), np.int64)
         np.add.at(counts, runs.traf, runs.count)
         for track in track_ids(trafs.track[[box.traf for box in boxes]]):
