@@ -62,7 +62,8 @@ def sidx_size(part: Sidx) -> int:
 
 def sidx_bytes(part: Sidx, number: int, edges: Sequence[int], period: TruePeriod) -> bytes:
     """Its bytes, as part `number` of a file whose parts begin at `edges`."""
-    timescale = part.timescale or period.timescale(part.track)
+    own = period.timescale(part.track)
+    timescale = part.timescale or own
     shift = period.shift(part.track)
     samples = period.samples.get(part.track, [])
 
@@ -71,7 +72,8 @@ def sidx_bytes(part: Sidx, number: int, edges: Sequence[int], period: TruePeriod
         return [s for found in inside for s in samples[slice(*found.get(part.track, (0, 0)))]]
 
     def ticks(time: int) -> int:
-        return int((time + shift) * Fraction(timescale, period.timescale(part.track) or 1))
+        # Without a moov the track's timescale can only be the one that the sidx names.
+        return int((time + shift) * Fraction(timescale, own or timescale or 1))
 
     starts, found = [], [spans(*covered) for covered in part.covers]
     end = max((s.cts + s.duration for mine in found for s in mine), default=0)
@@ -126,7 +128,9 @@ def mfra_bytes(part: Mfra, period: TruePeriod) -> bytes:
                 place = fragment.moof + part.offset_error
                 # Traf and run numbers are those of the usual fragment: one of each.
                 traf = list(fragment.samples).index(track) + 1
-                rows.append((mine[sync].cts, place, traf, 1, sync + 1))
+                # 8.8.10.3: a presentation time, which cannot be negative
+                time = max(0, round(mine[sync].cts + period.shift(track)))
+                rows.append((time, place, traf, 1, sync + 1))
         if rows:
             children.append(make_box("tfra", version=part.version, track_ID=track, entries=rows))
     size = sum(len(build(child)) for child in children) + 8 + 16
