@@ -20,6 +20,7 @@ INIT = {
     "no-moov.mp4": "frag-default-base.mp4",
     "smooth-fragment.m4s": "piff.ismv",
     "smooth-fragment-info.m4s": "piff.ismv",
+    "made/segment.m4s": "made/two-trafs.mp4",
 }
 
 

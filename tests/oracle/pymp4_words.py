@@ -18,6 +18,7 @@ from fragdex.boxes import build
 Fields = dict[str, Any]
 Box = fragdex.Box
 
+PIFF_TENC = "8974dbce7be74c5184f97148f9882554"
 TFHD_FLAGS = {
     "base_data_offset_present": 0x000001,
     "sample_description_index_present": 0x000002,
@@ -238,6 +239,14 @@ def saio(box: Box) -> Fields:
 
 
 def uuid(box: Box) -> Fields:
+    if box.fields.get("user_type") == PIFF_TENC:
+        # It reads the 24 bits of AlgorithmID as the bytes of a tenc, of which the last is not 0.
+        data = plain(box, is_encrypted="default_AlgorithmID", iv_size="default_IV_size")
+        data |= {"type": None, "default_byte_blocks": 0, "constant_iv": None}
+        return {
+            "extended_type": PIFF_TENC,
+            "data": data | {"key_ID": bytes(box["default_KID"]).hex()},
+        }
     return {"extended_type": box["user_type"], "data": body(box)}
 
 
@@ -272,16 +281,20 @@ def schm(box: Box) -> Fields:
 
 
 def tenc(box: Box) -> Fields:
-    assert not box["version"], "no file at hand has another"
+    constant = box.fields.get("default_constant_IV")
+    pattern = {
+        "crypt": box.fields.get("default_crypt_byte_block"),
+        "skip": box.fields.get("default_skip_byte_block"),
+    }
     return {
         **plain(
             box,
             is_encrypted="default_isProtected",
             iv_size="default_Per_Sample_IV_Size",
-            default_byte_blocks="reserved_2",
         ),
+        "default_byte_blocks": pattern if box["version"] else box["reserved_2"],
         "key_ID": bytes(box["default_KID"]).hex(),
-        "constant_iv": None,
+        "constant_iv": None if constant is None else list(constant),
     }
 
 

@@ -16,6 +16,8 @@ import fragdex
 
 pytest.importorskip("av", exc_type=ImportError)
 
+import av
+
 from oracle.ffmpeg_packets import PRESENTATION, packets
 from oracle.media_files import fixture_files, init_of
 from oracle.packet_agreement import disagreements, samples_by_track
@@ -41,6 +43,11 @@ TFXD = otherwise(
     "PIFF 1.1, 5.2.22 (tfxd, fragment_absolute_time); ISO/IEC 14496-12, 8.8.12",
     "FFmpeg does not read tfxd and counts from 0; the track begins at another time",
 )
+RUN_AFTER_RUN = otherwise(
+    "position",
+    "ISO/IEC 14496-12, 8.8.8.1: without data_offset a run starts right behind the run before it",
+    "FFmpeg starts each run without data_offset at the base again",
+)
 EXCEPTIONS: dict[tuple[str, int], Otherwise] = {
     ("piff.ismv", 2): TFXD,
     ("piff-encrypted.ismv", 2): TFXD,
@@ -61,6 +68,34 @@ EXCEPTIONS: dict[tuple[str, int], Otherwise] = {
         "ISO/IEC 14496-12, 8.11 (meta, pitm, iloc)",
         "FFmpeg gives the still picture, an item and no sample, as a packet of the first track",
     ),
+    ("made/base-at-data.mp4", 1): RUN_AFTER_RUN,
+    ("made/two-runs.mp4", 1): RUN_AFTER_RUN,
+    ("made/piff-live.ismv", 1): TFXD,
+    ("made/empty-duration.mp4", 1): otherwise(
+        "dts pts",
+        "ISO/IEC 14496-12, 8.8.7.1 (duration-is-empty) and 8.8.12 (tfdt)",
+        "FFmpeg lets a traf without runs move nothing, neither its tfdt nor its empty duration",
+    ),
+    ("made/first-flags.mp4", 1): otherwise(
+        "key",
+        "ISO/IEC 14496-12, 8.8.8.1 (first-sample-flags-present, sample-flags-present)",
+        "both are there, which is not allowed; FFmpeg takes the sample's own, we the first one's",
+    ),
+    ("made/moof-64.mp4", 1): otherwise(
+        "position size",
+        "ISO/IEC 14496-12, 4.2 (largesize) and 8.8.7.1 (default-base-is-moof)",
+        "FFmpeg takes a moof to begin 8 bytes before its contents, also behind a 64-bit size",
+    ),
+    ("made/stss-empty.mp4", 1): otherwise(
+        "key",
+        "ISO/IEC 14496-12, 8.6.2.1: an stss without entries means no sync samples",
+        "FFmpeg makes the first packet a key packet",
+    ),
+}
+# What FFmpeg does not open, and why.
+NOT_OPENED = {
+    "made/moov-behind.mp4": "it asks for the moov before the fragments (8.2.1 leaves that open)",
+    "made/sidx-hierarchical.mp4": "a sidx of sidx (8.16.3) is not implemented",
 }
 
 # Files that FFmpeg opens only without what it takes for too damaged. Nothing is lost: what we index
@@ -70,7 +105,7 @@ UP_TO_THE_DAMAGE = {"cut-in-moof.mp4"}
 REFUSED_BY_BOTH = {"cut-in-moov.mp4"}
 # Media data without a moov: there is nothing to hold against anything.
 NOTHING_TO_COMPARE = {"cut-moov-last.mp4"}
-COMPARED = sorted(FILES.keys() - REFUSED_BY_BOTH - NOTHING_TO_COMPARE)
+COMPARED = sorted(FILES.keys() - REFUSED_BY_BOTH - NOTHING_TO_COMPARE - NOT_OPENED.keys())
 
 
 def index_of(name: str) -> fragdex.FragmentIndex:
@@ -84,7 +119,7 @@ def readable(name: str, tmp_path: Path) -> Path:
     path = FILES[name]
     if name not in UP_TO_THE_DAMAGE:
         return path
-    shorter = tmp_path / name
+    shorter = tmp_path / path.name
     resume = fragdex.index(path, exact=True).resume_offset
     shorter.write_bytes(path.read_bytes()[:resume])
     return shorter
@@ -115,6 +150,13 @@ def test_what_ffmpeg_finds_nothing_in_is_refused(name: str) -> None:
     with pytest.raises(fragdex.FragdexError):
         index_of(name)
     assert not any(packets(FILES[name]).values())
+
+
+@pytest.mark.parametrize("name", sorted(NOT_OPENED))
+def test_what_ffmpeg_does_not_open_is_indexed_all_the_same(name: str) -> None:
+    assert index_of(name).track(1).sample_count
+    with pytest.raises(av.FFmpegError):
+        packets(FILES[name])
 
 
 @pytest.mark.parametrize("name", COMPARED)

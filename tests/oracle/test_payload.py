@@ -8,7 +8,8 @@ import fragdex
 from oracle.media_files import fixture_files
 from oracle.payload import inside_mdat, misplaced
 
-FILES = fixture_files()
+# What is made box by box has no pictures in it: test_made_fixtures.py knows its bytes.
+FILES = {name: path for name, path in fixture_files().items() if not name.startswith("made/")}
 # Nothing can be indexed, or the samples of a progressive file are not all there.
 WITHOUT_MEDIA = {"cut-in-moov.mp4", "cut-moov-last.mp4", "cut-faststart.mp4"}
 

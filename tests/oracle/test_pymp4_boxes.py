@@ -28,6 +28,10 @@ STUMBLES = {
         "sample_encryption_info",
         "it looks for the box's flags inside a sample's record (ISO/IEC 23001-7, 7.2)",
     ),
+    "uuid": (
+        "sample_encryption_info",
+        "the same in PIFF's own box (PIFF 1.1, 5.3.2)",
+    ),
     "vmhd": (
         "expected 1 but parsed 0",
         "the flags should be 1 (ISO/IEC 14496-12, 12.1.2), but a file in which they are not is no "
