@@ -7,10 +7,11 @@ A flag wins over the environment (`FRAGDEX_PORT`), the environment over the file
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import ByteSize, Field, PrivateAttr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -189,16 +190,14 @@ class Settings(BaseSettings):
 
 
 def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    user, at, place = parts.netloc.rpartition("@")
-    if at and ":" in user:
-        parts = parts._replace(netloc=f"{user.partition(':')[0]}:***@{place}")
-    query = "&".join(
+    url = re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:***@", url)
+    place, mark, query = url.partition("?")
+    shown = [
         f"{name}=***" if any(part in name.lower() for part in Settings.SECRET_PARTS) else whole
-        for whole in parts.query.split("&")
+        for whole in query.split("&")
         for name in (whole.partition("=")[0],)
-    )
-    return urlunsplit(parts._replace(query=query))
+    ]
+    return place + mark + "&".join(shown)
 
 
 def load_settings(config: str | Path | None = None, **flags: Any) -> Settings:

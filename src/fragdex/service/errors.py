@@ -14,6 +14,8 @@
         │   └── NotReady            the result is not there yet
         ├── TooLarge                over a limit of this service
         ├── TooManyRequests         over the key's rate limit
+        ├── RequestTimedOut         the body of a request stopped coming
+        ├── NotAcceptable           none of the forms the caller takes is one we have
         ├── StoreFull               no room left where bytes are kept
         ├── Unavailable             the database or the store does not answer
         │   └── EngineUnavailable   a browser, model or encoder that is not installed
@@ -36,8 +38,10 @@ __all__ = [
     "Forbidden",
     "IdempotencyMismatch",
     "InvalidRequest",
+    "NotAcceptable",
     "NotReady",
     "RecordNotFound",
+    "RequestTimedOut",
     "ServiceError",
     "StoreFull",
     "TooLarge",
@@ -121,6 +125,14 @@ class TooLarge(ServiceError):
 
 class TooManyRequests(ServiceError):
     """Over the rate limit of the key; `retry_after` says when to come again."""
+
+
+class RequestTimedOut(ServiceError):
+    """The body of a request stopped coming; the connection is closed."""
+
+
+class NotAcceptable(ServiceError):
+    """None of the forms that the caller takes is one there is."""
 
 
 class StoreFull(ServiceError, OSError):

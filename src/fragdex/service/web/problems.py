@@ -1,0 +1,260 @@
+"""Every error class and how HTTP answers it (RFC 9457): one table, and nothing beside it.
+
+The nearest class of an error's own line of descent that stands in the table decides. A test holds
+the table to the error trees, another holds docs/http-api.md to the table.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from fragdex import errors as library
+from fragdex.errors import FragdexError
+from fragdex.service import errors as service
+from fragdex.service.errors import ServiceError
+
+__all__ = [
+    "HTTP",
+    "PROBLEMS",
+    "Row",
+    "answers",
+    "install",
+    "problem",
+    "problem_of",
+    "row_of",
+    "unexpected",
+]
+
+log = logging.getLogger("fragdex.service")
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Row(NamedTuple):
+    """What an error class is to a caller of HTTP."""
+
+    status: int
+    slug: str
+    title: str
+
+    @property
+    def type(self) -> str:
+        """The problem's type: a place on the service's own page."""
+        return f"/docs#{self.slug}"
+
+
+PROBLEMS: dict[type[FragdexError], Row] = {
+    # ---- the service's own
+    service.ServiceError: Row(500, "fault", "A fault of the service"),
+    service.RecordNotFound: Row(404, "not-found", "No such record"),
+    service.Unauthenticated: Row(401, "unauthenticated", "A key is needed"),
+    service.Forbidden: Row(403, "forbidden", "The token does not open this"),
+    service.InvalidRequest: Row(422, "invalid-request", "The request breaks a rule"),
+    service.IdempotencyMismatch: Row(
+        422, "idempotency-mismatch", "The Idempotency-Key belongs to another request"
+    ),
+    service.Unprocessable: Row(422, "unprocessable", "The bytes are not what was announced"),
+    service.Conflict: Row(409, "conflict", "The record's state does not allow this now"),
+    service.UploadGap: Row(409, "upload-gap", "Bytes before this chunk are missing"),
+    service.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
+    service.NotReady: Row(409, "not-ready", "It is not ready"),
+    service.TooLarge: Row(413, "too-large", "More than this service takes"),
+    service.TooManyRequests: Row(429, "too-many-requests", "Over the rate limit"),
+    service.RequestTimedOut: Row(408, "request-timed-out", "The request stopped coming"),
+    service.NotAcceptable: Row(406, "not-acceptable", "There is no such form of it"),
+    service.StoreFull: Row(507, "store-full", "No room left"),
+    service.Unavailable: Row(503, "unavailable", "Not available at the moment"),
+    service.EngineUnavailable: Row(503, "engine-unavailable", "A part of the service is missing"),
+    service.ConfigError: Row(500, "misconfigured", "The service is set up wrongly"),
+    # ---- the library's: what a caller's bytes and numbers are guilty of
+    library.FragdexError: Row(500, "library-fault", "A fault of the library"),
+    library.FormatError: Row(422, "bad-format", "The bytes break the rules of their format"),
+    library.NotISOBMFF: Row(422, "not-isobmff", "This is no ISO base media file"),
+    library.MalformedBox: Row(422, "malformed-box", "A box contradicts the standard"),
+    library.TruncatedInput: Row(422, "truncated", "The file ends too early"),
+    library.LimitExceeded: Row(422, "limit-exceeded", "A claimed number passes a limit"),
+    library.DamagedIndex: Row(422, "damaged-index", "The index cannot be trusted"),
+    library.InvalidDigest: Row(422, "invalid-md5", "This is no md5"),
+    library.BuildError: Row(422, "cannot-write", "A value does not fit this form"),
+    library.InvalidRange: Row(422, "invalid-range", "These positions make no range"),
+    library.TrackNotFound: Row(404, "no-such-track", "No such track"),
+    library.InexactIndex: Row(422, "inexact-index", "The index holds no samples"),
+    library.NoSyncSample: Row(422, "no-sync-sample", "There is nowhere to seek to"),
+    library.IndexMismatch: Row(422, "index-mismatch", "The index does not describe this file"),
+    # ---- the library's: the service reads its own store through it
+    library.SourceError: Row(503, "source-error", "Reading stored bytes failed"),
+    library.SourceNotFound: Row(404, "bytes-not-found", "The bytes are not here any more"),
+    library.SourceUnavailable: Row(503, "source-unavailable", "The store does not answer"),
+    library.SourceChanged: Row(503, "source-changed", "Stored bytes changed while being read"),
+    library.RangeIgnored: Row(503, "range-ignored", "The store does not answer ranges"),
+    library.BudgetExceeded: Row(503, "budget-exceeded", "A reading budget was used up"),
+    library.MissingExtra: Row(503, "missing-extra", "A package of the service is missing"),
+}
+
+HTTP: dict[int, Row] = {
+    400: Row(400, "bad-request", "The request cannot be read"),
+    404: Row(404, "no-such-path", "Nothing lives at this path"),
+    405: Row(405, "method-not-allowed", "The path does not take this method"),
+    413: Row(413, "too-large", "More than this service takes"),
+    416: Row(416, "range-not-satisfiable", "The bytes end before this range"),
+    500: Row(500, "fault", "A fault of the service"),
+}
+"""What is refused before any operation is asked."""
+
+# What these say may name the machine's own paths and addresses.
+SILENT: tuple[type[FragdexError], ...] = (
+    library.SourceError,
+    library.MissingExtra,
+    service.ConfigError,
+)
+
+
+def row_of(error: type[BaseException]) -> Row:
+    """The row of the nearest ancestor.
+
+    >>> row_of(service.UploadGap).status, row_of(library.NotISOBMFF).slug
+    (409, 'not-isobmff')
+    """
+    for ancestor in error.__mro__:
+        if ancestor in PROBLEMS:
+            return PROBLEMS[ancestor]
+    return HTTP[500]
+
+
+def problem(
+    row: Row,
+    detail: str,
+    *,
+    errors: Sequence[Mapping[str, Any]] = (),
+    more: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """An answer of RFC 9457: the standard members first, then `more`, then `errors`."""
+    content: dict[str, Any] = {
+        "type": row.type,
+        "title": row.title,
+        "status": row.status,
+        "detail": detail,
+    }
+    content.update((name, value) for name, value in (more or {}).items() if name not in content)
+    if errors:
+        content["errors"] = list(errors)
+    return Response(
+        json.dumps(content, allow_nan=False, default=str).encode(),
+        status_code=row.status,
+        media_type=MEDIA_TYPE,
+        headers=dict(headers or {}),
+    )
+
+
+def problem_of(error: FragdexError) -> Response:
+    """The answer to an error that was raised on purpose."""
+    row = row_of(type(error))
+    more: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    errors: list[dict[str, Any]] = []
+    if isinstance(error, ServiceError):
+        more.update(error.more)
+        if error.pointer is not None:
+            place = "pointer" if error.pointer.startswith("/") else "parameter"
+            mark = "#" if place == "pointer" else ""
+            errors.append({"detail": error.message, place: f"{mark}{error.pointer}"})
+        if error.retry_after is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    if error.path is not None:
+        more["box"] = error.path
+    if error.offset is not None:
+        more["offset"] = error.offset
+    detail = str(error)
+    if isinstance(error, SILENT):
+        log.error("%s: %s", type(error).__name__, error)
+        detail = row.title
+    if row.status == 503:
+        headers.setdefault("Retry-After", "1")
+    if row.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="fragdex"'
+    if row.status == 408:
+        headers["Connection"] = "close"
+    return problem(row, detail, errors=errors, more=more, headers=headers)
+
+
+def unexpected(error: BaseException) -> Response:
+    """The answer to a fault: it names nothing but the line of the log where it stands."""
+    instance = f"urn:uuid:{uuid.uuid4()}"
+    log.error("fault %s", instance, exc_info=error)
+    return problem(HTTP[500], "The fault was written down.", more={"instance": instance})
+
+
+def install(app: FastAPI) -> None:
+    """Let `app` answer every refusal as a problem, the router's own ones included."""
+
+    async def ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, FragdexError)
+        return problem_of(error)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return _invalid(error.errors())
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        row = HTTP.get(error.status_code)
+        if row is None:
+            row = Row(error.status_code, "refused", error.detail)
+        return problem(row, row.title, headers=error.headers)
+
+    async def gone(request: Request, error: Exception) -> Response:
+        return problem(HTTP[400], "The client went away.")  # nobody reads it
+
+    app.add_exception_handler(FragdexError, ours)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(ClientDisconnect, gone)
+
+
+def _invalid(found: Iterable[Any]) -> Response:
+    errors: list[dict[str, Any]] = []
+    for one in found:
+        place, *rest = one["loc"] or ("body",)
+        if one["type"] == "json_invalid":
+            reason = one.get("ctx", {}).get("error", one["msg"])
+            errors.append({"detail": f"This is no JSON: {reason}", "pointer": "#"})
+        elif place == "body":
+            steps = (str(step).replace("~", "~0").replace("/", "~1") for step in rest)
+            errors.append({"detail": one["msg"], "pointer": "#" + "".join(f"/{s}" for s in steps)})
+        else:
+            errors.append({"detail": one["msg"], "parameter": ".".join(map(str, rest))})
+    first = errors[0]
+    where = first.get("parameter") or first["pointer"].removeprefix("#/") or "the body"
+    detail = f"{where}: {first['detail']}"
+    return problem(PROBLEMS[service.InvalidRequest], detail, errors=errors)
+
+
+def answers(*errors: type[FragdexError]) -> dict[int | str, dict[str, Any]]:
+    """What these errors answer, for the `responses` of a route.
+
+    >>> sorted(answers(service.RecordNotFound, service.UploadGap, service.UploadBusy))
+    [404, 409]
+    """
+    by_status: dict[int, list[str]] = {}
+    for error in errors:
+        row = row_of(error)
+        titles = by_status.setdefault(row.status, [])
+        if row.title not in titles:
+            titles.append(row.title)
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        status: {"description": "; ".join(titles), "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status, titles in sorted(by_status.items())
+    }

@@ -1,0 +1,52 @@
+"""The rate limit of a key: a bucket of requests that fills steadily; each process has its own."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+
+from fragdex.service.errors import TooManyRequests
+
+__all__ = ["Rates"]
+
+MAX_KEYS = 10_000
+"""Keys remembered at a time; the one not seen for the longest is forgotten, its bucket full."""
+
+
+class Rates:
+    """Requests a second of each key.
+
+    >>> rates = Rates(per_second=1, burst=2)
+    >>> rates.take("key"), rates.take("key")
+    (None, None)
+    >>> rates.take("key")
+    Traceback (most recent call last):
+    fragdex.service.errors.TooManyRequests: this key may make 1 request a second
+    """
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        self._per_second, self._burst = per_second, burst
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str) -> None:
+        """Count one request of `key`.
+
+        Raises:
+            TooManyRequests: the bucket is empty; `retry_after` says when it is not.
+        """
+        if not self._per_second:
+            return
+        now = time.monotonic()
+        left, at = self._buckets.pop(key, (float(self._burst), now))
+        left = min(self._burst, left + (now - at) * self._per_second)
+        if left < 1:
+            self._buckets[key] = left, now
+            many = "request" if self._per_second == 1 else "requests"
+            raise TooManyRequests(
+                f"this key may make {self._per_second:g} {many} a second",
+                retry_after=(1 - left) / self._per_second,
+                more={"limit": self._per_second},
+            )
+        self._buckets[key] = left - 1, now
+        if len(self._buckets) > MAX_KEYS:
+            self._buckets.popitem(last=False)
