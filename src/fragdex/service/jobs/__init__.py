@@ -1,0 +1,10 @@
+"""Work that outlives a request and a process: the engine's door and the failure detector.
+
+work        what a job is: `Work` (a function and its limits), `Job` (what a run is given)
+runs        one run of a job: attempts, back-off, giving up, giving back
+slices      a job parted into slices that any worker may take
+engine      everything DBOS
+executors   which process this is
+detector    which processes are dead, and whose work is taken over
+door        `Jobs`: what the rest of the service sees
+"""

@@ -1,0 +1,264 @@
+"""Everything DBOS: no other file of the service imports it.
+
+DBOS keeps queue and history in the database of the service (on SQLite the same file), so that a
+record and its job are one commit. It knows a single workflow of ours; what it runs is looked up
+by name. Arguments and results are JSON, never pickles. Nothing is sent anywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
+from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
+
+from fragdex.service.errors import Unavailable
+from fragdex.service.jobs.work import JOBS, SLICES, JobOptions
+from fragdex.service.records.database import Database
+
+__all__ = ["Engine", "Order", "upgrade"]
+
+APPLICATION: Final = "fragdex"
+# Of the orders, not of the release: workers of a new release take up the jobs of the old one.
+# A new number leaves old jobs to old workers.
+VERSION: Final = "1"
+WORKFLOW: Final = "fragdex_job"
+# Ids in one query, far below SQLite's bound of 32766 variables.
+_BATCH: Final = 500
+
+Runner = Callable[[str, str, str, Mapping[str, Any], str | None], dict[str, Any]]
+_runner: Runner | None = None
+
+logger = logging.getLogger("fragdex.jobs")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A job or slice to be enqueued; `parent` is the job that a slice belongs to."""
+
+    id: str
+    name: str
+    record_id: str
+    payload: Mapping[str, Any]
+    queue: str = JOBS
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the engine knows of a job; `output` is there once it ended."""
+
+    id: str
+    status: str
+    executor: str | None
+    queue: str | None
+    output: Any
+
+
+def _url(database: Database) -> str:
+    url = database.engine.url
+    return (url.set(drivername="sqlite") if _sqlite(database) else url).render_as_string(
+        hide_password=False
+    )
+
+
+def _sqlite(database: Database) -> bool:
+    return database.engine.dialect.name == "sqlite"
+
+
+def _quiet(options: JobOptions) -> None:
+    """Leave the engine's log to the service's own handlers; it would add one of its own."""
+    log = logging.getLogger("dbos")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+    log.setLevel(options.log_level)
+
+
+def upgrade(database: Database) -> None:
+    """Make or bring up to date the engine's own tables. Harmless when repeated."""
+    _quiet(JobOptions())
+    with database.read():
+        pass  # the file gets its write-ahead log before the engine sees it
+    DBOS.migrate(_url(database))
+
+
+def _engine(database: Database) -> sa.Engine:
+    """An engine for DBOS on SQLite, which begins its transactions in another way than ours.
+
+    The settings are those of `records/database.py`; the write-ahead log is the file's own.
+    """
+    engine = sa.create_engine(_url(database))
+
+    @sa.event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: Any) -> None:
+        connection.isolation_level = "IMMEDIATE"
+        connection.execute("PRAGMA busy_timeout=30000")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    return engine
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    try:
+        yield
+    except (InterfaceError, OperationalError, TimeoutError) as error:
+        raise Unavailable("the database does not answer", retry_after=5) from error
+
+
+class Engine:
+    """The queue, from the side of those who order and of those who work."""
+
+    def __init__(self, database: Database, options: JobOptions) -> None:
+        self.database = database
+        self.options = options
+        _quiet(options)
+        # The client's engine on PostgreSQL is the service's own.
+        own = _sqlite(database)
+        self._own_engine = _engine(database) if own else None
+        self._client = DBOSClient(
+            system_database_engine=self._own_engine or database.engine,
+            serializer=DBOSPortableJSONSerializer(),
+            application_name=APPLICATION,
+            lazy=True,
+            retry_connection_errors=False,
+        )
+        self._launched = False
+
+    def enqueue(self, connection: sa.Connection, orders: Sequence[Order]) -> None:
+        """Put orders into their queues, in the caller's transaction. Known ids stay as they are."""
+        for order in orders:
+            self._client.enqueue_in_transaction(
+                connection,
+                {
+                    "queue_name": order.queue,
+                    "workflow_name": WORKFLOW,
+                    "workflow_id": order.id,
+                    "app_version": VERSION,
+                },
+                order.name,
+                order.record_id,
+                dict(order.payload),
+                order.parent,
+            )
+
+    def states(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        status: Sequence[str] | None = None,
+        outputs: bool = False,
+        executors: Sequence[str] | None = None,
+    ) -> list[State]:
+        """What the engine knows of jobs: of these, or of all in one of these states."""
+        parts: list[list[str] | None] = [None]
+        if ids is not None:
+            parts = [list(ids[i : i + _BATCH]) for i in range(0, len(ids), _BATCH)]
+        found: list[State] = []
+        for part in parts:
+            with _answering():
+                rows = self._client.list_workflows(
+                    workflow_ids=part,
+                    status=None if status is None else list(status),
+                    executor_id=None if executors is None else list(executors),
+                    load_input=False,
+                    load_output=outputs,
+                    name=WORKFLOW,
+                )
+            found += [
+                State(r.workflow_id, r.status, r.executor_id, r.queue_name, r.output) for r in rows
+            ]
+        return found
+
+    def resume(self, id: str, queue: str | None) -> None:
+        """Put a job that began and has not ended back into its queue, by public calls alone."""
+        with _answering():
+            self._client.resume_workflow(id, queue_name=queue or JOBS)
+
+    def recover(self, executors: Sequence[str]) -> None:
+        """Put back what dead executors had begun: one conditional UPDATE a job.
+
+        Raises:
+            AttributeError: this DBOS has no such call; `resume` is the other way.
+        """
+        DBOS._recover_pending_workflows(list(executors))
+
+    def forget(self, before: float, limit: int) -> list[str]:
+        """Delete what ended before an epoch second, at most `limit` at once; returns the ids."""
+        day = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(before))
+        with _answering():
+            rows = self._client.list_workflows(
+                status=["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"],
+                completed_before=day,
+                limit=limit,
+                load_input=False,
+                load_output=False,
+                name=WORKFLOW,
+            )
+            ids = [row.workflow_id for row in rows]
+            if ids:
+                self._client.delete_workflows(ids)
+        return ids
+
+    def launch(self, executor: str, runner: Runner) -> None:
+        """Begin to take work from the queues, in threads of this process.
+
+        DBOS is one per process: a second `Engine` of a process cannot be launched beside.
+        """
+        global _runner  # noqa: PLW0603  DBOS finds workflows by name in one global table
+        _runner = runner
+        config: DBOSConfig = {
+            "name": APPLICATION,
+            "system_database_url": _url(self.database),
+            "executor_id": executor,
+            "application_version": VERSION,
+            "serializer": DBOSPortableJSONSerializer(),
+            "log_level": self.options.log_level,
+            "enable_otlp": False,
+            "use_listen_notify": not _sqlite(self.database),
+        }
+        if self._own_engine is not None:
+            config["system_database_engine"] = self._own_engine
+        DBOS(config=config)
+        DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(_workflow)
+        DBOS.listen_queues([JOBS, SLICES])
+        DBOS.launch()
+        self._launched = True
+        for queue, workers in (
+            (JOBS, self.options.job_workers),
+            (SLICES, self.options.slice_workers),
+        ):
+            DBOS.register_queue(
+                queue,
+                worker_concurrency=workers,
+                polling_interval_sec=self.options.poll_seconds,
+                on_conflict="always_update",
+            )
+
+    def destroy(self, grace: float) -> None:
+        """Take no more work; wait for runs that are ending. What has not ended stays as begun."""
+        if self._launched:
+            self._launched = False
+            DBOS.destroy(workflow_completion_timeout_sec=max(1, round(grace)))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._client.destroy()
+        if self._own_engine is not None:
+            self._own_engine.dispose()
+
+
+def _workflow(
+    name: str, record_id: str, payload: dict[str, Any], parent: str | None
+) -> dict[str, Any]:
+    """The one workflow; no steps, because every work is idempotent by itself."""
+    if _runner is None or DBOS.workflow_id is None:
+        raise RuntimeError("a job outside of a worker")
+    return _runner(DBOS.workflow_id, name, record_id, payload, parent)

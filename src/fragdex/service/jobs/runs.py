@@ -1,0 +1,243 @@
+"""One run of a job: counted before it begins, tried again, given up, given back.
+
+The count stands in the row of the job and is raised before the work begins, so that a job that
+takes its process with it is given up like one that raises. The count is also the fence: a run
+whose number is no longer the row's has been replaced, and ends without a trace.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import insert, select, update
+
+from fragdex.service.errors import Unavailable
+from fragdex.service.jobs.work import (
+    Job,
+    JobOptions,
+    Stop,
+    Work,
+    problem_of,
+    retryable,
+)
+from fragdex.service.records.database import Database
+from fragdex.service.records.tables import jobs
+
+__all__ = ["Runs"]
+
+# No pause is longer, so that a stopping process is not held up and an outage ends soon.
+_LONGEST_PAUSE: Final = 30.0
+# Tries of `failed` itself, before the job is left with its problem in the job's row alone.
+_FAREWELLS: Final = 5
+
+logger = logging.getLogger("fragdex.jobs")
+T = TypeVar("T")
+
+
+class Runs:
+    """Runs jobs in this process; `stopping` ends them all."""
+
+    def __init__(
+        self,
+        database: Database,
+        options: JobOptions,
+        works: Mapping[str, Work],
+        fan_out: Any,
+        stopping: threading.Event,
+    ) -> None:
+        self.database = database
+        self.options = options
+        self.works = works
+        self.fan_out = fan_out
+        self.stopping = stopping
+        self.going: set[str] = set()
+
+    def run(
+        self,
+        house: Any,
+        job_id: str,
+        name: str,
+        record_id: str,
+        payload: Mapping[str, Any],
+        parent: str | None,
+    ) -> dict[str, Any]:
+        """Run a job to its end; returns `{"result"}`, `{"problem"}` or `{"cancelled"}`.
+
+        Raises:
+            Stop: it was handed back or replaced: the engine must keep it as begun.
+        """
+        work = self.works.get(name)
+        if work is None:
+            logger.error("no work is called %s (job %s)", name, job_id)
+            return {"problem": {"error": "ServiceError", "detail": f"no work is called {name}"}}
+        self.going.add(job_id)
+        try:
+            return self._attempts(house, work, job_id, record_id, payload, parent)
+        finally:
+            self.going.discard(job_id)
+
+    def _attempts(
+        self,
+        house: Any,
+        work: Work,
+        job_id: str,
+        record_id: str,
+        payload: Mapping[str, Any],
+        parent: str | None,
+    ) -> dict[str, Any]:
+        def wanted(job: Job) -> bool:
+            return self._wanted(job.id, job.attempt, parent)
+
+        while True:
+            number, problem = self._patiently(lambda: self._begin(job_id, work, parent))
+            if number is None:
+                return {"cancelled": True}
+            job = Job(job_id, work.name, record_id, payload, number, wanted, self.fan_out)
+            if problem is not None:
+                return self._give_up(house, work, job, problem)
+            ended = self._attempt(house, work, job)
+            if job.cancelled():
+                return self._end_unwanted(job, parent)
+            if not isinstance(ended, Exception):
+                return {"result": ended}
+            problem = problem_of(ended)
+            final = number >= work.attempts or not retryable(ended)
+            logger.log(
+                logging.WARNING if retryable(ended) else logging.INFO,
+                "job %s, attempt %d: %r", job_id, number, ended, exc_info=ended,
+            )  # fmt: skip
+            if final:
+                return self._give_up(house, work, job, problem)
+            self._note(job, problem)
+            self._pause(self.options.backoff_seconds * 2 ** (number - 1))
+
+    def _attempt(self, house: Any, work: Work, job: Job) -> Any:
+        """What the work returned, or the exception it raised; waits for an absent database."""
+        deadline = time.monotonic() + self.options.patience_seconds
+        pause = self.options.backoff_seconds
+        while True:
+            try:
+                return work.run(house, job)
+            except Stop:
+                job._told = True
+                return None
+            except Unavailable as error:
+                if time.monotonic() > deadline or job.cancelled() or not retryable(error):
+                    return error
+                logger.warning("job %s waits: %s", job.id, error)
+                self._pause(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            except Exception as error:  # noqa: BLE001  whatever it is, it is this job's alone
+                return error
+
+    def _begin(
+        self, job_id: str, work: Work, parent: str | None
+    ) -> tuple[int | None, dict[str, Any] | None]:
+        """The number of the attempt that begins, None where it is cancelled; why it must not."""
+        with self.database.write() as connection:
+            known = connection.execute(select(jobs).where(jobs.c.id == job_id)).one_or_none()
+            if known is None:
+                # Forgotten, and yet in the queue: a database put together from two back-ups.
+                now = self.database.now(connection)
+                row = {"id": job_id, "name": work.name, "attempt": 0, "created_at": now}
+                connection.execute(insert(jobs).values(row))
+            elif known.cancelled_at is not None:
+                return None, None
+            if parent is not None:
+                over = select(jobs.c.cancelled_at).where(jobs.c.id == parent)
+                if connection.execute(over).scalar_one_or_none() is not None:
+                    return None, None
+            begun = 0 if known is None else known.attempt
+            problem = None if known is None else known.problem
+            if begun >= work.attempts:
+                died = {
+                    "error": "ServiceError",
+                    "detail": f"the work was begun {begun} times and its worker never lived to "
+                    "see the end of it",
+                }
+                # Counted on, so that this run is the one that is wanted.
+                change = update(jobs).where(jobs.c.id == job_id).values(attempt=begun + 1)
+                connection.execute(change)
+                return begun + 1, problem or died
+            change = update(jobs).where(jobs.c.id == job_id)
+            connection.execute(change.values(attempt=begun + 1, problem=None))
+            return begun + 1, None
+
+    def _wanted(self, job_id: str, number: int, parent: str | None) -> bool:
+        if self.stopping.is_set():
+            return False
+        ids = [job_id] if parent is None else [job_id, parent]
+        try:
+            with self.database.read() as connection:
+                found = connection.execute(
+                    select(jobs.c.id, jobs.c.attempt, jobs.c.cancelled_at).where(jobs.c.id.in_(ids))
+                ).all()
+        except Unavailable:
+            return True
+        rows = {row.id: row for row in found}
+        return (
+            job_id in rows
+            and rows[job_id].attempt == number
+            and all(row.cancelled_at is None for row in rows.values())
+        )
+
+    def _end_unwanted(self, job: Job, parent: str | None) -> dict[str, Any]:
+        """Tell the three reasons apart: cancelled, handed back, replaced."""
+        ids = [job.id] if parent is None else [job.id, parent]
+
+        def look() -> bool:
+            with self.database.write() as connection:
+                rows = connection.execute(select(jobs).where(jobs.c.id.in_(ids))).all()
+                if any(row.cancelled_at is not None for row in rows):
+                    return True
+                if self.stopping.is_set():
+                    mine = (jobs.c.id == job.id) & (jobs.c.attempt == job.attempt)
+                    back = update(jobs).where(mine)
+                    connection.execute(back.values(attempt=job.attempt - 1))
+                return False
+
+        if self._patiently(look):
+            return {"cancelled": True}
+        raise Stop
+
+    def _note(self, job: Job, problem: Mapping[str, Any]) -> None:
+        mine = (jobs.c.id == job.id) & (jobs.c.attempt == job.attempt)
+
+        def note() -> None:
+            with self.database.write() as connection:
+                connection.execute(update(jobs).where(mine).values(problem=dict(problem)))
+
+        self._patiently(note)
+
+    def _give_up(
+        self, house: Any, work: Work, job: Job, problem: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        self._note(job, problem)
+        for farewell in range(_FAREWELLS):
+            try:
+                self._patiently(lambda: work.failed(house, job, problem))
+                break
+            except Exception:
+                logger.exception("job %s: its failure could not be told", job.id)
+                self._pause(self.options.backoff_seconds * 2**farewell)
+        return {"problem": dict(problem)}
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """Ask the database until it answers or the process stops."""
+        pause = self.options.backoff_seconds
+        while True:
+            try:
+                return ask()
+            except Unavailable as error:
+                logger.warning("jobs wait for the database: %s", error)
+                if self.stopping.is_set():
+                    raise Stop from error
+                self._pause(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _pause(self, seconds: float) -> None:
+        self.stopping.wait(min(seconds, _LONGEST_PAUSE))
