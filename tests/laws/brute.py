@@ -86,11 +86,16 @@ def same(one, other):
         for a, b in zip(mine.tracks, theirs.tracks, strict=True):
             assert a.info == b.info
             assert a.shift == b.shift
-            assert rows(a.fragments) == rows(b.fragments)
-            assert rows(a.samples) == rows(b.samples)
-            assert sync_samples(a.sync) == sync_samples(b.sync)
+            same_tables(a, b)
             assert a.groups == b.groups
     assert (one.complete, one.resume_offset) == (other.complete, other.resume_offset)
+
+
+def same_tables(one, other):
+    """Whether two tracks have the same fragments, samples and sync samples."""
+    assert rows(one.fragments) == rows(other.fragments)
+    assert rows(one.samples) == rows(other.samples)
+    assert sync_samples(one.sync) == sync_samples(other.sync)
 
 
 def odd(index):

@@ -72,6 +72,8 @@ def assemble(
         )
     if scan.to_end is not None and scan.to_end[1] == MDAT:
         scan.close_last(size)
+    if strict and scan.damaged_tracks:
+        raise scan.damaged_tracks[0]
     _note_damage(scan, findings, strict)
     end = _end(scan, size, partial)
     rules = Rules(scan.tops(), end.moofs, size, strict, _moof_source(scan), findings)

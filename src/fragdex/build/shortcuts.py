@@ -132,7 +132,7 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
         return None
     if max(map(len, segments.streams.values())) < ENOUGH_REFERENCES:
         return None
-    findings = Findings(segments.findings)
+    findings = Findings(scan.findings.all() + segments.findings)
     found_tables = tables(segments, movie_of(moov), findings)
     return _approximate(
         "sidx", source, scan, head, moov, found_tables, segments.covered_until, findings
@@ -177,7 +177,7 @@ def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     head.doubts += access.doubts(heads=heads, moofs=moofs, movie=movie_of(moov))
     if head.doubts:
         return None
-    findings = Findings(access.findings)
+    findings = Findings(scan.findings.all() + access.findings)
     found_tables = {
         track: _before(parts, covered)
         for track, parts in tables_of_mfra(access, movie_of(moov), findings).items()

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fragdex.boxes import Box, parse_box
+from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.headers import Rows, Walked, code
+from fragdex.fragments.moov import read_moov
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
 from fragdex.fragments.sections import Section, read_batch
@@ -102,6 +103,7 @@ class Scan:
         self.stopped: FormatError | None = None
         self.to_end: tuple[int, int] | None = None
         self.damaged: list[int] = []
+        self.damaged_tracks: list[FormatError] = []
         self._defaults = defaults
         self._carry = bytearray()
         self._want = 8
@@ -292,9 +294,10 @@ class Scan:
 
     def _begin(self, moov: Captured) -> None:
         """A moov: fragments behind it are read with its defaults."""
-        box = parse_box(moov.data, offset=moov.offset)
+        box, errors, lost = read_moov(moov.data, moov.offset, self.findings)
+        self.damaged_tracks += errors
         movie = read_movie(box)
-        stbls = sample_tables(box)
+        stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
         # Where the moov names samples too, those come first; the end of the file sorts it out.
         hybrid = any(names_samples(stbl) for stbl in stbls.values())
         self.sections.append(Section(len(self.movies), deferred=hybrid, stbls=stbls))
