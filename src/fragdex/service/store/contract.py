@@ -1,8 +1,9 @@
 """What a store must do. `conformance.py` holds every store to it.
 
-Keys are relative paths of lower-case letters, digits, `-`, `.` and `/`, made by the service and
-never by a caller: no file name or path of a request reaches a store. All calls block; the service
-runs them in threads.
+Keys and names of drafts are relative paths of lower-case letters, digits, `-`, `_`, `.` and `/`,
+made by the service and never by a caller: no file name or path of a request reaches a store.
+`naming.py` has the rule; whatever breaks it is ValueError in every call. No key is the folder of
+another. All calls block; the service runs them in threads.
 
 An object is written once and whole: it is not there, or it is complete and durable. What arrives
 piece by piece goes into a draft, which becomes an object by `Draft.finish`.
@@ -17,37 +18,74 @@ from typing import Protocol
 
 from fragdex import ByteRange, Source
 
+PIECE_BYTES = 256 << 10
+"""The largest piece that `Store.read` yields."""
+
+DRAFT_PIECE_BYTES = 1 << 20
+"""The largest piece that `Draft.read` yields."""
+
 
 class Draft(Protocol):
-    """Bytes on their way in, under one name; survives the process, also `kill -9`."""
+    """Bytes on their way in, under one name; survives the process, also `kill -9`.
+
+    One writer at a time: who writes is settled above, by the leases of uploads. A writer that was
+    given up but may still live is kept off by `fork`.
+    """
 
     def size(self) -> int:
-        """Bytes that are durable, from the first on without a gap. 0 for a draft never written."""
+        """Bytes that are durable, from the first on without a gap. 0 for a draft never written.
+
+        After a `kill -9` they may be more than the last `sync` told: also bytes that were appended
+        and never synced, from the first on, without a gap.
+        """
 
     def append(self, start: int, data: bytes | memoryview) -> None:
         """Put `data` at byte `start`, which is at most the end of what was appended so far.
 
-        What stood at and after `start` is gone. Durable only after `sync`.
+        What stood at and after `start` is gone. Durable only after `sync`. `data` may be used
+        again after the return.
 
         Raises:
+            ValueError: `start` lies beyond the end.
             StoreFull: no room; what was durable stays so.
-            Unavailable: the store does not answer.
+            Unavailable: the store does not answer; what was durable stays so.
         """
 
     def sync(self) -> int:
-        """Make durable what was appended; returns the size that is durable now."""
+        """Make durable what was appended; returns the size that is durable now.
 
-    def read(self) -> Iterator[bytes]:
-        """The durable bytes from the first on, in pieces of at most 1 MiB."""
+        Raises:
+            StoreFull, Unavailable: as `append`; whether what was appended since the last `sync`
+                is still there, `size` tells.
+        """
+
+    def read(self) -> Iterator[bytes | memoryview]:
+        """The durable bytes from the first on, in pieces of at most 1 MiB, valid until the next."""
+
+    def fork(self, name: str, size: int) -> Draft:
+        """The first `size` bytes as the draft `name`, durable at return; this one stays.
+
+        For taking over from a writer that may yet wake up: what it writes goes into this draft.
+        """
 
     def finish(self, key: str) -> None:
         """Make the durable bytes the object `key`, and the draft empty. Repeating it is harmless.
 
         An object that is there already under `key` stays (keys name their content).
+
+        Raises:
+            SourceNotFound: the draft holds nothing, and there is no object `key`.
+            StoreFull, Unavailable: the draft is as it was.
         """
 
     def discard(self) -> None:
         """Drop the draft. Harmless where there is none."""
+
+    def close(self) -> None:
+        """Give back what is held open; what was not synced may be lost. Repeating it is harmless.
+
+        The draft can be used again afterwards.
+        """
 
 
 class Store(Protocol):
@@ -61,7 +99,7 @@ class Store(Protocol):
         """
 
     def read(self, key: str, wanted: ByteRange) -> Iterator[bytes]:
-        """The bytes of a range of an object, in pieces of at most 256 KiB.
+        """The bytes of a range of an object, in pieces of at most 256 KiB (PIECE_BYTES).
 
         Nothing is read before the first piece is asked for, and the object is closed when the
         iterator is exhausted or closed.
@@ -73,12 +111,18 @@ class Store(Protocol):
         """
 
     def source(self, key: str) -> Source:
-        """The object as the library reads it (ranges; mapped where it is a local file)."""
+        """The object as the library reads it (ranges; mapped where it is a local file).
+
+        Raises SourceNotFound here or at the first read.
+        """
 
     def write(self, key: str, pieces: Iterable[bytes]) -> int:
         """Write an object, durable at return; returns its size. One that is there is replaced.
 
         Where `pieces` raises, nothing is written and what was there stays.
+
+        Raises:
+            StoreFull, Unavailable: nothing is written and what was there stays.
         """
 
     def delete(self, key: str) -> None:
@@ -94,7 +138,11 @@ class Store(Protocol):
         """Names of all drafts that hold bytes, sorted."""
 
     def local(self, key: str) -> AbstractContextManager[Path]:
-        """The object as a local file while the context lasts: itself, or a copy that is removed."""
+        """The object as a local file while the context lasts: itself, or a copy that is removed.
+
+        Raises:
+            SourceNotFound: there is no such object.
+        """
 
     def path(self, key: str) -> Path | None:
         """Where the object lies on the local disk, for sendfile and X-Accel; None elsewhere."""

@@ -1,0 +1,175 @@
+"""A draft on the local disk: a file that grows, flushed at `sync`, renamed at `finish`.
+
+What a process wrote stays in the system's memory when the process is killed; after a power cut the
+file is as long as what reached the disk. So the length of the file is the record of what is there,
+and `size` flushes before it tells it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from fragdex.errors import SourceNotFound
+from fragdex.service.store.contract import DRAFT_PIECE_BYTES
+from fragdex.service.store.disk_files import (
+    NO_FOLLOW,
+    disk_errors,
+    flush_folder,
+    make_folders,
+    place,
+    remove,
+    write_all,
+)
+from fragdex.service.store.naming import checked
+
+__all__ = ["DiskDraft"]
+
+_flush = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+
+
+class DiskDraft:
+    """The draft `name` in the folder `drafts`, to become an object in the folder `objects`."""
+
+    def __init__(self, drafts: Path, name: str, objects: Path) -> None:
+        self._drafts = drafts
+        self._path = drafts / name
+        self._objects = objects
+        self._descriptor: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<DiskDraft {self._path.name!r}>"
+
+    def __del__(self) -> None:
+        with suppress(OSError, AttributeError):
+            self.close()
+
+    def size(self) -> int:
+        """Bytes that are durable."""
+        with disk_errors():
+            descriptor = self._opened()
+            if descriptor is None:
+                return 0
+            _flush(descriptor)
+            return os.fstat(descriptor).st_size
+
+    def append(self, start: int, data: bytes | memoryview) -> None:
+        """Put `data` at byte `start`; what stood there and after is gone."""
+        with disk_errors():
+            descriptor = self._opened(make=True)
+            assert descriptor is not None
+            end = os.fstat(descriptor).st_size
+            if not 0 <= start <= end:
+                raise ValueError(f"a draft of {end} bytes cannot go on at byte {start}")
+            if start < end:
+                os.ftruncate(descriptor, start)
+            try:
+                write_all(descriptor, data, start)
+            except OSError:
+                os.ftruncate(descriptor, start)  # half a piece helps nobody, and takes room
+                raise
+
+    def sync(self) -> int:
+        """Flush; returns the size."""
+        return self.size()
+
+    def read(self) -> Iterator[memoryview]:
+        """The bytes from the first on; the buffer of a piece is used again for the next."""
+        size = self.size()
+        if not size:
+            return
+        with disk_errors():
+            descriptor = os.open(self._path, os.O_RDONLY | NO_FOLLOW)
+        try:
+            buffer = memoryview(bytearray(min(size, DRAFT_PIECE_BYTES)))
+            at = 0
+            while at < size:
+                with disk_errors():
+                    count = os.preadv(descriptor, [buffer[: size - at]], at)
+                if not count:
+                    return
+                at += count
+                yield buffer[:count]
+        finally:
+            os.close(descriptor)
+
+    def fork(self, name: str, size: int) -> DiskDraft:
+        """A copy of the first `size` bytes under another name."""
+        other = DiskDraft(self._drafts, checked(name), self._objects)
+        if self.size() < size:
+            raise ValueError(f"the draft holds fewer than {size} bytes")
+        other.discard()
+        at = 0
+        try:
+            for piece in self.read():
+                other.append(at, piece[: size - at])
+                at = min(size, at + len(piece))
+                if at == size:
+                    break
+            other.sync()
+        except BaseException:
+            other.discard()
+            raise
+        return other
+
+    def finish(self, key: str) -> None:
+        """Rename the flushed file to its object."""
+        target = self._objects / checked(key)
+        held = self.size()
+        with disk_errors():
+            if target.is_file():
+                self.discard()
+                return
+            if not held:
+                raise SourceNotFound(f"the draft of {key} holds nothing")
+            self.close()
+            place(self._path, target, self._objects)
+            self._clean()
+
+    def discard(self) -> None:
+        """Delete the file."""
+        self.close()
+        with disk_errors():
+            remove(self._path, self._drafts)
+
+    def close(self) -> None:
+        """Close the file."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _clean(self) -> None:
+        if self._path.parent != self._drafts:
+            remove(self._path, self._drafts)
+
+    def _opened(self, *, make: bool = False) -> int | None:
+        """The open file; None where there is none and none is to be made."""
+        if self._descriptor is not None:
+            # Through another Draft of this name, the file may have become an object meanwhile.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._descriptor), os.stat(self._path)):
+                    return self._descriptor
+            self.close()
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | NO_FOLLOW)
+        except FileNotFoundError:
+            if make:
+                self._descriptor = self._made()
+            elif not self._drafts.is_dir():
+                raise
+        return self._descriptor
+
+    def _made(self) -> int:
+        """A new empty file, durable in its folder."""
+        while True:
+            make_folders(self._path.parent, self._drafts)
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o644)
+            except FileNotFoundError:
+                if not self._drafts.is_dir():
+                    raise
+                continue  # the folder was empty and somebody's `remove` took it
+            flush_folder(self._path.parent)
+            return descriptor

@@ -1,0 +1,68 @@
+"""From a setting to a store."""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from fragdex.service.errors import ConfigError
+from fragdex.service.store.contract import Store
+from fragdex.service.store.disk import DiskStore
+
+__all__ = ["open_store"]
+
+OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "memory")
+
+
+def open_store(where: str | os.PathLike[str]) -> Store:
+    """Open the store that a path or a URL names.
+
+    A path or a `file://` URL is a folder on the local disk, made where it is missing. `s3://`,
+    `gs://` and `az://` name a bucket (or container) and a prefix in it; credentials, region and
+    endpoint come from the environment, as the object store's own tools read them. `memory://` is
+    lost with the process. No object store is asked before its first use.
+
+    Raises:
+        ConfigError: no store can be made of this.
+        Unavailable, StoreFull: the folder cannot be made.
+
+    >>> open_store("memory://").draft("a").size()
+    0
+    """
+    if not isinstance(where, str):
+        return DiskStore(where)
+    scheme, separator, rest = where.partition("://")
+    scheme = scheme.lower()
+    if not separator:
+        return DiskStore(where)
+    if scheme == "file":
+        parts = urllib.parse.urlsplit(where)
+        if parts.netloc not in ("", "localhost") or not parts.path.strip("/"):
+            raise _unusable(where, "file:///an/absolute/path")
+        return DiskStore(Path(urllib.request.url2pathname(parts.path)))
+    if scheme not in OBJECT_STORES:
+        raise _unusable(where, "a path, file://, " + ", ".join(f"{s}://" for s in OBJECT_STORES))
+    from obstore.exceptions import BaseError
+    from obstore.store import MemoryStore, from_url
+
+    from fragdex.service.store.objects import RETRIES, ObjectStore
+
+    if scheme == "memory":
+        return ObjectStore(MemoryStore())
+    if not rest.partition("/")[0]:
+        raise _unusable(where, f"{scheme}://bucket/prefix")
+    try:
+        return ObjectStore(from_url(where.rstrip("/") + "/", retry_config=RETRIES))
+    except (BaseError, ValueError) as error:
+        raise _unusable(where, f"{scheme}://bucket/prefix") from error
+
+
+def _unusable(where: str, expected: str) -> ConfigError:
+    # a URL may carry credentials: only its scheme is shown
+    return ConfigError(
+        "the setting store_url names no store that can be used",
+        expected=expected,
+        found=where.partition("://")[0] + "://…",
+    )
