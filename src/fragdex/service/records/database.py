@@ -1,0 +1,206 @@
+"""The database: SQLite on one machine, PostgreSQL on several; the same code over both.
+
+SQLite runs with a write-ahead log, so that readers never wait for the writer. A transaction that
+reads first and writes later would fail with "database is locked" where another process wrote in
+between, whatever the time-out: so every transaction takes the write lock at its very beginning
+(`BEGIN IMMEDIATE`), but for those that `read` opens.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from fragdex.service.errors import ConfigError, ServiceError, StoreFull, Unavailable
+
+__all__ = ["Database", "insert"]
+
+BUSY_MS = 30_000
+"""How long SQLite waits for another process's transaction."""
+
+CONNECT_S = 5
+"""How long a connection to PostgreSQL may take."""
+
+RETRY_S = 2.0
+"""When a caller may come again after the database did not answer."""
+
+_READ_ONLY = "fragdex_read"
+
+# https://sqlite.org/rescode.html: busy, locked, I/O, not openable, protocol
+_SQLITE_AWAY = {5, 6, 10, 14, 15}
+_SQLITE_FULL = 13
+# PostgreSQL, appendix A: disk full, too many connections, shutting down, deadlock, serialization
+_POSTGRES_FULL = "53100"
+_POSTGRES_AWAY = ("08", "53", "57P", "40")
+
+
+class Database:
+    """The database of a house.
+
+    Args:
+        url: `sqlite:///PATH` or `postgresql+psycopg://…` (`postgresql://` means the same).
+
+    Raises:
+        ConfigError: the URL cannot be read, or names another database, or SQLite without a file.
+
+    Nothing is opened before the first transaction.
+
+    >>> Database("sqlite:////tmp/never-opened.db").dialect
+    'sqlite'
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _url(url)
+        self.secrets: dict[str, bytes] = {}
+        if self.url.get_backend_name() == "sqlite":
+            self.engine = sa.create_engine(
+                self.url,
+                pool_size=20,
+                max_overflow=60,
+                connect_args={"timeout": BUSY_MS / 1000},
+            )
+            sa.event.listen(self.engine, "connect", _prepare_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
+        else:
+            self.engine = sa.create_engine(
+                self.url,
+                pool_size=10,
+                max_overflow=20,
+                # One round trip a transaction, for never meeting a connection that has died.
+                pool_pre_ping=True,
+                connect_args={"connect_timeout": CONNECT_S},
+            )
+        self._reading = self.engine.execution_options(**{_READ_ONLY: True})
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self.engine.dialect.name
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction: committed at the end of the block, rolled back where it raises.
+
+        Raises:
+            Unavailable: the database does not answer, or is busy beyond patience.
+            StoreFull: no room left; nothing was written.
+        """
+        with _told(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection to read from: one snapshot on SQLite, no lock that a writer would feel.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        with _told(), self._reading.connect() as connection:
+            yield connection
+
+    def now(self, connection: Connection) -> datetime:
+        """The instant by the database's clock, which all processes share."""
+        if self.dialect == "sqlite":
+            text = connection.scalar(sa.text("SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"))
+            return datetime.fromisoformat(str(text)).replace(tzinfo=UTC)
+        found: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+        return found.astimezone(UTC)
+
+    def close(self) -> None:
+        """Close all connections that are not in use; the next transaction opens new ones."""
+        self.engine.dispose()
+
+
+def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that may say `on_conflict_do_nothing` or `on_conflict_do_update`."""
+    if connection.dialect.name == "sqlite":
+        return sqlite.Insert(table)
+    return postgresql.Insert(table)
+
+
+def _url(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise ConfigError("database_url cannot be read", expected="sqlite:///PATH") from None
+    name = url.get_backend_name()
+    if name == "sqlite":
+        if not url.database or url.database == ":memory:" or "mode=memory" in url.database:
+            raise ConfigError(
+                "database_url names no file",
+                advice="write sqlite:///PATH: several processes use it",
+            )
+        return url.set(drivername="sqlite+pysqlite")
+    if name != "postgresql":
+        raise ConfigError(
+            "database_url names a database that is not supported",
+            expected="sqlite or postgresql",
+            found=name,
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:
+    # The driver would begin transactions by itself, and deferred ones.
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+    connection.execute("PRAGMA foreign_keys=ON")
+    # May lose the last commits on power loss, never what the database is made of.
+    connection.execute("PRAGMA synchronous=NORMAL")
+    # The switch to a log does not wait for others that switch at the same moment.
+    for patience in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, None):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if patience is None:
+                raise
+            time.sleep(patience)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    reading = connection.get_execution_options().get(_READ_ONLY)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say what became of a transaction in the service's own errors."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise Unavailable("all connections are in use", retry_after=RETRY_S) from error
+    except DBAPIError as error:
+        told = _meaning(error)
+        if told is None:
+            raise
+        raise told from error
+    except sqlite3.OperationalError as error:  # while a connection is being prepared
+        raise Unavailable("the database does not answer", retry_after=RETRY_S) from error
+
+
+def _meaning(error: DBAPIError) -> ServiceError | None:
+    """What the caller is told; None for faults of our own, which must not look like the weather."""
+    full = StoreFull("no room is left where records are kept", retry_after=60)
+    away = Unavailable("the database does not answer", retry_after=RETRY_S)
+    if isinstance(error.orig, sqlite3.Error):
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+        return full if code == _SQLITE_FULL else away if code in _SQLITE_AWAY else None
+    state = getattr(error.orig, "sqlstate", None)
+    if state == _POSTGRES_FULL:
+        return full
+    if error.connection_invalidated or (state or "").startswith(_POSTGRES_AWAY):
+        return away
+    # Without a state the server said nothing: it was not reached.
+    lost = state is None and isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
+    return away if lost else None

@@ -1,0 +1,96 @@
+"""Deleting records with all that hangs on them, by one table of who holds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from fragdex.service.records import blobs, tables, trash
+from fragdex.service.records.database import Database
+from fragdex.service.records.identifiers import instant
+
+__all__ = ["FAMILIES", "Family", "expired", "forget_upload", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What hangs on a record of a family, beside rows that the database deletes with it.
+
+    Attributes:
+        table: where its records stand.
+        columns: those that name objects of the store which are this record's alone.
+        below: families whose records are named `ID/…` and go with this one.
+    """
+
+    table: sa.Table
+    columns: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+
+FAMILIES = {
+    "images": Family(tables.image_files),
+    "captions": Family(tables.caption_files),
+    "unprocessed": Family(tables.unprocessed_files, ("index_key",)),
+    "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), ("tracks",)),
+    "tracks": Family(tables.isobmff_tracks, ("index_key",)),
+}
+"""The words that `blob_uses` and `uploads` call families by; a track is named `ID/TRACK`."""
+
+
+def remove(connection: Connection, family: str, record_id: str) -> bool:
+    """Delete a record, its uploads, its use of bytes and its objects; False where there is none."""
+    found = FAMILIES[family]
+    row = connection.execute(sa.select(found.table).where(_is(found.table, record_id))).first()
+    if row is None:
+        return False
+    trash.discard(connection, *(row._mapping[column] for column in found.columns))
+    for name in found.below:
+        below = FAMILIES[name]
+        columns = [below.table.c[column] for column in below.columns]
+        rows = connection.execute(sa.select(*columns).where(below.table.c.file_id == record_id))
+        trash.discard(connection, *(key for keys in rows for key in keys))
+        blobs.release_all(connection, name, record_id)
+        forget_upload(connection, name, record_id)
+    blobs.release(connection, family, record_id)
+    forget_upload(connection, family, record_id)
+    connection.execute(found.table.delete().where(_is(found.table, record_id)))
+    return True
+
+
+def forget_upload(connection: Connection, family: str, record_id: str) -> None:
+    """Delete the upload of a record and of what is named below it; the sweep drops its draft."""
+    upload = tables.uploads.c
+    below = upload.record_id.startswith(f"{record_id}/", autoescape=True)
+    connection.execute(
+        tables.uploads.delete().where(
+            upload.family == family, (upload.record_id == record_id) | below
+        )
+    )
+
+
+def expired(database: Database, limit: int = 1000) -> int:
+    """Delete records that are past their `expires_at`; returns how many, at most `limit`."""
+    deleted = 0
+    for name, family in FAMILIES.items():
+        if "expires_at" not in family.table.c:
+            continue
+        query = (
+            sa.select(family.table.c.id)
+            .where(family.table.c.expires_at <= instant())
+            .limit(limit - deleted)
+        )
+        with database.read() as connection:
+            due = connection.scalars(query).all()
+        for record_id in due:
+            with database.write() as connection:
+                deleted += remove(connection, name, record_id)
+    return deleted
+
+
+def _is(table: sa.Table, record_id: str) -> sa.ColumnElement[bool]:
+    if "track_id" not in table.c:
+        return table.c.id == record_id
+    file_id, _, track_id = record_id.partition("/")
+    return (table.c.file_id == file_id) & (table.c.track_id == int(track_id))

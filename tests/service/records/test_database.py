@@ -1,0 +1,217 @@
+"""The database: transactions, many writers at once, and what a caller is told when it fails."""
+
+import contextlib
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from fragdex.service.errors import ConfigError, StoreFull, Unavailable
+from fragdex.service.records import tables
+from fragdex.service.records.database import Database, insert
+from fragdex.service.records.identifiers import instant
+from fragdex.service.records.migrations import VERSION_TABLE, differences, is_current, upgrade
+
+
+def test_the_migrations_make_the_tables_that_are_declared(database):
+    assert differences(database) == []
+
+
+def test_differences_are_seen(database):
+    with database.write() as connection:
+        connection.execute(sa.text("DROP TABLE fragdex_replays"))
+    assert [kind for kind, *_ in differences(database)] == ["add_table"]
+
+
+def test_upgrading_twice_is_harmless(database):
+    assert is_current(database)
+    with database.write() as connection:
+        connection.execute(tables.trash.insert().values(store_key="a", delete_after=instant()))
+    upgrade(database)
+    with database.read() as connection:
+        assert connection.scalar(sa.select(tables.trash.c.store_key)) == "a"
+
+
+def test_tables_of_others_are_left_alone(database):
+    with database.write() as connection:
+        connection.execute(sa.text("CREATE TABLE workflow_status (id integer)"))
+    upgrade(database)
+    assert differences(database) == []
+
+
+def test_processes_that_start_together_upgrade_once(database_url):
+    program = (
+        "import sys\n"
+        "from fragdex.service.records.database import Database\n"
+        "from fragdex.service.records.migrations import upgrade\n"
+        "sys.stdin.read(1)\n"
+        "upgrade(Database(sys.argv[1]))\n"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", program, database_url], stdin=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    for process in started:
+        process.communicate(b"x")
+    assert [process.returncode for process in started] == [0, 0, 0]
+    with contextlib.closing(Database(database_url)) as database:
+        assert differences(database) == []
+
+
+def test_a_database_of_a_newer_version_is_refused(database):
+    with database.write() as connection:
+        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    assert not is_current(database)
+    with pytest.raises(ConfigError, match="newer version"):
+        upgrade(database)
+
+
+def test_what_raises_writes_nothing(database):
+    with pytest.raises(ZeroDivisionError), database.write() as connection:
+        connection.execute(tables.trash.insert().values(store_key="a", delete_after=instant()))
+        1 / 0  # noqa: B018
+    with database.read() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(tables.trash)) == 0
+
+
+def test_many_threads_that_read_and_then_write_lose_nothing(database):
+    """A transaction that began by reading would fail at once where another has written since."""
+    name, rounds, count = "counter", 15, 8
+    with database.write() as connection:
+        connection.execute(tables.secrets.insert().values(name=name, value=b"0"))
+    failures = []
+
+    def add():
+        try:
+            for _ in range(rounds):
+                with database.write() as connection:
+                    query = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == name)
+                    value = int(connection.scalar(query.with_for_update()))
+                    changed = tables.secrets.update().where(tables.secrets.c.name == name)
+                    connection.execute(changed.values(value=b"%d" % (value + 1)))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=add) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with database.read() as connection:
+        assert int(connection.scalar(sa.select(tables.secrets.c.value))) == rounds * count
+
+
+def test_several_processes_write_at_once(database):
+    program = (
+        "import sys\n"
+        "from datetime import UTC, datetime\n"
+        "from fragdex.service.records import tables\n"
+        "from fragdex.service.records.database import Database\n"
+        "database = Database(sys.argv[1])\n"
+        "for n in range(30):\n"
+        "    with database.write() as connection:\n"
+        "        row = dict(store_key=f'{sys.argv[2]}/{n}', delete_after=datetime.now(UTC))\n"
+        "        connection.execute(tables.trash.insert().values(**row))\n"
+    )
+    url = database.url.render_as_string(hide_password=False)
+    started = [subprocess.Popen([sys.executable, "-c", program, url, str(n)]) for n in range(3)]
+    assert [process.wait() for process in started] == [0, 0, 0]
+    with database.read() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(tables.trash)) == 90
+
+
+def test_readers_do_not_wait_for_a_writer(database):
+    with database.write() as writing:
+        writing.execute(tables.trash.insert().values(store_key="a", delete_after=instant()))
+        with database.read() as reading:
+            assert reading.execute(sa.select(tables.trash)).all() == []
+
+
+def test_the_clock_of_the_database_is_utc(database):
+    with database.read() as connection:
+        first, second = database.now(connection), database.now(connection)
+    assert first <= second
+    assert abs(first - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_instants_come_back_as_they_went_in(database):
+    when = datetime(2026, 3, 1, 12, 30, 15, 123456, UTC)
+    with database.write() as connection:
+        row = {"store_key": "a", "delete_after": when.astimezone(None)}
+        connection.execute(insert(connection, tables.trash).values(**row))
+        assert connection.scalar(sa.select(tables.trash.c.delete_after)) == when
+        later = sa.select(tables.trash).where(tables.trash.c.delete_after > when)
+        assert connection.execute(later).all() == []
+
+
+def test_an_unreachable_database_is_unavailable(tmp_path):
+    away = [
+        Database("postgresql://nobody@127.0.0.1:1/nothing"),
+        Database(f"sqlite:///{tmp_path}/no/such/folder/fragdex.db"),
+    ]
+    for database in away:
+        with pytest.raises(Unavailable) as caught, database.read():
+            pass
+        assert caught.value.retry_after
+        with pytest.raises(Unavailable), database.write():
+            pass
+
+
+def test_it_recovers_by_itself_when_its_connections_died(database):
+    if database.dialect == "sqlite":
+        pytest.skip("has no connections that could die")
+    with database.read() as connection:
+        connection.execute(sa.select(1))
+    with database.engine.connect() as connection, pytest.raises(sa.exc.DBAPIError):
+        connection.execute(
+            sa.text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database()"
+            )
+        )
+    with database.read() as connection:
+        assert connection.scalar(sa.select(1)) == 1
+
+
+def test_a_connection_that_dies_on_the_way_is_unavailable(database):
+    if database.dialect == "sqlite":
+        pytest.skip("has no connections that could die")
+    with pytest.raises(Unavailable), database.write() as connection:
+        connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    with database.read() as connection:
+        assert connection.scalar(sa.select(1)) == 1
+
+
+def test_a_full_disk_is_told_apart(sqlite_database):
+    with pytest.raises(StoreFull), sqlite_database.write() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count=1")
+        for number in range(1000):
+            row = {"name": str(number), "value": bytes(4096)}
+            connection.execute(tables.secrets.insert().values(**row))
+    with sqlite_database.write() as connection:
+        assert connection.execute(sa.select(tables.secrets)).all() == []
+
+
+def test_faults_of_our_own_do_not_look_like_the_weather(database):
+    with pytest.raises(sa.exc.DBAPIError), database.read() as connection:
+        connection.execute(sa.text("SELECT * FROM no_such_table"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "no url",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:a?mode=memory",
+        "mysql://a/b",
+    ],
+)
+def test_urls_that_cannot_be_used_are_refused(url):
+    with pytest.raises(ConfigError):
+        Database(url)
