@@ -90,7 +90,7 @@ def test_growing_step_by_step(cut_file):
 
 
 def test_every_cut_of_a_recording():
-    made = made_movie(3, tracks=2, samples=2)
+    made = made_movie(2, tracks=2, samples=1)
     whole = fragdex.index(made.data, exact=True)
     first = made.truth.fragments[0].moof
     for cut in range(first, len(made.data) + 1):
