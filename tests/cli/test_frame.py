@@ -309,3 +309,11 @@ def test_errors_of_the_library_are_told_as_they_are(call, files, monkeypatch):
 
     monkeypatch.setattr("fragdex.cli.opening.open_any", refuse)
     assert one_line(call("info", "a.mp4")) == "a.mp4: no (moov at byte 8)"
+
+
+def test_a_missing_argument_brings_the_usage(call):
+    ran = call("seek", "a.mp4")
+    assert ran.code == 2
+    assert ran.err.startswith("fragdex: an argument is missing: fragdex seek ")
+    assert ran.err.count("\n") == 1
+    assert "TIME" in ran.err

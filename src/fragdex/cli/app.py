@@ -118,7 +118,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 2
     except CLICK_ERROR as error:
         message = error.format_message()  # type: ignore[attr-defined]
-        complain(" ".join(message.split()).removeprefix("Invalid value: "))
+        said = " ".join(message.split()).removeprefix("Invalid value: ")
+        context = getattr(error, "ctx", None)
+        if context is not None and said.startswith("Missing argument"):
+            # FILE... takes what it gets: of `seek a.mp4` TIME is what is missing, not FILE
+            usage = " ".join(context.get_usage().split()).translate({ord(c): None for c in "{}"})
+            said = usage.replace("Usage:", "an argument is missing:")
+        complain(said)
         return 2
     except OSError as error:
         complain(told(error))

@@ -31,12 +31,8 @@ def extract(
     ],
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Write there: a file, a folder (the clip is called after FILE), or - for stdout.",
-            show_default=False,
+        options.placed(
+            "Write there: a file, a folder (the clip is called after FILE), or - for stdout."
         ),
     ] = None,
     tracks: options.Tracks = None,

@@ -40,14 +40,10 @@ def index(
     files: options.Files,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Write there: a file, a folder (FILE's name with the form's suffix goes into it),"
+        options.placed(
+            "Write there: a file, a folder (FILE's name with the form's suffix goes into it),"
             " or - for stdout. Default: binary forms go to FILE's name with their suffix, in the"
-            " same folder; text forms to stdout.",
-            show_default=False,
+            " same folder; text forms to stdout."
         ),
     ] = None,
     format: Annotated[

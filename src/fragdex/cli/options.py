@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Form", "opens", "parse_time"]
+__all__ = ["Form", "opens", "parse_time", "placed"]
 
 
 class Form(StrEnum):
@@ -135,6 +135,12 @@ Init = Annotated[
         show_default=False,
     ),
 ]
+
+
+def placed(told: str) -> Any:
+    """The -o of a command that writes a file for each input; what it can be is told in its help."""
+    return typer.Option("--output", "-o", metavar="PATH", help=told, show_default=False)
+
 
 _OPENING: dict[str, tuple[Any, Any]] = {
     "init": (Init, None),

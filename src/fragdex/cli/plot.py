@@ -31,13 +31,9 @@ def plot(
     files: options.Files,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Write there: a file, a folder, or - for stdout. Default: FILE's name with .png"
-            " (or .svg, .html), in the same folder.",
-            show_default=False,
+        options.placed(
+            "Write there: a file, a folder, or - for stdout. Default: FILE's name with .png"
+            " (or .svg, .html), in the same folder."
         ),
     ] = None,
     format: Annotated[
