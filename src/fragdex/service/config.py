@@ -59,9 +59,6 @@ class Settings(BaseSettings):
     store_url: str = Field(
         "", description="`file:///…` (default: in the data folder) or `s3://bucket/prefix` …"
     )
-    store_options: dict[str, str] = Field(
-        default_factory=dict, description="options of the object store: endpoint, region …"
-    )
     public_url: str = Field(
         "", description="scheme, host and port under which clients see the service"
     )
@@ -176,12 +173,6 @@ class Settings(BaseSettings):
 
     def _masked(self, name: str) -> str:
         value = getattr(self, name)
-        if isinstance(value, dict):
-            hidden = {
-                key: "***" if any(part in key.lower() for part in self.SECRET_PARTS) else text
-                for key, text in value.items()
-            }
-            return " ".join(f"{key}={text}" for key, text in hidden.items())
         if isinstance(value, tuple):
             return " ".join(value)
         if name.endswith("_url"):

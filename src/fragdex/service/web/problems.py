@@ -236,7 +236,7 @@ def _invalid(found: Iterable[Any]) -> Response:
         else:
             errors.append({"detail": one["msg"], "parameter": ".".join(map(str, rest))})
     first = errors[0]
-    where = first.get("parameter") or first["pointer"].removeprefix("#/") or "the body"
+    where = first.get("parameter") or first["pointer"].removeprefix("#").lstrip("/") or "the body"
     detail = f"{where}: {first['detail']}"
     return problem(PROBLEMS[service.InvalidRequest], detail, errors=errors)
 

@@ -1,0 +1,134 @@
+"""Everything as one: `open_house` makes the parts, `make_app` the ASGI application over them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from anyio.to_thread import current_default_thread_limiter, run_sync
+from fastapi import APIRouter, FastAPI
+
+from fragdex.errors import FragdexError
+from fragdex.service.config import Settings
+from fragdex.service.errors import ConfigError
+from fragdex.service.house import House
+from fragdex.service.jobs.door import Jobs, Work, options_of
+from fragdex.service.jobs.door import upgrade as upgrade_engine
+from fragdex.service.records import blobs, deletion, migrations
+from fragdex.service.records.database import Database
+from fragdex.service.store.opening import open_store
+from fragdex.service.web import cors, documents, health, idempotency, links, problems
+from fragdex.service.web.auth import Doorman
+from fragdex.service.web.front import Front
+from fragdex.service.web.metrics import Metrics
+
+__all__ = ["ROUTERS", "WORK", "close_house", "make_app", "open_house", "upgrade"]
+
+log = logging.getLogger("fragdex.service")
+
+ROUTERS: tuple[APIRouter, ...] = (
+    links.router,
+    health.router,
+)
+"""What the families answer."""
+
+WORK: tuple[Work, ...] = ()
+"""What the families have done by workers."""
+
+HOUSEKEEPING_SECONDS = 60.0
+
+
+def open_house(settings: Settings) -> House:
+    """Make the parts of a process; the data folder and the tables are made where they are missing.
+
+    Raises:
+        ConfigError: a setting that cannot be used.
+        Unavailable: the database or the store does not answer.
+    """
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ConfigError(f"the data folder {settings.data}: {error.strerror}") from None
+    if not os.access(settings.data, os.W_OK | os.X_OK):
+        raise ConfigError(f"the data folder {settings.data} cannot be written")
+    database = Database(settings.database_url)
+    upgrade(database)
+    store = open_store(settings.store_url)
+    jobs = Jobs(database, options_of(settings))
+    jobs.register(*WORK)
+    return House(settings, database, store, jobs)
+
+
+def upgrade(database: Database) -> None:
+    """Bring our tables and the engine's to what this version needs; harmless where they are."""
+    migrations.upgrade(database)
+    upgrade_engine(database)
+
+
+def close_house(house: House) -> None:
+    """Hand jobs back, and let go of the database."""
+    house.jobs.close()
+    house.database.close()
+
+
+def make_app(house: House, *routers: APIRouter) -> FastAPI:
+    """The application over a house; `routers` come beside those of the families.
+
+    It works on jobs too, where the settings say so, from its start to its end.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = house.settings.threads
+        if house.settings.job_workers:
+            await run_sync(house.jobs.start_worker, house)
+        ended = threading.Event()
+        keeping = threading.Thread(target=_keep_house, args=(house, ended), daemon=True)
+        keeping.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            stuck = await run_sync(house.jobs.stop)
+            if stuck:
+                log.warning("%d jobs did not end and were handed back", len(stuck))
+            await run_sync(keeping.join, 5.0)
+
+    app = FastAPI(
+        title="fragdex",
+        version=version("fragdex"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    metrics = Metrics()
+    app.state.house = house
+    app.state.doorman = Doorman(house)
+    app.state.metrics = metrics
+    app.state.draining = asyncio.Event()
+    problems.install(app)
+    documents.install(app)
+    for router in (*ROUTERS, *routers):
+        app.include_router(router)
+    cors.install(app, house.settings)
+    app.add_middleware(Front, metrics=metrics)
+    return app
+
+
+def _keep_house(house: House, ended: threading.Event) -> None:
+    """Once a minute: what is past its time goes. Every process does it; they do not hurt."""
+    while not ended.wait(HOUSEKEEPING_SECONDS):
+        try:
+            deletion.expired(house.database)
+            idempotency.forget(house)
+            blobs.sweep(house.database, house.store)
+        except (FragdexError, OSError) as error:
+            log.warning("housekeeping waits: %s", error)

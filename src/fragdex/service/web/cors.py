@@ -1,0 +1,51 @@
+"""Which pages may call the service from a browser (WHATWG Fetch, 3.2)."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from fragdex.service.config import Settings
+
+__all__ = ["ALLOWED", "EXPOSED", "install"]
+
+ALLOWED = (
+    "Accept",
+    "Authorization",
+    "Cache-Control",
+    "Content-Range",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-None-Match",
+    "If-Range",
+    "Last-Event-ID",
+    "Range",
+)
+EXPOSED = (
+    "Accept-Ranges",
+    "Content-Length",
+    "Content-Range",
+    "ETag",
+    "Idempotency-Replayed",
+    "Location",
+    "Repr-Digest",
+    "Retry-After",
+)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+DAY = 86_400
+
+
+def install(app: FastAPI, settings: Settings) -> None:
+    """Answer preflight requests, and let answers be read by pages of the set origins.
+
+    Never with credentials: a key is sent by the page that holds it, not by the browser itself.
+    """
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=METHODS,
+            allow_headers=ALLOWED,
+            expose_headers=EXPOSED,
+            max_age=DAY,
+        )

@@ -1,0 +1,52 @@
+"""`POST /api/v1/url-token`: a key makes a token that opens one URL for a while."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from pydantic import BaseModel, Field
+
+from fragdex.service.errors import Forbidden
+from fragdex.service.web import tokens
+from fragdex.service.web.auth import Asking, Doorman, InHouse, own_origin
+from fragdex.service.web.routing import api_router
+
+__all__ = ["router"]
+
+router = api_router("url-token")
+
+
+class WantedToken(BaseModel):
+    """What is to be opened."""
+
+    url: str = Field(
+        description="absolute, or a path of this service",
+        min_length=1,
+        max_length=tokens.MAX_URL,
+        examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
+    )
+
+
+class UrlToken(BaseModel):
+    """A bearer that opens GET and HEAD of the URL, and of what lies below it."""
+
+    token: str
+
+
+@router.post("/url-token")
+def url_token(wanted: WantedToken, request: Request, caller: Asking, house: InHouse) -> UrlToken:
+    """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for an hour.
+
+    It is sent as `Authorization: Bearer TOKEN`, or as `?token=TOKEN` where no header can be sent.
+    """
+    if caller.grant is not None:
+        raise Forbidden("a token signs no other")
+    doorman: Doorman = request.app.state.doorman
+    signed = tokens.sign(
+        doorman.signing_secret(),
+        wanted.url,
+        tenant_id=caller.tenant_id,
+        key_id=caller.key_id,
+        own_origin=own_origin(request),
+        seconds=house.settings.url_token_seconds,
+    )
+    return UrlToken(token=signed)

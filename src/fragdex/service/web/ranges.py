@@ -1,0 +1,252 @@
+"""Stored bytes over HTTP: 200, 206, 304, 416 (RFC 9110, sections 13 to 15), in bounded memory.
+
+Who answers is `MediaResponse`; it reads in threads, one hop a piece: local files by position, other
+stores by their own pieces. With `x_accel_prefix` set, a local file is named to nginx instead, which
+then answers ranges itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from anyio.to_thread import run_sync
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.service.store.contract import Store
+from fragdex.service.web.auth import the_house
+from fragdex.service.web.negotiation import etag_of, has_already
+from fragdex.service.web.problems import HTTP, problem
+
+__all__ = ["MAX_PARTS", "MediaResponse", "media", "media_answers"]
+
+MAX_PARTS = 16
+"""Ranges answered in one multipart answer; whoever asks for more gets the whole (200)."""
+
+PIECE = 512 << 10
+"""Bytes read and sent at a time: what one answer holds in memory."""
+
+CACHE_CONTROL = "private, max-age=3600"
+"""Bytes under an id never change; a private cache may keep what a tenant may see."""
+
+
+def media(
+    request: Request,
+    *,
+    key: str,
+    size: int,
+    md5: bytes,
+    sha256: bytes,
+    media_type: str,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The answer to GET or HEAD of stored bytes.
+
+    Args:
+        request: its method, Range, If-Range and If-None-Match decide.
+        key: where the store has them.
+        size: their number.
+        md5: the strong entity tag.
+        sha256: for Repr-Digest (RFC 9530).
+        media_type: their Content-Type.
+        headers: more for every answer with or about the bytes.
+    """
+    house = the_house(request)
+    etag = etag_of(md5)
+    fields = {
+        "ETag": etag,
+        "Accept-Ranges": "bytes",
+        "Cache-Control": CACHE_CONTROL,
+        "Repr-Digest": f"sha-256=:{base64.b64encode(sha256).decode()}:",
+        **(headers or {}),
+    }
+    asked = request.headers
+    if has_already(asked, etag):
+        return Response(status_code=304, headers=fields)
+    fields["Content-Type"] = media_type
+    path = house.store.path(key)
+    passed_on = _accelerated(house.settings, path)
+    if passed_on is not None and (size > 0):
+        return Response(headers={**fields, "X-Accel-Redirect": passed_on})
+    wanted = asked.get("range")
+    if request.method != "GET" or not _may_be_partial(asked, etag):
+        wanted = None
+    verdict = parse_range(wanted, size, max_ranges=MAX_PARTS)
+    if verdict is RangeVerdict.UNSATISFIABLE:
+        refused = {"Content-Range": content_range(None, size), "Accept-Ranges": "bytes"}
+        row = HTTP[416]
+        return problem(row, f"there are {size} bytes", headers=refused, more={"size": size})
+    ranges = () if isinstance(verdict, RangeVerdict) else verdict
+    return MediaResponse(house.store, key, path, size, ranges, fields)
+
+
+def media_answers(*types: str) -> dict[int | str, dict[str, Any]]:
+    """What `media` may answer, for the `responses` of a route; `types` are the media types."""
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    content = dict.fromkeys(types, binary)
+    parts = {"multipart/byteranges": binary}
+    refused = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        200: {"description": "All bytes", "content": content},
+        206: {"description": "The bytes of the Range", "content": {**content, **parts}},
+        304: {"description": "The caller has them already"},
+        416: {"description": HTTP[416].title, "content": refused},
+    }
+
+
+def _may_be_partial(asked: Headers, etag: str) -> bool:
+    """If-Range compares strongly: only our own tag, as it is, will do (RFC 9110, 13.1.5)."""
+    condition = asked.get("if-range")
+    return condition is None or condition.strip() == etag
+
+
+def _accelerated(settings: Any, path: Path | None) -> str | None:
+    folder = settings.store_folder
+    if not settings.x_accel_prefix or path is None or folder is None:
+        return None
+    try:
+        inside = path.relative_to(folder)
+    except ValueError:
+        return None
+    return f"{settings.x_accel_prefix.rstrip('/')}/{quote(inside.as_posix())}"
+
+
+class MediaResponse(Response):
+    """Bytes of an object, whole or in ranges; several as multipart/byteranges."""
+
+    def __init__(
+        self,
+        store: Store,
+        key: str,
+        path: Path | None,
+        size: int,
+        ranges: tuple[ByteRange, ...],
+        headers: Mapping[str, str],
+    ) -> None:
+        self._store, self._key, self._path = store, key, path
+        whole = (ByteRange(0, size),)
+        self._ranges = ranges or whole
+        fields = dict(headers)
+        self._heads: list[bytes] = []
+        self._tail = b""
+        length = sum(one.size for one in self._ranges)
+        if len(ranges) == 1:
+            fields["Content-Range"] = content_range(ranges[0], size)
+        elif ranges:
+            boundary = secrets.token_hex(12)
+            kind = fields["Content-Type"]
+            self._heads = [
+                (
+                    f"\r\n--{boundary}\r\nContent-Type: {kind}\r\n"
+                    f"Content-Range: {content_range(one, size)}\r\n\r\n"
+                ).encode("latin-1")
+                for one in ranges
+            ]
+            self._tail = f"\r\n--{boundary}--\r\n".encode("latin-1")
+            fields["Content-Type"] = f"multipart/byteranges; boundary={boundary}"
+            length += sum(map(len, self._heads)) + len(self._tail)
+        fields["Content-Length"] = str(length)
+        self._single = len(self._ranges) == 1 and not self._heads and length <= PIECE
+        super().__init__(status_code=206 if ranges else 200, headers=fields)
+        # Response gives an answer without content a length of 0
+        self.headers["content-length"] = str(length)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer: the head goes out once the first bytes are at hand, so that errors have one."""
+        start = {
+            "type": "http.response.start",
+            "status": self.status_code,
+            "headers": self.raw_headers,
+        }
+        if scope["method"] == "HEAD":
+            await send(start)
+            await send({"type": "http.response.body", "body": b""})
+            return
+        if self._single:
+            data = await run_sync(self._read_at_once)
+            await send(start)
+            await send({"type": "http.response.body", "body": data})
+            return
+        gone = asyncio.create_task(_disconnected(receive))
+        pieces = self._pieces()
+        try:
+            piece = await run_sync(next, pieces, None)
+            await send(start)
+            while piece is not None and not gone.done():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                piece = await run_sync(next, pieces, None)
+            if not gone.done():
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+            with suppress(asyncio.CancelledError):
+                await gone
+            # cancelled or not, what is open is closed
+            await asyncio.shield(run_sync(pieces.close))  # type: ignore[attr-defined]
+
+    def _read_at_once(self) -> bytes:
+        """A small answer in one visit of a thread."""
+        if self._path is None:
+            return b"".join(self._store.read(self._key, self._ranges[0]))
+        with _opened(self._store, self._key, self._path) as file:
+            return _read(file, self._ranges[0].start, self._ranges[0].size)
+
+    def _pieces(self) -> Iterator[bytes]:
+        if self._path is None:
+            for place, one in enumerate(self._ranges):
+                yield from self._heads[place : place + 1]
+                yield from self._store.read(self._key, one)
+        else:
+            with _opened(self._store, self._key, self._path) as file:
+                for place, one in enumerate(self._ranges):
+                    yield from self._heads[place : place + 1]
+                    for at in range(one.start, one.stop, PIECE):
+                        yield _read(file, at, min(PIECE, one.stop - at))
+        if self._tail:
+            yield self._tail
+
+
+class _opened:  # noqa: N801
+    """A descriptor of a local object while the context lasts: lighter than a file object."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, store: Store, key: str, path: Path) -> None:
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except FileNotFoundError:
+            store.size(key)  # tells SourceNotFound
+            raise
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(self, *exc: object) -> None:
+        os.close(self._descriptor)
+
+
+def _read(descriptor: int, start: int, size: int) -> bytes:
+    data = os.pread(descriptor, size, start)
+    while len(data) < size:
+        more = os.pread(descriptor, size - len(data), start + len(data))
+        if not more:
+            raise OSError("a stored object is shorter than its record says")
+        data += more
+    return data
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Returns once the client is gone; a server that goes on reading for nobody wastes both."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,128 @@
+"""Routes that say what they refuse, take JSON whatever its Content-Type, and replay their answers.
+
+A family's router is `api_router("images")`; a route names the errors of its own by
+`responses=answers(RecordNotFound, …)`. What every route may answer is added here, so that the
+OpenAPI document tells all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from fastapi import APIRouter, params
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message
+
+from fragdex.errors import FragdexError
+from fragdex.service.errors import (
+    Conflict,
+    Forbidden,
+    IdempotencyMismatch,
+    InvalidRequest,
+    RequestTimedOut,
+    StoreFull,
+    TooLarge,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
+from fragdex.service.web.auth import Doorman
+from fragdex.service.web.bodies import body
+from fragdex.service.web.idempotency import idempotency_key, replayed
+from fragdex.service.web.problems import answers
+
+__all__ = ["PREFIX", "ApiRoute", "api_router"]
+
+PREFIX = "/api/v1"
+
+EVERYWHERE = (Unauthenticated, Forbidden, InvalidRequest, TooManyRequests, Unavailable)
+WITH_BODY = (TooLarge, RequestTimedOut, StoreFull)
+CREATING = (Conflict, IdempotencyMismatch)
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def api_router(tag: str) -> APIRouter:
+    """A router below `/api/v1` for the operations of one family."""
+    return APIRouter(prefix=PREFIX, tags=[tag], route_class=ApiRoute)
+
+
+class ApiRoute(APIRoute):
+    """A route that documents and guards what all have in common."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        dependencies: Sequence[params.Depends] | None = None,
+        **more: Any,
+    ) -> None:
+        self.creates = any(one.dependency is idempotency_key for one in dependencies or ())
+        refusals: list[type[FragdexError]] = [*EVERYWHERE]
+        if set(more.get("methods") or ()) & {"POST", "PUT", "PATCH"}:
+            refusals += WITH_BODY
+        if self.creates:
+            refusals += CREATING
+        super().__init__(
+            path,
+            endpoint,
+            responses=_merged(answers(*refusals), responses or {}),
+            dependencies=dependencies,
+            **more,
+        )
+
+    def get_route_handler(self) -> Handler:
+        """The handler of a request; a JSON body is read before, within its limit."""
+        handler = super().get_route_handler()
+        if self.body_field is None and not self.creates:
+            return handler
+
+        async def guarded(request: Request) -> Response:
+            limit = request.app.state.house.settings.max_json_bytes
+            read = await body(request, limit)
+            again = _with_json(request, read)
+            if self.creates and "idempotency-key" in request.headers:
+                caller = await _tenant(request)
+                if caller is not None:
+                    return await replayed(again, caller, read, handler)
+            return await handler(again)
+
+        return guarded
+
+
+async def _tenant(request: Request) -> str | None:
+    """The tenant of a key; None where the handler itself will refuse the caller."""
+    kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not bearer:
+        return None
+    doorman: Doorman = request.app.state.doorman
+    caller = await doorman.caller(bearer.strip(), count=False)
+    return None if caller.grant is not None else caller.tenant_id
+
+
+def _with_json(request: Request, read: bytes) -> Request:
+    """The same request with a body that was read, called JSON whatever it was called before."""
+    headers = [pair for pair in request.scope["headers"] if pair[0] != b"content-type"]
+    request.scope["headers"] = [*headers, (b"content-type", b"application/json")]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": read, "more_body": False}
+
+    return Request(request.scope, receive)
+
+
+def _merged(
+    first: dict[int | str, dict[str, Any]], second: dict[int | str, dict[str, Any]]
+) -> dict[int | str, dict[str, Any]]:
+    """Answers of both; where both know a status, its descriptions follow one another."""
+    merged = {status: dict(answer) for status, answer in second.items()}
+    for status, answer in first.items():
+        known = merged.setdefault(status, dict(answer))
+        if answer["description"] not in known["description"]:
+            known["description"] = f"{known['description']}; {answer['description']}"
+    return merged
