@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.byterange import ByteRange
-from fragdex.fragments import hop
+from fragdex.fragments import hop, sections
 from fragdex.fragments.hop_plain import join_plain, walk_plain
 from fragdex.testing import movie
 from fragdex.testing.file_strategies import files
@@ -43,6 +43,14 @@ def test_one_byte_at_a_time(made):
 @given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))
 def test_pieces_of_any_size(made, sizes):
     brute.same(fed(made.data, sizes), fragdex.index(made.data, exact=True))
+
+
+@given(files(), st.integers(1, 200))
+def test_fragments_settled_one_by_one(made, size):
+    late = fragdex.index(made.data, exact=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "ENOUGH", 1)
+        brute.same(fed(made.data, [size]), late)
 
 
 @given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))

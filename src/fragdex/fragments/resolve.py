@@ -30,7 +30,12 @@ Settled = tuple[FragmentTable, SyncTable]
 
 @dataclass(slots=True)
 class TrackState:
-    """What goes on from one part of a file to the next: decode time and sample number.
+    """What goes on from one part of a file to the next.
+
+    Attributes:
+        next_dts: decode time of the next sample, where nothing else says it.
+        samples, rows: samples and fragments so far.
+        short_time: decode time of the last traf if its tfdt has 32 bits, which run over.
 
     >>> TrackState().samples
     0
@@ -39,6 +44,7 @@ class TrackState:
     next_dts: int = 0
     samples: int = 0
     rows: int = 0
+    short_time: int | None = None
 
 
 @dataclass(slots=True)
@@ -152,7 +158,7 @@ def track_tables(
         traf_dts = chained(anchor, value, advance)
         first_run = np.diff(traf, prepend=-1) != 0
         run_dts = chained(first_run, traf_dts[traf], run.duration)
-    _note_times(track, mine, traf_dts, layout, findings)
+    _note_times(track, mine, traf_dts, layout, state, findings)
 
     count = _added(row, run.count, rows)
     sample_start = np.cumsum(count) - count + state.samples
@@ -260,7 +266,9 @@ def _edge(pick: np.ufunc, group: Int64, values: Int64, default: Int64) -> Int64:
     return out
 
 
-def _note_times(track: int, trafs: Trafs, dts: Int64, layout: Layout, findings: Findings) -> None:
+def _note_times(
+    track: int, trafs: Trafs, dts: Int64, layout: Layout, state: TrackState, findings: Findings
+) -> None:
     def note(which: Mask, code: str, message: str) -> None:
         where = np.flatnonzero(which)
         if len(where):
@@ -272,6 +280,9 @@ def _note_times(track: int, trafs: Trafs, dts: Int64, layout: Layout, findings: 
         note(kind == 0, "no-tfdt", "no tfdt; decode times continue from the fragment before")
         negative = (kind == 2) & (trafs.time < 0)
         note(negative, "negative-tfdt", "the decode time is 2^63 or more; it was read as negative")
+    short = kind == 1
     back = np.zeros(len(dts), np.bool_)
-    back[1:] = (kind[1:] == 1) & (kind[:-1] == 1) & (np.diff(dts) < -(2**31))
+    back[1:] = short[1:] & short[:-1] & (np.diff(dts) < -(2**31))
+    back[0] = short[0] and state.short_time is not None and dts[0] - state.short_time < -(2**31)
+    state.short_time = int(dts[-1]) if short[-1] else None
     note(back, "tfdt-wrapped", "a 32-bit decode time falls back by more than 2^31 ticks")
