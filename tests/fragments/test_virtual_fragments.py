@@ -1,0 +1,106 @@
+"""Progressive files with odd tables: the virtual fragments hold what the samples say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fragdex
+from fragdex.fragments import progressive
+from fragdex.fragments.table import NULL, FragmentFlags
+from fragdex.testing.descriptions import NON_SYNC, SYNC, Sample
+from fragdex.testing.files import Brand, Chunks, make_file
+from fragdex.testing.tracks import Moov, Track
+
+
+def made(track, order=None):
+    chunks = order or list(range(len(track.chunks)))
+    moov = Moov((track,), fragmented=False)
+    return make_file(Brand(("isom",)), moov, Chunks(tuple((1, n) for n in chunks)))
+
+
+def holds(track):
+    """Each fragment's row says what its samples say, one by one."""
+    rows = track.fragments
+    for n in range(len(rows)):
+        part = track.samples_of(n, n + 1)
+        assert len(part) == rows.sample_count[n]
+        assert rows.data_start[n] <= part.offset.min()
+        assert rows.data_stop[n] >= (part.offset + part.size).max()
+        assert rows.dts[n] == part.dts[0]
+        assert rows.duration[n] == part.duration.sum()
+        assert rows.cts_min[n] <= part.cts.min()
+        assert rows.cts_end[n] >= (part.cts + part.duration).max()
+        assert rows.flags[n] & FragmentFlags.VIRTUAL
+    assert (rows.moof_offset == NULL).all()
+
+
+def sounds(count, size=4, duration=100):
+    return tuple(Sample(size, duration) for _ in range(count))
+
+
+def test_samples_before_the_first_key_frame_are_a_fragment_of_their_own():
+    pictures = tuple(Sample(9, 40, SYNC if n in (3, 7) else NON_SYNC) for n in range(10))
+    track = fragdex.index(made(Track(chunks=(pictures[:4], pictures[4:]))).data).track(1)
+    assert track.fragments.sample_start.tolist() == [0, 3, 7]
+    assert track.fragments.sync.tolist() == [-1, 0, 0]
+    assert track.seek(0).clamped
+    assert track.seek(0).sample == 3
+    holds(track)
+
+
+def test_without_any_key_frame_there_is_one_fragment_and_no_seek():
+    pictures = tuple(Sample(9, 40, NON_SYNC) for _ in range(10))
+    track = fragdex.index(made(Track(chunks=(pictures,))).data).track(1)
+    assert track.fragments.sample_count.tolist() == [10]
+    with pytest.raises(fragdex.FragdexError):
+        track.seek(0)
+
+
+def test_chunks_out_of_order():
+    pictures = [tuple(Sample(9, 40, NON_SYNC if n else SYNC) for n in range(6)) for _ in range(4)]
+    track = fragdex.index(made(Track(chunks=tuple(pictures)), [2, 0, 3, 1]).data).track(1)
+    holds(track)
+    assert (np.diff(track.fragments.offset) < 0).any()
+
+
+def test_uneven_sound_is_parted_by_the_second():
+    chunks = (sounds(7, duration=300), sounds(9, duration=450), sounds(3, duration=1700))
+    track = fragdex.index(made(Track(1, "audio", 1000, chunks=chunks, stss=False)).data).track(1)
+    holds(track)
+    assert (track.fragments.duration[:-1] >= 1000).all()
+    assert track.sync.count.sum() == 19
+    for time in (0.0, 2.2, 5.0):
+        hit = track.seek(time)
+        assert hit.cts == track.samples.cts[track.samples.cts <= time * 1000].max()
+
+
+def test_without_a_timescale_sound_is_one_fragment():
+    track = fragdex.index(made(Track(1, "audio", 0, chunks=(sounds(40),), stss=False)).data).track(
+        1
+    )
+    assert track.fragments.sample_count.tolist() == [40]
+
+
+@pytest.mark.parametrize("order", [None, [1, 0, 2, 3], [3, 2, 1, 0]], ids=str)
+@pytest.mark.parametrize("ctts", [None, 1], ids=["no offsets", "offsets"])
+def test_very_many_samples_are_counted_by_chunks(monkeypatch, order, ctts):
+    """PCM has millions of samples of a few bytes: these are read as if they were as many."""
+    monkeypatch.setattr(progressive, "WRITTEN_OUT", 10)
+    offsets = [5 if ctts and n % 3 == 0 else 0 for n in range(100)]
+    samples = tuple(Sample(4, 40, offset=offset) for offset in offsets)
+    chunks = tuple(samples[n : n + 25] for n in range(0, 100, 25))
+    track = Track(1, "audio", 1000, chunks=chunks, stss=False, sizes="constant", ctts=ctts)
+    built = made(track, order)
+    found = fragdex.index(built.data).track(1)
+    holds(found)
+    assert found.fragments.sample_count.tolist() == [25] * 4
+    assert found.seek(1.5).fragment == 1
+
+
+def test_a_cut_file_says_which_fragments_are_outside():
+    pictures = tuple(Sample(100, 40, NON_SYNC if n % 5 else SYNC) for n in range(20))
+    data = made(Track(chunks=(pictures,))).data
+    track = fragdex.index(data[:-450]).track(1)
+    outside = (track.fragments.flags & FragmentFlags.OUTSIDE) != 0
+    assert outside.tolist() == [False, False, False, True]
