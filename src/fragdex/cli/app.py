@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from fragdex.cli import db, key
+from fragdex.cli.config import config
 from fragdex.cli.dump import dump
 from fragdex.cli.extract import extract
 from fragdex.cli.index import index
@@ -20,10 +22,12 @@ from fragdex.cli.plan import plan
 from fragdex.cli.plot import plot
 from fragdex.cli.report import complain, exit_code, told
 from fragdex.cli.seek import seek
+from fragdex.cli.serve import serve
 from fragdex.cli.verify import verify
+from fragdex.cli.worker import worker
 from fragdex.errors import FragdexError
 
-__all__ = ["COMMANDS", "app", "run"]
+__all__ = ["COMMANDS", "SERVICE_COMMANDS", "SERVICE_GROUPS", "app", "run"]
 
 # Rich help would be half of the start-up time; progress bars import it when they are drawn.
 app = typer.Typer(
@@ -46,14 +50,41 @@ COMMANDS: dict[Callable[..., int], str] = {
 }
 """Each command and its line in the list of commands."""
 
+SERVICE_COMMANDS: dict[Callable[..., int], str] = {
+    serve: "Serve media over HTTP, in one process.",
+    worker: "Work on the service's jobs in one more process.",
+    config: "Show the service's settings, and where each comes from.",
+}
+SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]] = {
+    "key": (
+        "Make, list and revoke keys of the service.",
+        {
+            "create": (key.create, "Make a key and print it, once."),
+            "list": (key.list_keys, "List keys, without their secrets."),
+            "revoke": (key.revoke, "End a key."),
+        },
+    ),
+    "db": (
+        "Keep the service's database.",
+        {"upgrade": (db.upgrade, "Bring the database to what this version needs.")},
+    ),
+}
+"""The commands of the service, which docs/operations.md explains."""
+
 
 def _help_of(function: Callable[..., object]) -> str:
     """A docstring as help text: a backspace keeps the lines of the examples apart."""
     return inspect.cleandoc(function.__doc__ or "").replace("Examples:", "\b\nExamples:")
 
 
-for command, line in COMMANDS.items():
+for command, line in (COMMANDS | SERVICE_COMMANDS).items():
     app.command(help=_help_of(command), short_help=line)(command)
+
+for name, (what, members) in SERVICE_GROUPS.items():
+    group = typer.Typer(rich_markup_mode=None, help=what, short_help=what)
+    for word, (command, line) in members.items():
+        group.command(word, help=_help_of(command), short_help=line)(command)
+    app.add_typer(group, name=name)
 
 # typer has its own copy of click since 0.20, and uses click itself before that.
 CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]

@@ -27,7 +27,7 @@ from fragdex.service.web.auth import Doorman
 from fragdex.service.web.front import Front
 from fragdex.service.web.metrics import Metrics
 
-__all__ = ["ROUTERS", "WORK", "close_house", "make_app", "open_house", "upgrade"]
+__all__ = ["ROUTERS", "WORK", "close_house", "make_app", "open_database", "open_house", "upgrade"]
 
 log = logging.getLogger("fragdex.service")
 
@@ -50,6 +50,15 @@ def open_house(settings: Settings) -> House:
         ConfigError: a setting that cannot be used.
         Unavailable: the database or the store does not answer.
     """
+    database = open_database(settings)
+    store = open_store(settings.store_url)
+    jobs = Jobs(database, options_of(settings))
+    jobs.register(*WORK)
+    return House(settings, database, store, jobs)
+
+
+def open_database(settings: Settings) -> Database:
+    """The database, its tables brought to what this version needs; raises as `open_house`."""
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -58,10 +67,7 @@ def open_house(settings: Settings) -> House:
         raise ConfigError(f"the data folder {settings.data} cannot be written")
     database = Database(settings.database_url)
     upgrade(database)
-    store = open_store(settings.store_url)
-    jobs = Jobs(database, options_of(settings))
-    jobs.register(*WORK)
-    return House(settings, database, store, jobs)
+    return database
 
 
 def upgrade(database: Database) -> None:
@@ -94,7 +100,7 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
             yield
         finally:
             ended.set()
-            stuck = await run_sync(house.jobs.stop)
+            app.state.stuck_jobs = stuck = await run_sync(house.jobs.stop)
             if stuck:
                 log.warning("%d jobs did not end and were handed back", len(stuck))
             await run_sync(keeping.join, 5.0)
@@ -114,6 +120,7 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
     app.state.doorman = Doorman(house)
     app.state.metrics = metrics
     app.state.draining = asyncio.Event()
+    app.state.stuck_jobs = []
     problems.install(app)
     documents.install(app)
     for router in (*ROUTERS, *routers):

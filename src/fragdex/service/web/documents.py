@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -173,7 +173,7 @@ def _problems() -> str:
     return f"<table>{cells}</table>"
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     head = "".join(f"<th>{_text(cell)}" for cell in heads)
     body = "".join("<tr>" + "".join(f"<td>{_text(cell)}" for cell in row) for row in rows)
     return f"<table><tr>{head}{body}</table>"

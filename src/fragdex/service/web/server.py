@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -78,16 +80,32 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn that tells the application when its end begins."""
+    """uvicorn that tells when it begins, and tells the application when its end does."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+    def __init__(
+        self, config: uvicorn.Config, app: FastAPI, began: Callable[[str], object] | None
+    ) -> None:
         super().__init__(config)
-        self._app = app
+        self._app, self._began = app, began
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and tell the URL, whose port may have been any free one."""
+        await super().startup(sockets)
+        listening = [one for server in self.servers for one in server.sockets]
+        if self._began is not None and listening:
+            host, port = listening[0].getsockname()[:2]
+            self._began(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests; streams of events break off, the others end by themselves."""
         self._app.state.draining.set()
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal drains, the second ends at once; draining is a good end, so exit 0."""
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
 
 
 class _NoWordOnBrokenStreams(logging.Filter):
@@ -97,8 +115,10 @@ class _NoWordOnBrokenStreams(logging.Filter):
         return "returned without completing response" not in record.getMessage()
 
 
-def server_of(app: FastAPI, settings: Settings) -> Server:
-    """A server for `app`, not started."""
+def server_of(
+    app: FastAPI, settings: Settings, began: Callable[[str], object] | None = None
+) -> Server:
+    """A server for `app`, not started; `began` is told its URL once it listens."""
     patience = {
         "head_seconds": settings.head_timeout_seconds,
         "answer_seconds": settings.body_timeout_seconds,
@@ -111,6 +131,7 @@ def server_of(app: FastAPI, settings: Settings) -> Server:
         http=type("PatientProtocol", (PatientProtocol,), patience),
         ws="none",
         lifespan="on",
+        log_config=None,
         log_level=settings.log_level,
         access_log=settings.access_log,
         server_header=False,
@@ -120,4 +141,4 @@ def server_of(app: FastAPI, settings: Settings) -> Server:
         timeout_keep_alive=max(1, round(settings.keep_alive_seconds)),
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
     )
-    return Server(config, app)
+    return Server(config, app, began)

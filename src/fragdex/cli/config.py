@@ -1,0 +1,38 @@
+"""`fragdex config`: the settings in force, and where each comes from."""
+
+from __future__ import annotations
+
+from fragdex.cli import options, serving
+from fragdex.cli.output import json_line
+from fragdex.cli.report import complain
+from fragdex.cli.serving import service, settings_of
+
+__all__ = ["config"]
+
+
+def config(
+    json: options.Json = False,
+    data: serving.Data = None,
+    config: serving.ConfigFile = None,
+) -> int:
+    """Show every setting of the service, its value, and where the value comes from.
+
+    A flag wins over the environment (FRAGDEX_PORT), the environment over the file (--config or
+    FRAGDEX_CONFIG), the file over the default. Secrets are masked.
+
+    Examples:
+      fragdex config
+      FRAGDEX_PORT=9000 fragdex config --json
+    """
+    settings = settings_of(config, data=data)
+    shown, origins = settings.shown(), settings.origins
+    if json:
+        told = {name: {"value": shown[name], "origin": origins[name]} for name in shown}
+        print(json_line(told), end="")
+    else:
+        width = max(map(len, shown))
+        for name, value in shown.items():
+            print(f"{name:{width}}  {value or '-'}  ({origins[name]})")
+    for name in service("config").strange_variables():
+        complain(f"{name} in the environment is no setting")
+    return 0

@@ -1,0 +1,130 @@
+"""What the commands of the service share: the settings as flags, and the service itself.
+
+A flag that is not given is None: then the environment, the file or the default decides.
+"""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fragdex.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from fragdex.service.config import Settings
+
+__all__ = [
+    "ConfigFile",
+    "Data",
+    "DatabaseUrl",
+    "Host",
+    "JobWorkers",
+    "LogLevel",
+    "Port",
+    "PublicUrl",
+    "SliceWorkers",
+    "StoreUrl",
+    "is_loopback",
+    "log_to_stderr",
+    "service",
+    "settings_of",
+]
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Settings in TOML.", show_default=False),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of the database and the bytes.", show_default=False),
+]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="SQLite in the data folder, or PostgreSQL.",
+                 show_default=False),
+]  # fmt: skip
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Where bytes are kept: file:///…, s3://bucket/prefix ….",
+                 show_default=False),
+]  # fmt: skip
+PublicUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Scheme and host under which clients see the service.",
+                 show_default=False),
+]  # fmt: skip
+Host = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default=False)
+]
+Port = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Port to listen on; 0: any free one.", show_default=False),
+]
+JobWorkers = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Jobs at once in this process; 0: none.", show_default=False),
+]
+SliceWorkers = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Slices of jobs at once in this process.", show_default=False),
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option(metavar="LEVEL", help="critical, error, warning, info or debug.",
+                 show_default=False),
+]  # fmt: skip
+
+
+def service(module: str) -> Any:
+    """A module of the service.
+
+    Raises:
+        MissingExtra: a package it needs is not installed.
+    """
+    try:
+        return importlib.import_module(f"fragdex.service.{module}")
+    except ModuleNotFoundError as error:
+        if (error.name or "fragdex").split(".")[0] == "fragdex":
+            raise
+        raise MissingExtra(
+            f"the service needs the package {error.name}", advice="pip install 'fragdex[service]'"
+        ) from None
+
+
+def settings_of(config: Path | None, **flags: Any) -> Settings:
+    """The settings in force.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
+    settings: Settings = service("config").load_settings(config, **flags)
+    return settings
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def log_to_stderr(level: str) -> None:
+    """One line an event, for people and for journals."""
+    logging.basicConfig(
+        level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    # what they say of every step is no news to an operator
+    for name in ("alembic", "httpx"):
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,59 @@
+"""`fragdex worker`: one more process that works on jobs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+
+from fragdex.cli import serving
+from fragdex.cli.serving import log_to_stderr, service, settings_of
+
+__all__ = ["worker"]
+
+
+def worker(
+    data: serving.Data = None,
+    config: serving.ConfigFile = None,
+    database_url: serving.DatabaseUrl = None,
+    store_url: serving.StoreUrl = None,
+    job_workers: serving.JobWorkers = None,
+    slice_workers: serving.SliceWorkers = None,
+    log_level: serving.LogLevel = None,
+) -> int:
+    """Work on jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
+
+    SIGTERM hands what is not done back to the others.
+
+    Examples:
+      fragdex worker --data /srv/fragdex
+      fragdex worker --database-url postgresql+psycopg://media@db/fragdex --store-url s3://media
+    """
+    settings = settings_of(
+        config,
+        data=data,
+        database_url=database_url,
+        store_url=store_url,
+        job_workers=job_workers,
+        slice_workers=slice_workers,
+        log_level=log_level,
+    )
+    if not settings.job_workers:
+        raise service("errors").ConfigError(
+            f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do"
+        )
+    log_to_stderr(settings.log_level)
+    app = service("app")
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    house = app.open_house(settings)
+    executor = house.jobs.start_worker(house)
+    logging.getLogger("fragdex.service").info("working as %s", executor)
+    ending.wait()
+    stuck = house.jobs.stop()
+    app.close_house(house)
+    if stuck:
+        os._exit(0)
+    return 0
