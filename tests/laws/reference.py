@@ -249,6 +249,8 @@ def track_run(data: bytes, trun: Box, traf: int, defaults: Defaults) -> Run:
     """8.8.8: what the flags name; first_sample_flags in place of the first sample's own."""
     _, flags, at = full(data, trun)
     (count,) = numbers(data, at, 1)
+    if count > len(data):
+        raise ValueError("no run has so many samples")
     data_offset = numbers(data, at + 4, 1, "i")[0] if flags & 1 else None
     at += 4 + 4 * bool(flags & 1)
     first = numbers(data, at, 1) if flags & 4 else ()
