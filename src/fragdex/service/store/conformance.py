@@ -265,6 +265,9 @@ def drafts_grow_and_become_objects(store: Store) -> None:
     pieces = [bytes(piece) for piece in again.read()]
     _hold(b"".join(pieces) == whole, "with all its bytes")
     _hold(all(0 < len(piece) <= DRAFT_PIECE_BYTES for piece in pieces), "in small pieces")
+    for start in (1, 100_001, at - 1, at, at + 1):
+        rest = b"".join(bytes(piece) for piece in again.read(start))
+        _hold(rest == whole[start:], f"also from byte {start} on")
     _refuse(SourceNotFound, lambda: store.size(key), "not an object yet")
     again.finish(key)
     _hold(_whole(store, key) == whole, "an object")

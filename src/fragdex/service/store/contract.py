@@ -59,8 +59,8 @@ class Draft(Protocol):
                 is still there, `size` tells.
         """
 
-    def read(self) -> Iterator[bytes | memoryview]:
-        """The durable bytes from the first on, in pieces of at most 1 MiB, valid until the next."""
+    def read(self, start: int = 0) -> Iterator[bytes | memoryview]:
+        """The durable bytes from `start` on, in pieces of at most 1 MiB, valid until the next."""
 
     def fork(self, name: str, size: int) -> Draft:
         """The first `size` bytes as the draft `name`, durable at return; this one stays.

@@ -58,10 +58,9 @@ class DiskDraft:
     def append(self, start: int, data: bytes | memoryview) -> None:
         """Put `data` at byte `start`; what stood there and after is gone."""
         with disk_errors():
-            descriptor = self._opened(make=True)
-            assert descriptor is not None
-            end = os.fstat(descriptor).st_size
-            if not 0 <= start <= end:
+            descriptor = self._opened(make=start == 0)
+            end = 0 if descriptor is None else os.fstat(descriptor).st_size
+            if descriptor is None or not 0 <= start <= end:
                 raise ValueError(f"a draft of {end} bytes cannot go on at byte {start}")
             if start < end:
                 os.ftruncate(descriptor, start)
@@ -75,16 +74,16 @@ class DiskDraft:
         """Flush; returns the size."""
         return self.size()
 
-    def read(self) -> Iterator[memoryview]:
-        """The bytes from the first on; the buffer of a piece is used again for the next."""
+    def read(self, start: int = 0) -> Iterator[memoryview]:
+        """The bytes from `start` on; the buffer of a piece is used again for the next."""
         size = self.size()
-        if not size:
+        if start >= size:
             return
         with disk_errors():
             descriptor = os.open(self._path, os.O_RDONLY | NO_FOLLOW)
         try:
-            buffer = memoryview(bytearray(min(size, DRAFT_PIECE_BYTES)))
-            at = 0
+            buffer = memoryview(bytearray(min(size - start, DRAFT_PIECE_BYTES)))
+            at = start
             while at < size:
                 with disk_errors():
                     count = os.preadv(descriptor, [buffer[: size - at]], at)

@@ -98,12 +98,14 @@ class ObjectDraft:
             self._put()
         return self._durable()
 
-    def read(self) -> Iterator[memoryview]:
-        """The durable bytes from the first on."""
-        for start, _ in list(self._listed()):
+    def read(self, start: int = 0) -> Iterator[memoryview]:
+        """The durable bytes from `start` on; an object at a time is held in memory."""
+        for first, size in list(self._listed()):
+            if first + size <= start:
+                continue
             with object_errors():
-                data = memoryview(obstore.get(self._bucket, self._place(start)).bytes())
-            for at in range(0, len(data), DRAFT_PIECE_BYTES):
+                data = memoryview(obstore.get(self._bucket, self._place(first)).bytes())
+            for at in range(max(0, start - first), len(data), DRAFT_PIECE_BYTES):
                 yield data[at : at + DRAFT_PIECE_BYTES]
 
     def fork(self, name: str, size: int) -> ObjectDraft:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from fragdex.service.errors import ConfigError
 from fragdex.service.store.contract import Store
@@ -16,13 +18,27 @@ __all__ = ["open_store"]
 OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "memory")
 
 
-def open_store(where: str | os.PathLike[str]) -> Store:
+# Options that say how to ask, not whom.
+CLIENT_OPTIONS = {
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "timeout",
+    "proxy_url",
+}
+
+
+def open_store(where: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
     """Open the store that a path or a URL names.
 
     A path or a `file://` URL is a folder on the local disk, made where it is missing. `s3://`,
     `gs://` and `az://` name a bucket (or container) and a prefix in it; credentials, region and
     endpoint come from the environment, as the object store's own tools read them. `memory://` is
     lost with the process. No object store is asked before its first use.
+
+    `options` of an object store go before the environment: `endpoint`, `region`, `access_key_id`,
+    `secret_access_key`, `skip_signature` … as it names them, and `allow_http`, `timeout`,
+    `connect_timeout`, `proxy_url` of the requests. An `endpoint` of `http://` allows http.
 
     Raises:
         ConfigError: no store can be made of this.
@@ -53,10 +69,21 @@ def open_store(where: str | os.PathLike[str]) -> Store:
         return ObjectStore(MemoryStore())
     if not rest.partition("/")[0]:
         raise _unusable(where, f"{scheme}://bucket/prefix")
+    config = {name: text for name, text in (options or {}).items() if name not in CLIENT_OPTIONS}
+    client = {name: text for name, text in (options or {}).items() if name in CLIENT_OPTIONS}
+    if any(text.startswith("http://") for name, text in config.items() if "endpoint" in name):
+        client.setdefault("allow_http", "true")
     try:
-        return ObjectStore(from_url(where.rstrip("/") + "/", retry_config=RETRIES))
-    except (BaseError, ValueError) as error:
+        bucket = from_url(
+            where.rstrip("/") + "/",
+            config=cast("Any", config or None),
+            # given at all, these replace what the environment says of the client
+            client_options=cast("Any", client or None),
+            retry_config=RETRIES,
+        )
+    except (BaseError, ValueError, TypeError) as error:
         raise _unusable(where, f"{scheme}://bucket/prefix") from error
+    return ObjectStore(bucket)
 
 
 def _unusable(where: str, expected: str) -> ConfigError:

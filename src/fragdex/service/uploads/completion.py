@@ -1,0 +1,141 @@
+"""The end of an upload: md5, the object, the family's word, one transaction.
+
+    expect   (committed) the row knows the md5, the trash knows the object's key
+    finish   the draft becomes the object
+    keep     one transaction: the blob, the upload's completed_at, the family's records
+
+A crash after `finish` leaves no draft, and the object in the trash for an hour: the next request
+of the upload completes it from the object (`complete_from_object`), or starts over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fragdex import ByteRange
+from fragdex.errors import FragdexError, SourceNotFound, SourceUnavailable
+from fragdex.service.errors import StoreFull, Unavailable, Unprocessable
+from fragdex.service.house import House
+from fragdex.service.records import blobs
+from fragdex.service.records.identifiers import instant, md5_text, new_id
+from fragdex.service.store.contract import Draft
+from fragdex.service.uploads.hashing import Hashes
+from fragdex.service.uploads.leases import Lease
+from fragdex.service.uploads.model import Arrival, Arrived, Upload
+
+__all__ = ["Refused", "complete", "complete_from_object", "start_over"]
+
+
+class Refused(Exception):
+    """The bytes are not those announced, and were let go; `error` is the answer."""
+
+    def __init__(self, error: FragdexError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def complete(
+    house: House, upload: Upload, lease: Lease, draft: Draft, hashes: Hashes, arrival: Arrival
+) -> None:
+    """Make the durable draft, whose bytes `hashes` has seen, an object, and the upload complete.
+
+    Raises:
+        Refused: the md5 is another one, or `arrival.examine` refuses; the upload starts over.
+        UploadBusy, RecordNotFound: it was taken over, or deleted.
+        StoreFull, Unavailable: it can be tried again.
+    """
+    md5 = hashes.md5
+    if upload.md5 not in (None, md5):
+        start_over(upload, lease, draft)
+        raise Refused(
+            Unprocessable(
+                "the md5 of the bytes is not the one announced",
+                more={"next_byte": 0},
+                expected=md5_text(upload.md5 or b""),
+                found=md5_text(md5),
+            )
+        )
+    with lease.kept():
+        with house.database.write() as connection:
+            lease.write_in(connection, md5=md5)
+            key = blobs.expect(connection, upload.tenant_id, md5)
+        draft.finish(key)
+        _conclude(house, upload, lease, draft, key, hashes, arrival)
+
+
+def complete_from_object(house: House, upload: Upload, lease: Lease, arrival: Arrival) -> bool:
+    """Complete an upload whose draft became the object before a crash; False where it did not.
+
+    Raises: as `complete`.
+    """
+    if upload.md5 is None:
+        return False
+    store, key = house.store, blobs.blob_key(upload.tenant_id, upload.md5)
+    try:
+        size = store.size(key)
+    except SourceNotFound:
+        return False
+    if size != upload.byte_size:
+        return False
+    hashes = Hashes(arrival.watch(upload) if arrival.watch is not None else None)
+    with lease.kept():
+        hashes.catch_up(store.read(key, ByteRange(0, size)), size, lease.keep)
+        hashes.wait()
+        if hashes.md5 != upload.md5:
+            return False
+        with house.database.write() as connection:
+            blobs.expect(connection, upload.tenant_id, upload.md5)
+        _conclude(house, upload, lease, store.draft(upload.draft), key, hashes, arrival)
+    return True
+
+
+def start_over(upload: Upload, lease: Lease, draft: Draft) -> Upload:
+    """Let the bytes go: byte 0 is the next, in a draft of another name."""
+    # The name is what hashes are kept by, here and in other processes.
+    name = new_id()
+    lease.write(next_byte=0, draft=name)
+    draft.discard()
+    return replace(upload, next_byte=0, draft=name)
+
+
+def _conclude(
+    house: House,
+    upload: Upload,
+    lease: Lease,
+    draft: Draft,
+    key: str,
+    hashes: Hashes,
+    arrival: Arrival,
+) -> None:
+    arrived = Arrived(
+        tenant_id=upload.tenant_id,
+        family=upload.family,
+        record_id=upload.record_id,
+        md5=hashes.md5,
+        sha256=hashes.sha256,
+        byte_size=upload.byte_size,
+        store_key=key,
+        watcher=hashes.watcher,
+    )
+    if arrival.examine is not None:
+        try:
+            arrived = replace(arrived, found=arrival.examine(arrived))
+        except (StoreFull, Unavailable, SourceUnavailable):
+            raise
+        except FragdexError as error:
+            start_over(upload, lease, draft)
+            raise Refused(error) from error
+    with house.database.write() as connection:
+        lease.write_in(
+            connection,
+            next_byte=upload.byte_size,
+            completed_at=instant(),
+            lease_holder=None,
+            lease_until=None,
+        )
+        use = (upload.family, upload.record_id)
+        blobs.keep(
+            connection, upload.tenant_id, arrived.md5, arrived.sha256, upload.byte_size, *use
+        )
+        arrival.finished(connection, arrived)
+    lease.given_back = True

@@ -1,0 +1,205 @@
+"""The row of an upload: who writes, until when, and how far the bytes are durable.
+
+One request writes at a time. It holds a lease of some seconds by the database's clock and keeps it
+while bytes flow. A lease that ended without being given back belonged to a process or client
+that died, or that only sleeps: whoever takes over goes on in a draft of his own (`reception`), so
+that a sleeper who wakes writes where nobody reads any more.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from fragdex.errors import FragdexError
+from fragdex.service.errors import RecordNotFound, UploadBusy
+from fragdex.service.records.database import Database
+from fragdex.service.records.identifiers import new_id
+from fragdex.service.records.tables import uploads
+from fragdex.service.uploads.model import Upload
+
+__all__ = ["Lease", "find", "insert", "take"]
+
+RENEWALS = 3
+"""How often a lease is renewed in the time that it lasts."""
+
+
+def insert(
+    connection: Connection,
+    tenant_id: str,
+    family: str,
+    record_id: str,
+    byte_size: int,
+    md5: bytes | None,
+    now: Any,
+) -> Upload:
+    """Add the row of a new upload."""
+    upload = Upload(tenant_id, family, record_id, byte_size, md5, 0, new_id(), False)
+    connection.execute(
+        uploads.insert().values(
+            tenant_id=tenant_id,
+            family=family,
+            record_id=record_id,
+            byte_size=byte_size,
+            md5=md5,
+            next_byte=0,
+            draft=upload.draft,
+            created_at=now,
+        )
+    )
+    return upload
+
+
+def find(
+    connection: Connection, tenant_id: str, family: str, record_id: str, *, lock: bool = False
+) -> tuple[Upload, Any]:
+    """An upload and its whole row.
+
+    Raises:
+        RecordNotFound: this tenant has no such upload.
+    """
+    query = sa.select(uploads).where(
+        uploads.c.family == family,
+        uploads.c.record_id == record_id,
+        uploads.c.tenant_id == tenant_id,
+    )
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise RecordNotFound("there is no such upload")
+    upload = Upload(
+        row.tenant_id,
+        row.family,
+        row.record_id,
+        row.byte_size,
+        None if row.md5 is None else bytes(row.md5),
+        row.next_byte,
+        row.draft,
+        row.completed_at is not None,
+    )
+    return upload, row
+
+
+def take(
+    database: Database,
+    tenant_id: str,
+    family: str,
+    record_id: str,
+    acceptable: Callable[[Upload], object],
+    seconds: float,
+) -> tuple[Upload, Lease | None]:
+    """Take the lease of an upload; None for one that is complete.
+
+    Args:
+        acceptable: called with the row; where it raises, nothing is taken.
+        seconds: a writer that gives no sign for so long has lost its upload.
+
+    Raises:
+        RecordNotFound: this tenant has no such upload.
+        UploadBusy: somebody writes.
+    """
+    with database.write() as connection:
+        upload, row = find(connection, tenant_id, family, record_id, lock=True)
+        acceptable(upload)
+        if upload.complete:
+            return upload, None
+        now = database.now(connection)
+        if row.lease_holder is not None and row.lease_until > now:
+            left = (row.lease_until - now).total_seconds()
+            raise UploadBusy(
+                "another request is writing these bytes",
+                more={"next_byte": upload.next_byte},
+                retry_after=max(1, math.ceil(left)),
+            )
+        lease = Lease(database, upload, seconds, orphaned=row.lease_holder is not None)
+        connection.execute(
+            uploads.update()
+            .where(uploads.c.family == family, uploads.c.record_id == record_id)
+            .values(lease_holder=lease.holder, lease_until=now + timedelta(seconds=seconds))
+        )
+    return upload, lease
+
+
+class Lease:
+    """The right to write an upload.
+
+    `orphaned` says that the one before was never given back. Every method raises UploadBusy where
+    somebody else has it by now, and RecordNotFound where the upload is gone.
+    """
+
+    def __init__(
+        self, database: Database, upload: Upload, seconds: float, *, orphaned: bool
+    ) -> None:
+        self.holder = new_id()
+        self.orphaned = orphaned
+        self.given_back = False
+        self._database = database
+        self._upload = upload
+        self._seconds = seconds
+        self._renewed = time.monotonic()
+
+    def keep(self) -> None:
+        """Renew the lease where it is time to."""
+        if time.monotonic() - self._renewed >= self._seconds / RENEWALS:
+            self.write()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the lease from a thread of its own, during work that gives no occasion."""
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(self._seconds / RENEWALS):
+                try:
+                    self.write()
+                except FragdexError:
+                    return  # the next transaction of the writer finds out itself
+
+        thread = threading.Thread(target=renew, name="fragdex-lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def write(self, **values: Any) -> None:
+        """Set columns of the row, and renew the lease."""
+        with self._database.write() as connection:
+            self.write_in(connection, **values)
+
+    def write_in(self, connection: Connection, **values: Any) -> None:
+        """The same in a transaction that is open."""
+        began = time.monotonic()
+        until = self._database.now(connection) + timedelta(seconds=self._seconds)
+        row = uploads.c
+        mine = (row.family == self._upload.family) & (row.record_id == self._upload.record_id)
+        changed = connection.execute(
+            uploads.update()
+            .where(mine, row.lease_holder == self.holder)
+            .values(**({"lease_until": until} | values))
+        )
+        if changed.rowcount != 1:
+            self.given_back = True  # there is nothing to give back
+            upload, _ = find(
+                connection, self._upload.tenant_id, self._upload.family, self._upload.record_id
+            )
+            raise UploadBusy(
+                "another request has taken over these bytes",
+                more={"next_byte": upload.next_byte},
+                retry_after=math.ceil(self._seconds),
+            )
+        self._renewed = began
+
+    def give_back(self, **values: Any) -> None:
+        """Set columns of the row, and let others write. Nothing may be written after."""
+        if not self.given_back:
+            self.write(**values, lease_holder=None, lease_until=None)
+            self.given_back = True

@@ -1,0 +1,97 @@
+"""What an upload is, what its answer tells, and how a family takes its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy.engine import Connection
+
+__all__ = ["Arrival", "Arrived", "Progress", "Upload", "Watcher"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an upload is: bytes 0 (inclusive) to `next_byte` (exclusive) are durable."""
+
+    byte_size: int
+    next_byte: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The row of an upload, as it was when a request began.
+
+    `md5` is what the bytes must have, or None; `draft` is where they lie until all are there.
+    """
+
+    tenant_id: str
+    family: str
+    record_id: str
+    byte_size: int
+    md5: bytes | None
+    next_byte: int
+    draft: str
+    complete: bool
+
+    @property
+    def progress(self) -> Progress:
+        """How far it was."""
+        return Progress(self.byte_size, self.next_byte, self.complete)
+
+
+class Watcher(Protocol):
+    """Sees every byte once, in order, while it is hashed; the library's `Indexer` is one.
+
+    Where `feed` raises an error of fragdex's tree, the watcher is dropped and the upload goes on:
+    that a file cannot be indexed is no fault of its upload.
+    """
+
+    def feed(self, data: bytes, /) -> object:
+        """Take the next bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """All bytes of an upload, under `store_key` in the store.
+
+    Attributes:
+        watcher: what `Arrival.watch` gave, fed to the last byte; None where it was dropped.
+        found: what `Arrival.examine` returned.
+    """
+
+    tenant_id: str
+    family: str
+    record_id: str
+    md5: bytes
+    sha256: bytes
+    byte_size: int
+    store_key: str
+    watcher: Any = None
+    found: Any = None
+
+
+def _nothing(connection: Connection, arrived: Arrived) -> None:
+    """A family that wants no word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How a family takes the bytes of one upload. Each part is optional.
+
+    Attributes:
+        finished: called as `finished(connection, arrived)` in the transaction that completes the
+            upload; exactly one such transaction is committed.
+        watch: called as `watch(upload)` when hashing begins at the first byte, in this process or
+            again after a restart; gives a Watcher or None.
+        examine: called as `examine(arrived)` when md5 is right and the bytes are an object,
+            outside of any transaction; what it returns is `arrived.found`. Where it raises, the
+            bytes are let go, `next_byte` is 0 again, and its error is the answer. May be called
+            again after a crash.
+    """
+
+    finished: Callable[[Connection, Arrived], object] = _nothing
+    watch: Callable[[Upload], Watcher | None] | None = None
+    examine: Callable[[Arrived], object] | None = None

@@ -1,0 +1,146 @@
+"""What can be done with uploads; no HTTP.
+
+A family begins an upload in the transaction that makes its record, hands requests to `receive` (or
+`receive_stream`), and tells by its `Arrival` what becomes of the bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sqlalchemy.engine import Connection
+
+from fragdex.service.errors import Unprocessable
+from fragdex.service.house import House
+from fragdex.service.records import blobs
+from fragdex.service.records.identifiers import instant, md5_text
+from fragdex.service.records.tables import uploads
+from fragdex.service.uploads import leases
+from fragdex.service.uploads.model import Arrival, Arrived, Progress
+from fragdex.service.uploads.reception import open_reception
+
+__all__ = ["begin", "drop", "receive", "state"]
+
+_MD5_OF_NOTHING = hashlib.md5(usedforsecurity=False).digest()
+_SHA256_OF_NOTHING = hashlib.sha256().digest()
+
+
+def begin(
+    house: House,
+    connection: Connection,
+    tenant_id: str,
+    family: str,
+    record_id: str,
+    byte_size: int,
+    md5: bytes | None,
+    arrival: Arrival | None = None,
+) -> Progress:
+    """Announce the bytes of a record, in the transaction that makes it.
+
+    An upload of no bytes is complete at once: `arrival` is heard within this transaction.
+
+    Raises:
+        Unprocessable: no bytes are announced, and an md5 that they do not have.
+    """
+    now = instant()
+    upload = leases.insert(connection, tenant_id, family, record_id, byte_size, md5, now)
+    if byte_size:
+        return upload.progress
+    if md5 not in (None, _MD5_OF_NOTHING):
+        raise Unprocessable(
+            "no bytes have another md5 than the one announced",
+            pointer="/md5",
+            expected=md5_text(_MD5_OF_NOTHING),
+            found=md5_text(md5 or b""),
+        )
+    # Not committed before the object is written, as it should be: what a crash could leave here is
+    # an object of no bytes, under the key that the next one has.
+    key = blobs.expect(connection, tenant_id, _MD5_OF_NOTHING)
+    house.store.write(key, ())
+    arrived = Arrived(
+        tenant_id, family, record_id, _MD5_OF_NOTHING, _SHA256_OF_NOTHING, 0, store_key=key
+    )
+    if arrival is not None and arrival.examine is not None:
+        arrived = replace(arrived, found=arrival.examine(arrived))
+    blobs.keep(connection, tenant_id, arrived.md5, arrived.sha256, 0, family, record_id)
+    connection.execute(
+        uploads.update()
+        .where(uploads.c.family == family, uploads.c.record_id == record_id)
+        .values(md5=_MD5_OF_NOTHING, completed_at=now)
+    )
+    if arrival is not None:
+        arrival.finished(connection, arrived)
+    return Progress(0, 0, True)
+
+
+def state(house: House, tenant_id: str, family: str, record_id: str) -> Progress:
+    """How far an upload is.
+
+    Raises:
+        RecordNotFound: this tenant has no such upload.
+    """
+    with house.database.read() as connection:
+        upload, _ = leases.find(connection, tenant_id, family, record_id)
+    return upload.progress
+
+
+def receive(
+    house: House,
+    tenant_id: str,
+    family: str,
+    record_id: str,
+    content_range: str | None,
+    pieces: Iterable[bytes],
+    *,
+    limit: int | None = None,
+    length: int | None = None,
+    arrival: Arrival | None = None,
+) -> Progress:
+    """Receive the body of one request, given as pieces of bytes; blocks until all are here.
+
+    Args:
+        content_range: the field as it was sent; None: the body is the whole file.
+        limit: bytes that a body with Content-Range may have.
+        length: Content-Length, where it was sent.
+
+    Bytes that are here already are passed over. Whatever `pieces` raises is raised after what
+    arrived before was made durable.
+
+    Raises:
+        RecordNotFound: this tenant has no such upload.
+        InvalidRequest: a Content-Range that cannot be read.
+        TooLarge: more bytes than `limit`.
+        Unprocessable: a total, length or md5 that was not announced, or what `arrival` refuses.
+        UploadGap: the bytes begin after those that are here.
+        UploadBusy: another request is writing.
+        StoreFull, Unavailable: what was durable stays so.
+    """
+    reception = open_reception(
+        house,
+        tenant_id,
+        family,
+        record_id,
+        content_range,
+        limit=limit,
+        length=length,
+        arrival=arrival,
+    )
+    try:
+        for piece in pieces:
+            reception.take(piece)
+        return reception.end()
+    except BaseException:
+        reception.leave()
+        raise
+
+
+def drop(connection: Connection, family: str, record_id: str) -> None:
+    """Forget the upload of a record that is being deleted; the sweep takes its draft.
+
+    A request that is writing finds out at its next step. `blobs.release` is the family's.
+    """
+    connection.execute(
+        uploads.delete().where(uploads.c.family == family, uploads.c.record_id == record_id)
+    )

@@ -1,0 +1,137 @@
+"""A request's body as an asynchronous stream: joined to pieces, worked on in a few threads.
+
+While one piece is written and hashed the next one is gathered. A client that sends slowly holds no
+thread; what is gathered in all uploads together is bounded, and so are the threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, partial
+from typing import TypeVar
+
+from fragdex.service.errors import ServiceError
+from fragdex.service.house import House
+from fragdex.service.uploads.model import Arrival, Progress
+from fragdex.service.uploads.reception import Reception, open_reception
+from fragdex.service.uploads.strands import Shares
+
+__all__ = ["receive_stream"]
+
+THREADS = 16
+
+GATHERED = Shares(64 << 20, least=64 << 10, most=1 << 20)
+"""Bytes of bodies that wait to be worked on, in all uploads of this process together."""
+
+DRAIN_BYTES = 64 << 20
+DRAIN_S = 30.0
+"""What is read of a body that was refused, so that the client reads the answer: many clients send
+all before they listen, and would only see a broken connection."""
+
+T = TypeVar("T")
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, "fragdex-upload")
+
+
+async def receive_stream(
+    house: House,
+    tenant_id: str,
+    family: str,
+    record_id: str,
+    content_range: str | None,
+    stream: AsyncIterator[bytes],
+    *,
+    limit: int | None = None,
+    length: int | None = None,
+    arrival: Arrival | None = None,
+) -> Progress:
+    """`receive`, for a body that arrives as an asynchronous stream of bytes.
+
+    Where the stream raises (the client is gone) or the task is cancelled, what arrived is made
+    durable. Raises as `receive`.
+    """
+    opening = _threads().submit(
+        partial(
+            open_reception,
+            house,
+            tenant_id,
+            family,
+            record_id,
+            content_range,
+            limit=limit,
+            length=length,
+            arrival=arrival,
+        )
+    )
+    GATHERED.enter()
+    try:
+        try:
+            reception = await _result(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_leave_when_open)
+            raise
+        return await _received(reception, stream)
+    except ServiceError:
+        await _drain(stream)
+        raise
+    finally:
+        GATHERED.leave()
+
+
+async def _received(reception: Reception, stream: AsyncIterator[bytes]) -> Progress:
+    working: Future[None] | None = None
+    try:
+        async for piece in _joined(stream):
+            if working is not None:
+                await _result(working)
+            working = _threads().submit(reception.take, piece)
+        if working is not None:
+            await _result(working)
+        return await _result(_threads().submit(reception.end))
+    except BaseException:
+        # `leave` waits for the piece that is being worked on, also where this is cancelled again
+        await _result(_threads().submit(reception.leave))
+        raise
+
+
+async def _result(future: Future[T]) -> T:
+    """What a thread returns. Cancelling the one who waits does not stop the thread."""
+    return await asyncio.shield(asyncio.wrap_future(future))
+
+
+def _leave_when_open(opening: Future[Reception]) -> None:
+    if opening.exception() is None:
+        opening.result().leave()
+
+
+async def _joined(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The stream in pieces of this upload's share or a little more."""
+    gathered: list[bytes] = []
+    size = 0
+    async for chunk in stream:
+        gathered.append(chunk)
+        size += len(chunk)
+        if size >= GATHERED.each:
+            piece = b"".join(gathered)
+            gathered.clear()
+            size = 0
+            yield piece
+    if size:
+        yield b"".join(gathered)
+
+
+async def _drain(stream: AsyncIterator[bytes]) -> None:
+    size = 0
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            async for chunk in stream:
+                size += len(chunk)
+                if size > DRAIN_BYTES:
+                    return
+    except Exception:  # noqa: BLE001
+        return  # whatever became of the client, the refusal is what is to be told
