@@ -12,6 +12,7 @@ from importlib.metadata import version
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 
 from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
@@ -113,7 +114,7 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        generate_unique_id_function=lambda route: route.name,
+        generate_unique_id_function=_operation_id,
     )
     metrics = Metrics()
     app.state.house = house
@@ -125,9 +126,14 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
     documents.install(app)
     for router in (*ROUTERS, *routers):
         app.include_router(router)
-    cors.install(app, house.settings)
     app.add_middleware(Front, metrics=metrics)
+    cors.install(app, house.settings)
     return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    """The function's name; HEAD often shares it with GET."""
+    return f"{route.name}_head" if route.methods == {"HEAD"} else route.name
 
 
 def _keep_house(house: House, ended: threading.Event) -> None:

@@ -7,6 +7,8 @@ OpenAPI document tells all of it.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -41,6 +43,8 @@ PREFIX = "/api/v1"
 EVERYWHERE = (Unauthenticated, Forbidden, InvalidRequest, TooManyRequests, Unavailable)
 WITH_BODY = (TooLarge, RequestTimedOut, StoreFull)
 CREATING = (Conflict, IdempotencyMismatch)
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -85,6 +89,7 @@ class ApiRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             limit = request.app.state.house.settings.max_json_bytes
             read = await body(request, limit)
+            _need_whole_characters(read)
             again = _with_json(request, read)
             if self.creates and "idempotency-key" in request.headers:
                 caller = await _tenant(request)
@@ -93,6 +98,18 @@ class ApiRoute(APIRoute):
             return await handler(again)
 
         return guarded
+
+
+def _need_whole_characters(read: bytes) -> None:
+    r"""Refuse `"\ud800"` and its like: no database and no answer could hold it."""
+    if not _SURROGATE.search(read):
+        return
+    try:
+        json.dumps(json.loads(read), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("half of a surrogate pair is no character (RFC 8259, 8.2)") from None
+    except (ValueError, RecursionError):
+        return  # the parser of the route says it better
 
 
 async def _tenant(request: Request) -> str | None:

@@ -1,0 +1,80 @@
+"""The service on a real socket, in a thread of the test's own process."""
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+
+from fragdex.service.app import close_house, make_app, open_house
+from fragdex.service.config import Settings
+from fragdex.service.house import House
+from fragdex.service.records import keys
+from fragdex.service.web.server import server_of
+
+API = "/api/v1"
+
+
+@dataclass
+class Served:
+    """A running service: `client` sends the key of `tenant`; `stranger` is another tenant's."""
+
+    url: str
+    house: House
+    key: str
+    tenant: str
+    client: httpx.Client
+    stranger: httpx.Client
+    anyone: httpx.Client
+    app: object
+    server: object
+
+    @property
+    def address(self):
+        host, port = self.url.removeprefix("http://").rsplit(":", 1)
+        return host, int(port)
+
+
+def client_of(url, key=None):
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    # the environment's proxies have no say in what is on this machine
+    return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=30)
+
+
+@contextmanager
+def serving(folder, *routers, **settings):
+    """The service over `folder`; `routers` come beside its own, `settings` beside the defaults.
+
+    Jobs wait: the engine works once a process. Give `job_workers` where they have to be done.
+    """
+    settings = Settings(
+        **{"data": folder, "port": 0, "job_workers": 0, "max_connections": 500, **settings}
+    )
+    house = open_house(settings)
+    key = keys.create_key(house.database, "ours")
+    other = keys.create_key(house.database, "theirs")
+    app = make_app(house, *routers)
+    began, urls = threading.Event(), []
+
+    def told(url):
+        urls.append(url)
+        began.set()
+
+    server = server_of(app, settings, told)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        assert began.wait(30)
+        url = urls[0]
+        with (
+            client_of(url, key) as client,
+            client_of(url, other) as stranger,
+            client_of(url) as anyone,
+        ):
+            tenant = keys.find_key(house.database, key).tenant_id
+            yield Served(url, house, key, tenant, client, stranger, anyone, app, server)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        close_house(house)
+    assert not thread.is_alive()

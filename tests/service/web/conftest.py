@@ -1,0 +1,122 @@
+"""The service with routes of the tests' own beside the families'."""
+
+import asyncio
+import hashlib
+
+import pytest
+from fastapi import Depends, Request, Response
+from pydantic import BaseModel
+
+from fragdex.service.errors import RecordNotFound, Unprocessable
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.bodies import in_thread
+from fragdex.service.web.events import changes, stream
+from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.ranges import media
+from fragdex.service.web.routing import api_router
+from service.serving import serving
+
+BYTES = bytes(range(256)) * 8192  # 2 MiB
+KEY = "blobs/test/bytes"
+
+router = api_router("tests")
+calls = []
+
+
+class Thing(BaseModel):
+    """A body."""
+
+    name: str
+    count: int = 1
+
+
+@router.get("/test/bytes", response_class=Response)
+@router.head("/test/bytes", response_class=Response)
+def get_bytes(request: Request, caller: Asking):
+    """Stored bytes."""
+    return media(
+        request,
+        key=KEY,
+        size=len(BYTES),
+        md5=hashlib.md5(BYTES).digest(),
+        sha256=hashlib.sha256(BYTES).digest(),
+        media_type="video/mp4",
+    )
+
+
+@router.post("/test/things", status_code=201, dependencies=[Depends(idempotency_key)])
+def make_thing(thing: Thing, caller: Asking):
+    """Make a thing; each is another one."""
+    if thing.name == "bad":
+        raise Unprocessable("a bad thing")
+    calls.append(thing.name)
+    return {"name": thing.name, "number": len(calls), "tenant": caller.tenant_id}
+
+
+@router.post("/test/slow", status_code=201, dependencies=[Depends(idempotency_key)])
+async def slow(caller: Asking):
+    """Take a second."""
+    await asyncio.sleep(1)
+    return {"done": True}
+
+
+@router.post("/test/upload")
+async def upload(request: Request, caller: Asking, house: InHouse):
+    """Count the bytes of a body, in a thread."""
+    return await in_thread(
+        request,
+        house.settings.max_image_bytes,
+        lambda pieces: {"pieces": (sizes := [len(p) for p in pieces]), "size": sum(sizes)},
+    )
+
+
+@router.get("/test/events/{kind}", response_class=Response)
+async def events(kind: str, caller: Asking):
+    """A stream of events of a kind."""
+
+    async def told():
+        yield "size", {"size": 3}
+        yield "completion", {"count": 2, "word": "grün"}
+        if kind == "broken":
+            raise RecordNotFound("it was deleted")
+        if kind == "faulty":
+            raise RuntimeError("secret")
+        if kind == "endless":
+            await asyncio.sleep(3600)
+        if kind == "quiet":
+            await asyncio.sleep(0.5)
+        if kind == "unended":
+            return
+        yield "complete", {}
+        yield "progress", {"progress": 1}
+
+    states = iter([0.1, 0.1, 0.5, 1])
+
+    def look():
+        at = next(states)
+        return ("complete", {}) if at == 1 else ("progress", {"progress": at})
+
+    if kind == "changes":
+        return stream(changes(look, 0.01))
+    return stream(told(), heartbeat=0.1 if kind == "quiet" else 15)
+
+
+@router.get("/test/fault")
+def fault(caller: Asking):
+    """Fail."""
+    raise RuntimeError("secret")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """The service with these routes; `serving` gives one with other settings."""
+    folder = tmp_path_factory.mktemp("web")
+    with serving(folder, router, body_timeout_seconds=1, head_timeout_seconds=1) as served:
+        served.house.store.write(KEY, [BYTES])
+        yield served
+
+
+@pytest.fixture
+def client(server):
+    """A client that sends a key."""
+    return server.client

@@ -1,0 +1,129 @@
+"""What stands outside of /api/v1, and what browsers are told."""
+
+import pytest
+
+from fragdex.service.errors import StoreFull, Unavailable
+from fragdex.service.records.database import Database
+from service.serving import serving
+
+
+def test_healthz_and_readyz_need_no_key(server):
+    assert server.anyone.get("/healthz").json() == {"status": "ok"}
+    ready = server.anyone.get("/readyz")
+    assert (ready.status_code, ready.json()["status"]) == (200, "ok")
+
+
+def test_readyz_says_what_does_not_answer(tmp_path):
+    with serving(tmp_path) as served:
+
+        class Away:
+            def check(self):
+                raise Unavailable("gone")
+
+            def path(self, key):
+                return None
+
+        store = served.house.store
+        object.__setattr__(served.house, "store", Away())
+        answer = served.anyone.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json() == {
+            "status": "unavailable",
+            "database": "ok",
+            "store": "does not answer",
+            "draining": "no",
+        }
+        object.__setattr__(served.house, "store", store)
+        assert served.anyone.get("/readyz").status_code == 200
+
+
+def test_a_database_that_is_away_is_503_and_comes_back(tmp_path):
+    with serving(tmp_path) as served:
+        database = served.house.database
+        nobody = Database("postgresql+psycopg://nobody@127.0.0.1:1/nothing")
+        object.__setattr__(served.house, "database", nobody)
+        asked = {"json": {"url": "/api/v1/x"}}
+        answer = served.client.post("/api/v1/url-token", **asked)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+        assert "127.0.0.1" not in answer.text
+        assert served.anyone.get("/readyz").status_code == 503
+        object.__setattr__(served.house, "database", database)
+        assert served.client.post("/api/v1/url-token", **asked).status_code == 200
+
+
+def test_a_full_store_is_507(server, monkeypatch):
+    def full(*args):
+        raise StoreFull("no room")
+
+    monkeypatch.setattr(server.house.store.__class__, "path", full)
+    answer = server.client.get("/api/v1/test/bytes")
+    assert answer.status_code == 507
+
+
+def test_metrics_count_routes_and_never_paths(server):
+    server.anyone.get("/some/path/of/a/stranger")
+    server.client.get("/api/v1/test/events/whole")
+    text = server.anyone.get("/metrics").text
+    assert 'route="/api/v1/test/events/{kind}",status="200"' in text
+    assert 'route="(none)",status="404"' in text
+    assert "stranger" not in text
+
+
+def test_a_preflight_allows_what_clients_send(server):
+    asked = "authorization,content-type,range,content-range,idempotency-key"
+    answer = server.anyone.options(
+        "/api/v1/test/things",
+        headers={
+            "Origin": "https://a.example",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": asked,
+        },
+    )
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == "*"
+    allowed = answer.headers["access-control-allow-headers"].lower()
+    assert all(name in allowed for name in asked.split(","))
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_an_answer_exposes_what_players_read(server):
+    for path, status in (("/api/v1/test/bytes", 200), ("/api/v1/test/fault", 500)):
+        answer = server.client.get(path, headers={"Origin": "https://a.example"})
+        assert answer.status_code == status
+        exposed = answer.headers["access-control-expose-headers"]
+        for name in ("ETag", "Content-Range", "Accept-Ranges", "Location"):
+            assert name in exposed
+
+
+@pytest.mark.parametrize(("origin", "allowed"), [("https://a.example", True), ("https://b", False)])
+def test_origins_can_be_set(tmp_path, origin, allowed):
+    with serving(tmp_path, cors_origins="https://a.example") as served:
+        answer = served.anyone.get("/healthz", headers={"Origin": origin})
+        assert ("access-control-allow-origin" in answer.headers) == allowed
+
+
+def test_the_document_knows_no_catch_all_and_names_every_refusal(server):
+    document = server.anyone.get("/openapi.json").json()
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            answers = operation["responses"]
+            assert "default" not in answers
+            if path.startswith("/api/v1/"):
+                assert {"401", "403", "422", "429", "503"} <= answers.keys(), (method, path)
+                assert operation["security"], (method, path)
+            for status, answer in answers.items():
+                assert all(digit.isdigit() for digit in status)
+                if status >= "400" and path.startswith("/api/v1/"):
+                    assert list(answer["content"]) == ["application/problem+json"]
+    assert "HTTPValidationError" not in str(document)
+
+
+def test_the_page_of_the_interface_needs_no_network(server):
+    answer = server.anyone.get("/docs")
+    assert answer.status_code == 200
+    assert "http://" not in answer.text
+    assert "https://" not in answer.text
+    assert "<script" not in answer.text
+    assert 'id="upload-gap"' in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]

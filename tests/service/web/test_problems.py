@@ -1,0 +1,97 @@
+"""Law 6: every error has one row, and every refusal is a problem of RFC 9457."""
+
+import pytest
+
+from fragdex import errors as library
+from fragdex.service import errors as service
+from fragdex.service.web.problems import HTTP, PROBLEMS, row_of
+
+
+def tree(root):
+    yield root
+    for child in root.__subclasses__():
+        yield from tree(child)
+
+
+OURS = [
+    error
+    for error in dict.fromkeys(tree(library.FragdexError))
+    if error.__module__ in (library.__name__, service.__name__)
+]
+
+
+@pytest.mark.parametrize("error", OURS, ids=lambda error: error.__name__)
+def test_every_error_class_has_one_row(error):
+    assert error in PROBLEMS
+    assert 400 <= PROBLEMS[error].status < 600
+
+
+def test_the_table_names_nothing_else():
+    assert set(PROBLEMS) == set(OURS)
+
+
+def test_slugs_are_one_for_each_problem():
+    slugs = [row.slug for row in PROBLEMS.values()]
+    assert len(set(slugs)) == len(slugs)
+    for row in HTTP.values():
+        same = [other for other in PROBLEMS.values() if other.slug == row.slug]
+        assert all(other.status == row.status for other in same)
+
+
+def test_a_class_of_another_house_is_a_fault():
+    assert row_of(ZeroDivisionError).status == 500
+
+
+def is_problem(answer, status):
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = answer.json()
+    assert said["status"] == status
+    assert said.keys() >= {"type", "title", "detail"}
+    return said
+
+
+def test_GET_of_no_path_is_404(client):
+    is_problem(client.get("/nothing"), 404)
+
+
+def test_DELETE_of_a_path_that_takes_none_is_405_with_Allow(client):
+    answer = client.delete("/healthz")
+    is_problem(answer, 405)
+    assert answer.headers["allow"] == "GET"
+
+
+def test_POST_of_a_field_of_the_wrong_type_names_its_place(client):
+    said = is_problem(client.post("/api/v1/test/things", json={"name": 1, "count": "x"}), 422)
+    assert {one["pointer"] for one in said["errors"]} == {"#/name", "#/count"}
+
+
+def test_POST_of_what_is_no_JSON_is_422(client):
+    said = is_problem(client.post("/api/v1/test/things", content=b'{"name":'), 422)
+    assert said["errors"][0]["pointer"] == "#"
+
+
+@pytest.mark.parametrize("body", [b'"\xff"', b"[" * 100_000, b'{"name": "\\ud800"}', b"", b"NaN"])
+def test_POST_of_odd_JSON_is_no_fault(client, body):
+    assert client.post("/api/v1/test/things", content=body).status_code in (201, 400, 422)
+
+
+def test_JSON_is_JSON_whatever_its_type_is_called(client):
+    for kind in ("text/plain", "application/octet-stream", "multipart/form-data"):
+        answer = client.post(
+            "/api/v1/test/things", content=b'{"name": "a"}', headers={"Content-Type": kind}
+        )
+        assert answer.status_code == 201, kind
+
+
+def test_a_fault_tells_nothing_but_where_it_is_written_down(client):
+    said = is_problem(client.get("/api/v1/test/fault"), 500)
+    assert "secret" not in str(said)
+    assert said["instance"].startswith("urn:uuid:")
+
+
+def test_every_answer_is_safe_to_show(client):
+    for path in ("/healthz", "/nothing", "/api/v1/test/fault", "/docs"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
