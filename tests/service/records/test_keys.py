@@ -1,0 +1,137 @@
+"""Keys open their tenant and nothing else; nothing that is stored gives them away."""
+
+import hmac
+import re
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from fragdex.service.errors import RecordNotFound, Unauthenticated
+from fragdex.service.records import keys, tables
+from fragdex.service.records.database import Database
+
+# what published clients insist on
+PUBLISHED = re.compile(r"^(ef_[^_]+)_(.+)$")
+
+
+def everything_stored(database):
+    with database.read() as connection:
+        return repr([connection.execute(sa.select(table)).all() for table in (tables.keys,)])
+
+
+def test_a_key_opens_its_tenant(database):
+    bearer = keys.create_key(database, "museum", note="the web site")
+    other = keys.create_key(database, "theatre")
+    found = keys.find_key(database, bearer)
+    assert PUBLISHED.fullmatch(bearer)[2] == found.id
+    listed = {key.id: key for key in keys.list_keys(database)}
+    assert listed[found.id].tenant_name == "museum"
+    assert listed[found.id].note == "the web site"
+    assert keys.find_key(database, other).tenant_id != found.tenant_id
+    again = keys.create_key(database, "museum")
+    assert keys.find_key(database, again).tenant_id == found.tenant_id
+
+
+def test_only_a_hash_of_the_secret_is_stored(database):
+    bearer = keys.create_key(database)
+    secret = bearer.split("_")[1]
+    assert len(bytes.fromhex(secret)) == 32
+    stored = everything_stored(database)
+    assert secret not in stored
+    assert repr(bytes.fromhex(secret)) not in stored
+
+
+def test_what_is_no_key_opens_nothing(database):
+    bearer = keys.create_key(database)
+    _, secret, key_id = bearer.split("_")
+    other_id = keys.create_key(database).split("_")[2]
+    wrong = [
+        "",
+        "ef__",
+        secret,
+        key_id,
+        f"ef_{secret}",
+        f"ef_{'0' * 64}_{key_id}",
+        f"ef_{secret}_{other_id}",
+        f"ef_{secret[:-1]}_{key_id}",
+        f"ef_{secret}_{'0' * 36}",
+        f"{bearer} ",
+        bearer.upper(),
+        f"ef_{secret}_{key_id}' OR 1=1",
+        f"ef_\N{ARABIC-INDIC DIGIT ONE}_{key_id}",
+        "ef_" + "a" * 100_000 + "_" + key_id,
+    ]
+    for text in wrong:
+        with pytest.raises(Unauthenticated):
+            keys.find_key(database, text)
+    keys.find_key(database, bearer)
+
+
+def test_a_revoked_key_opens_nothing(database):
+    bearer = keys.create_key(database)
+    key = keys.find_key(database, bearer)
+    assert keys.has_keys(database)
+    keys.revoke_key(database, key.id)
+    first = keys.list_keys(database)[0].revoked_at
+    keys.revoke_key(database, key.id)
+    assert keys.list_keys(database)[0].revoked_at == first is not None
+    assert not keys.has_keys(database)
+    with pytest.raises(Unauthenticated):
+        keys.find_key(database, bearer)
+    with pytest.raises(RecordNotFound):
+        keys.revoke_key(database, "no such key")
+
+
+def test_secrets_are_compared_in_constant_time(database, monkeypatch):
+    """An unknown id, a wrong secret and a right one all take the same comparison."""
+    bearer = keys.create_key(database)
+    _, secret, key_id = bearer.split("_")
+    compared = []
+
+    def compare(first, second):
+        compared.append((len(first), len(second)))
+        return hmac.compare_digest(first, second)
+
+    class Watched:
+        new, compare_digest = staticmethod(hmac.new), staticmethod(compare)
+
+    monkeypatch.setattr(keys, "hmac", Watched)
+    keys.find_key(database, bearer)
+    for text in (f"ef_{'0' * 64}_{key_id}", f"ef_{secret}_{'0' * 36}"):
+        with pytest.raises(Unauthenticated):
+            keys.find_key(database, text)
+    assert compared == [(32, 32)] * 3
+
+
+def test_secrets_are_made_once(database):
+    """Processes that start at the same moment sign with the same secret."""
+    url = database.url.render_as_string(hide_password=False)
+    others = [Database(url) for _ in range(4)]
+    found = []
+    threads = [
+        threading.Thread(target=lambda other=other: found.append(keys.secret(other, "tokens")))
+        for other in others
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for other in others:
+        other.close()
+    assert len(found) == 4
+    assert len(set(found)) == 1
+    assert len(found[0]) == 32
+    assert keys.secret(database, "tokens") == found[0] != keys.secret(database, "others")
+
+
+def test_keys_of_another_installation_open_nothing(sqlite_database, tmp_path):
+    from fragdex.service.records.migrations import upgrade
+
+    bearer = keys.create_key(sqlite_database)
+    other = Database(f"sqlite:///{tmp_path / 'other.db'}")
+    upgrade(other)
+    keys.create_key(other)
+    with pytest.raises(Unauthenticated):
+        keys.find_key(other, bearer)
+    other.close()
