@@ -21,7 +21,7 @@ from fragdex.formats.sidx_reading import SidxReader
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import MOOV, SIDX, Scan
+from fragdex.fragments.scan import MEDIA_TYPES, MOOV, SIDX, Scan
 from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.tracks import TrackInfo
@@ -132,6 +132,16 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
         return None
     if max(map(len, segments.streams.values())) < ENOUGH_REFERENCES:
         return None
+    if not _box_behind(source, head, segments.covered_until):
+        head.doubts += (
+            Finding(
+                "sidx-lie",
+                "no box stands where the sidx says that its last fragment ends",
+                offset=segments.covered_until,
+                path="sidx",
+            ),
+        )
+        return None
     findings = Findings(scan.findings.all() + segments.findings)
     found_tables = tables(segments, movie_of(moov), findings)
     return _approximate(
@@ -185,11 +195,36 @@ def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     return _approximate("mfra", source, scan, head, moov, found_tables, covered, findings)
 
 
+def _box_behind(source: Source, head: Head, covered: int) -> bool:
+    """Whether a box can begin at `covered`, which is read where that is worth it.
+
+    Sizes that are all a little wrong add up: the first fragment stands where it should, and what
+    is behind the last one is the middle of media data.
+    """
+    size = source.size or 0
+    known = head.at(covered, 8)
+    if known is None:
+        if covered + 8 > size or _not_worth(source, size - covered):
+            return True
+        known = head.piece(source, ByteRange(covered, min(covered + 16, size)))
+    length, kind = int.from_bytes(known[:4], "big"), int.from_bytes(known[4:8], "big")
+    return kind in MEDIA_TYPES or 8 <= length <= size - covered
+
+
+def _not_worth(source: Source, behind: int) -> bool:
+    """Whether what is behind a sidx is too little to ask a server for."""
+    return (
+        source.remote
+        and source.requests >= ENOUGH_READS
+        and behind < (source.size or 0) * SMALL_TAIL
+    )
+
+
 def _only_tail(source: Source, head: Head, covered: int, size: int, findings: Findings) -> bool:
     """Whether nothing but an mfra or padding lies behind `covered`."""
     known = head.at(covered, 8)
     if known is None:
-        if source.remote and source.requests >= ENOUGH_READS and size - covered < size * SMALL_TAIL:
+        if _not_worth(source, size - covered):
             findings.add(
                 "tail-unread",
                 "what lies behind the reach of the file's own index was not looked at",
@@ -231,10 +266,13 @@ def _approximate(
         defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
         rest = Scan(covered, defaults, states)
         need = rest.need
-        for start, data in head.pieces:
-            if need is not None and start <= need.start < start + len(data):
-                rest.feed(data[need.start - start :], need.start)
-                need = rest.need
+        before = -1
+        while need is not None and need.start > before:
+            before = need.start
+            for start, data in head.pieces:
+                if need is not None and start <= need.start < start + len(data):
+                    rest.feed(data[need.start - start :], need.start)
+                    need = rest.need
         read_all(source, rest)
         more = assemble(rest, size, known=findings.all(), init=moov)
         if method == "sidx" and any(len(t.fragments) for t in more.periods[0].tracks):
@@ -287,7 +325,10 @@ def _behind(before: Tables | None, track: TrackIndex) -> Tables:
         track.fragments.columns() | {"sample_start": np.full(len(track.fragments), NULL)}
     )
     sync = expanded(track.sync, track.fragments.sample_start)
-    sync = SyncTable.of(sync.columns() | {"sample": np.full(len(sync), NULL)})
+    rows = 0 if before is None else len(before[0])
+    sync = SyncTable.of(
+        sync.columns() | {"sample": np.full(len(sync), NULL), "fragment": sync.fragment + rows}
+    )
     if before is None:
         return fragments, sync
     whole = SyncTable.concat([before[1], sync])

@@ -1,0 +1,190 @@
+"""Files on a server: what their own index spares, and when it is not believed."""
+
+from __future__ import annotations
+
+import pytest
+
+import fragdex
+from fragdex.boxes import build, make_box, parse
+from fragdex.testing import Faults, RangeServer
+from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
+from fragdex.testing.files import Brand, Other, make_file
+from fragdex.testing.fragments import Fragment
+from fragdex.testing.ready_indexes import Mfra, Sidx
+from fragdex.testing.tracks import Moov, Track
+
+pytest.importorskip("httpx")
+
+COUNT = 20
+SECOND = tuple(Sample(2500, 1, NON_SYNC if n else SYNC) for n in range(25))
+"""One fragment is about 60 KiB: no read of the start reaches over many of them."""
+
+
+def fragments(count=COUNT, tracks=1, first=0):
+    return [
+        Fragment(tuple(Traf(1 + t, (Run(SECOND),), tfdt=25 * (first + n)) for t in range(tracks)))
+        for n in range(count)
+    ]
+
+
+def film(*, sidx=None, mfra=None, count=COUNT, tracks=1, behind=()):
+    """A film of a fragment a second, with one of the indexes, or both."""
+    parts = [Brand(), Moov(tuple(Track(1 + n, "video", 25, trex=(1, 0, 0)) for n in range(tracks)))]
+    if sidx is not None:
+        parts.append(sidx)
+    parts += fragments(count, tracks)
+    parts += behind
+    if mfra is not None:
+        parts.append(mfra)
+    return make_file(*parts).data
+
+
+def covering(count, each=1):
+    """A sidx behind ftyp and moov, a reference for every `each` fragments."""
+    return Sidx(1, tuple((3 + n, 3 + min(n + each, count)) for n in range(0, count, each)))
+
+
+def asked(data, **options):
+    """The index by URL, and the requests that the server saw."""
+    with RangeServer(data, faults=options.pop("faults", None)) as server:
+        made = fragdex.index(server.url, **options)
+        requests = list(server.requests)
+    return made, requests
+
+
+def same_answers(made, data, times=(0.0, 0.5, 7.3, 19.9)):
+    """A seek leads to the same bytes as with the index of every sample."""
+    exact = fragdex.index(data, exact=True)
+    for track in exact.tracks:
+        for time in times:
+            ours, theirs = made.track(track.id).seek(time), track.seek(time)
+            assert ours.time == theirs.time
+            assert ours.range.stop == theirs.range.stop
+            assert ours.range.start >= theirs.range.start - 1000
+
+
+def test_a_sidx_at_the_front_takes_one_request():
+    data = film(sidx=covering(COUNT))
+    made, requests = asked(data)
+    assert (made.how.method, made.exact) == ("sidx", False)
+    assert len(requests) <= 2
+    assert made.how.bytes_read < len(data) / 10
+    assert made.findings == ()
+    same_answers(made, data)
+
+
+def test_a_sidx_and_an_mfra_behind_its_reach():
+    data = film(sidx=covering(COUNT), mfra=Mfra())
+    made, requests = asked(data)
+    assert made.how.method == "sidx"
+    assert len(requests) <= 2
+    assert made.complete
+    same_answers(made, data)
+
+
+def test_what_a_short_sidx_leaves_out_is_walked():
+    data = film(sidx=covering(COUNT - 4))
+    made, _ = asked(data)
+    assert [f.code for f in made.findings] == ["sidx-short"]
+    assert len(made.track(1).fragments) == COUNT
+    assert made.complete
+    same_answers(made, data)
+    assert made.track(1).end == fragdex.index(data, exact=True).track(1).end
+
+
+@pytest.mark.parametrize("lie", [{"size_error": 40}, {"size_error": -8}], ids=str)
+def test_a_sidx_whose_places_are_wrong_is_not_believed(lie):
+    honest = covering(COUNT)
+    data = film(sidx=Sidx(honest.track, honest.covers, **lie))
+    made, _ = asked(data)
+    assert made.exact
+    assert any(f.code.startswith("sidx") for f in made.findings)
+    assert len(made.track(1).fragments) == COUNT
+
+
+def test_references_that_hold_several_fragments():
+    data = film(sidx=covering(COUNT, each=4))
+    made, _ = asked(data)
+    assert made.how.method == "sidx"
+    assert len(made.track(1).fragments) == COUNT // 4
+    exact = fragdex.index(data, exact=True).track(1)
+    for time in (0.0, 5.5, 11.9, 19.9):
+        place, right = made.track(1).seek(time).range, exact.seek(time).range
+        assert place.start <= right.start < right.stop <= place.stop
+
+
+def test_an_mfra_at_the_end_takes_three_requests():
+    data = film(mfra=Mfra())
+    made, requests = asked(data)
+    assert (made.how.method, made.exact) == ("mfra", False)
+    assert len(requests) <= 3
+    assert len(made.track(1).fragments) == COUNT
+    assert made.complete
+    same_answers(made, data)
+
+
+def test_an_mfra_over_two_tracks():
+    data = film(mfra=Mfra(), tracks=2)
+    made, requests = asked(data)
+    assert made.how.method == "mfra"
+    assert len(requests) <= 3
+    same_answers(made, data)
+
+
+def test_an_mfra_that_lies_is_not_believed():
+    data = film(mfra=Mfra(offset_error=16))
+    made, _ = asked(data)
+    assert made.exact
+    assert any(f.code.startswith("mfra") for f in made.findings)
+    same_answers(made, data)
+
+
+def test_an_mfra_that_is_no_mfra():
+    """The mfro at the end points at bytes that are none."""
+    data = bytearray(film(mfra=Mfra()))
+    at = data.rfind(b"tfra") - 4
+    data[at + 8] = 77  # a version that nobody defined
+    made, _ = asked(bytes(data))
+    assert made.exact
+    assert len(made.track(1).fragments) == COUNT
+    data[-4:] = (12345).to_bytes(4, "big")
+    assert asked(bytes(data))[0].exact
+
+
+def test_fragments_that_came_behind_the_mfra_are_found():
+    """A recording that was closed, and then went on."""
+    closed = film(mfra=Mfra(), count=8)
+    boxes = [box for box in parse(film(count=14)) if box.type in ("moof", "mdat")][16:]
+    more = build(boxes)
+    made, _ = asked(closed + more)
+    assert len(made.track(1).fragments) == 14
+    assert made.complete
+
+
+def test_exact_reads_every_fragment_and_no_media():
+    data = film(sidx=covering(COUNT), mfra=Mfra())
+    made, requests = asked(data, exact=True)
+    assert made.exact
+    assert made.how.method == "boxes"
+    assert len(requests) + 2 >= COUNT
+    assert made.track(1).sample_count == 25 * COUNT
+    assert made.track(1).sync == fragdex.index(data, exact=True).track(1).sync
+
+
+def test_padding_behind_the_last_fragment_is_no_fragment():
+    data = film(sidx=covering(COUNT), behind=[Other(make_box("free", data=bytes(100_000)))])
+    made, _ = asked(data)
+    assert made.how.method == "sidx"
+    assert made.complete
+    assert len(made.track(1).fragments) == COUNT
+
+
+def test_the_budget_holds_for_the_walk_behind_a_short_sidx():
+    data = film(sidx=covering(COUNT - 10))
+    with pytest.raises(fragdex.FragdexError, match="budget"):
+        asked(data, max_requests=4)
+
+
+def test_a_server_that_ignores_ranges_is_left():
+    with pytest.raises(fragdex.FragdexError):
+        asked(film(sidx=covering(COUNT)), faults=Faults(ignore_range=True))
