@@ -120,9 +120,8 @@ class Engine:
         self.database = database
         self.options = options
         _quiet(options)
-        # The client's engine on PostgreSQL is the service's own.
-        own = _sqlite(database)
-        self._own_engine = _engine(database) if own else None
+        # On PostgreSQL the client shares the service's own pool.
+        self._own_engine = _engine(database) if _sqlite(database) else None
         self._client = DBOSClient(
             system_database_engine=self._own_engine or database.engine,
             serializer=DBOSPortableJSONSerializer(),

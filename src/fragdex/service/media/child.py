@@ -1,0 +1,80 @@
+"""The media work as a process of its own: `python -m fragdex.service.media.child INPUT FOLDER`.
+
+Says what it does in JSON lines on its output: `{"progress": 0…1}` several times a second, then
+`{"made": […]}` or `{"unprocessable": {…}}`. Ends by itself when its input is closed, that is when
+whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+# No file that a hostile input makes us write is larger than this many times the input …
+_GROWTH: Final = 8
+# … or this, for a small input whose pictures are large.
+_LEAST_BOUND: Final = 4 << 30
+# Address space: far above what is ever needed, far below what would take the machine along.
+_MEMORY: Final = 8 << 30
+
+
+def _bound(size: int) -> None:
+    """Limits of this process, where the system knows them."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    written = max(_GROWTH * size, _LEAST_BOUND)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (written, written))
+    os.nice(5)  # requests come first
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(3)
+
+
+def _say(**what: Any) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Process one file."""
+    path, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _bound(path.stat().st_size)
+    import av.logging
+
+    from fragdex.service.errors import Unprocessable
+    from fragdex.service.media.process import process_file
+
+    av.logging.set_level(None)
+    last = 0.0
+
+    def progress(part: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= 0.2 or part >= 1:
+            last = now
+            _say(progress=round(part, 4))
+
+    try:
+        with path.open("rb") as file:
+            made = process_file(file, folder, progress)
+    except Unprocessable as error:
+        _say(unprocessable={"detail": error.message, "more": error.more})
+        return 0
+    _say(made=[one.as_json() for one in made])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""One pass over the packets of a file: what can be copied, and what must be encoded.
+
+Copied is what current browsers play from an MP4 through MediaSource without hardware of their own:
+AVC with 8 bits and 4:2:0, VP9 and AV1 with 4:2:0; AAC, MP3, Opus, FLAC. HEVC is not: whether it
+plays is a matter of the viewer's machine. AC-3, ALAC, Vorbis, VP8 and PCM are not either.
+
+A copied video must let players start anywhere: every segment begins at a picture that needs none
+before it and none of the pictures behind it does (SAP type 1 or 2). For AVC that is an IDR picture
+(ISO/IEC 14496-10, 7.4.1.2.4); what a muxer marked sync and is none loses the mark. Where IDR
+pictures are more than 10 s apart, the track is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+import av
+import av.error
+from av.container import InputContainer
+
+from fragdex.service.errors import Unprocessable
+from fragdex.service.media.probe import LONGEST_SECONDS, streams_of
+
+__all__ = ["StreamSurvey", "packets", "random_access", "survey"]
+
+LONGEST_GAP: Final = 10.0
+"""Seconds between access points above which a video is encoded anew."""
+COPIED_VIDEO: Final = {
+    "h264": {"yuv420p", "yuvj420p"},
+    "vp9": {"yuv420p", "yuv420p10le"},
+    "av1": {"yuv420p", "yuv420p10le"},
+}
+COPIED_AUDIO: Final = {"aac", "mp3", "mp3float", "opus", "flac"}
+# Decoders by the name of their codec.
+_CODECS: Final = {"libdav1d": "av1", "libaom-av1": "av1", "libvpx-vp9": "vp9", "libopus": "opus"}
+
+_IDR, _FIRST_SLICE, _LAST_SLICE = 5, 1, 5
+
+
+@dataclass(slots=True)
+class StreamSurvey:
+    """What the packets of a stream told.
+
+    Attributes:
+        packets, bytes: how many, and of what size.
+        start, end: presentation times, seconds: of the first packet, and where the last one ends.
+        reasons: why it cannot be copied; empty where it can.
+    """
+
+    packets: int = 0
+    bytes: int = 0
+    start: float | None = None
+    end: float | None = None
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def copied(self) -> bool:
+        """Whether its packets go into the track as they are."""
+        return not self.reasons
+
+
+def codec_of(stream: Any) -> str:
+    """The codec's name, whichever decoder was chosen for it."""
+    name = str(stream.codec_context.name)
+    return _CODECS.get(name, name)
+
+
+def random_access(stream: Any) -> Callable[[Any], bool]:
+    """A function that tells whether a packet is an access point that needs nothing before it."""
+    if codec_of(stream) != "h264":
+        return lambda packet: bool(packet.is_keyframe)
+    extra = stream.codec_context.extradata
+    # avcC (ISO/IEC 14496-15, 5.3.3): version 1, then lengthSizeMinusOne in the fifth byte
+    size = (extra[4] & 3) + 1 if extra and len(extra) > 4 and extra[0] == 1 else 0
+
+    def is_idr(packet: Any) -> bool:
+        return bool(packet.is_keyframe) and _first_slice(memoryview(packet), size) == _IDR
+
+    return is_idr
+
+
+def _first_slice(data: memoryview, size: int) -> int | None:
+    """nal_unit_type of the first slice (ISO/IEC 14496-10, 7.3.1); `size` 0: Annex B."""
+    if size:
+        at = 0
+        while at + size < len(data):
+            kind = data[at + size] & 0x1F
+            if _FIRST_SLICE <= kind <= _LAST_SLICE:
+                return kind
+            at += size + int.from_bytes(data[at : at + size], "big")
+        return None
+    raw = bytes(data)
+    at = raw.find(b"\0\0\1")
+    while 0 <= at < len(raw) - 3:
+        kind = raw[at + 3] & 0x1F
+        if _FIRST_SLICE <= kind <= _LAST_SLICE:
+            return kind
+        at = raw.find(b"\0\0\1", at + 3)
+    return None
+
+
+def packets(container: InputContainer, streams: list[Any]) -> Iterator[Any]:
+    """Packets of the streams to the end of the file, or to where its damage makes it end."""
+    demuxed = container.demux(*streams)
+    while True:
+        try:
+            packet = next(demuxed)
+        except (StopIteration, av.error.EOFError, av.error.InvalidDataError):
+            return
+        if packet.size:
+            yield packet
+
+
+def survey(
+    container: InputContainer, progress: Callable[[int], None] = lambda _: None
+) -> dict[int, StreamSurvey]:
+    """Read every packet once; returns what was found by stream index.
+
+    Args:
+        progress: called with the bytes of each packet; may raise to end it all.
+
+    Raises:
+        Unprocessable: no packets, encrypted, or times beyond reason.
+    """
+    streams = streams_of(container)
+    found = {stream.index: StreamSurvey(reasons=_unplayable(stream)) for stream in streams}
+    looks = {stream.index: _Look(stream, found[stream.index]) for stream in streams}
+    for packet in packets(container, streams):
+        looks[packet.stream_index].see(packet)
+        progress(packet.size)
+    if not any(one.packets for one in found.values()):
+        raise Unprocessable("the file holds no media data")
+    for look in looks.values():
+        look.end()
+    return found
+
+
+def _unplayable(stream: Any) -> list[str]:
+    codec, context = codec_of(stream), stream.codec_context
+    if stream.type == "audio":
+        return [] if codec in COPIED_AUDIO else [f"browsers do not play {codec}"]
+    if codec not in COPIED_VIDEO:
+        return [f"browsers do not play {codec}"]
+    if context.pix_fmt not in COPIED_VIDEO[codec]:
+        return [f"browsers do not play {codec} of {context.pix_fmt}"]
+    if codec == "h264" and not context.extradata:
+        return ["its parameter sets are not in its header"]
+    return []
+
+
+class _Look:
+    """Looks at the packets of one stream."""
+
+    def __init__(self, stream: Any, result: StreamSurvey) -> None:
+        self.result = result
+        self.video = stream.type == "video"
+        self.base: Fraction = stream.time_base or Fraction(1, 1000)
+        self.access = random_access(stream)
+        self.last_dts: int | None = None
+        self.last_access: float | None = None
+
+    def see(self, packet: Any) -> None:
+        result = self.result
+        if packet.has_sidedata("encryption_info") or packet.has_sidedata("encryption_init_info"):
+            raise Unprocessable("the file is encrypted")
+        if packet.has_sidedata("new_extradata"):
+            self.refuse("its parameters change on the way")
+        result.packets += 1
+        result.bytes += packet.size
+        if packet.pts is None or packet.dts is None:
+            self.refuse("its packets have no times")
+            if packet.pts is None:
+                return
+        else:
+            if packet.pts < packet.dts or (
+                self.last_dts is not None and packet.dts <= self.last_dts
+            ):
+                self.refuse("its times are out of order")
+            self.last_dts = packet.dts
+        time = float(packet.pts * self.base)
+        if abs(time) > LONGEST_SECONDS:
+            raise Unprocessable(f"its times reach beyond {LONGEST_SECONDS // 3600} hours")
+        end = time + float((packet.duration or 0) * self.base)
+        result.start = time if result.start is None else min(result.start, time)
+        result.end = end if result.end is None else max(result.end, end)
+        if self.video and not result.reasons:
+            self.look_for_access(packet, time)
+
+    def look_for_access(self, packet: Any, time: float) -> None:
+        if self.access(packet):
+            if self.last_access is not None and time - self.last_access > LONGEST_GAP:
+                self.refuse("its access points are too far apart")
+            self.last_access = time
+        elif self.last_access is None and packet.is_keyframe:
+            self.refuse("it begins with a picture that needs others before it")
+
+    def end(self) -> None:
+        if not self.video or not self.result.packets or self.result.reasons:
+            return
+        if self.last_access is None:
+            self.refuse("it has no access point")
+        elif self.result.end is not None and self.result.end - self.last_access > LONGEST_GAP:
+            self.refuse("its access points are too far apart")
+
+    def refuse(self, reason: str) -> None:
+        if reason not in self.result.reasons:
+            self.result.reasons.append(reason)

@@ -1,0 +1,287 @@
+"""Writes one track as a file of its own: fragments of about 2 s, each beginning at an access point.
+
+The fragments carry the presentation times of the source themselves (tfdt), so that a player that
+knows no edit lists still plays all tracks on one timeline. Only where a track begins before 0
+(a decoder's priming, a cut inside of a group of pictures) an edit list takes that part off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import av
+import av.error
+from av.audio.fifo import AudioFifo
+from av.audio.frame import AudioFrame
+from av.audio.resampler import AudioResampler
+from av.video.frame import PictureType
+
+from fragdex.service.media.survey import random_access
+
+__all__ = ["AudioEncoder", "Copier", "Scrubber", "VideoEncoder"]
+
+SEGMENT_SECONDS: Final = 2
+SCRUB_WIDTH: Final = 320
+SCRUB_RATE: Final = 10
+"""Most frames a second of a scrub track: enough to follow a finger."""
+
+_AUDIO_RATES: Final = (8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000)
+# Larger holes in audio are filled with silence; smaller ones are rounding.
+_HOLE_SECONDS: Final = 0.05
+_MOST_SILENCE: Final = 1 << 16
+
+
+class _File:
+    """A fragmented file of one track, opened when its first packet is there."""
+
+    def __init__(self, path: Path, track_id: int) -> None:
+        self.path = path
+        self.track_id = track_id
+        self.container = av.open(
+            str(path), "w", format="mp4", options={"use_stream_ids_as_track_ids": "1"}
+        )
+        self.stream: Any = None
+        self.packets = 0
+
+    def mux(self, packet: Any) -> None:
+        if not self.packets:
+            self._begin(packet)
+        self.packets += 1
+        packet.stream = self.stream
+        self.container.mux_one(packet)
+
+    def _begin(self, packet: Any) -> None:
+        # delay_moov: the header is written with the first fragment, when parameters that come
+        # with the first packet and the edit list are known.
+        flags = ["delay_moov", "default_base_moof", "skip_trailer"]
+        options = self.container.options
+        duration = str(SEGMENT_SECONDS * 1_000_000)
+        if self.stream.type == "video":
+            flags.append("frag_keyframe")
+            options["min_frag_duration"] = duration
+        else:
+            options["frag_duration"] = duration
+        if packet.pts >= 0:
+            flags += ["frag_discont", "negative_cts_offsets"]
+        options["movflags"] = "+".join(flags)
+        options["avoid_negative_ts"] = "disabled"
+
+    def close(self) -> None:
+        self.container.close()
+
+
+class Copier:
+    """A track whose packets stay as they are."""
+
+    def __init__(self, path: Path, track_id: int, source: Any) -> None:
+        self.file = _File(path, track_id)
+        stream = self.file.container.add_stream_from_template(source)
+        stream.id = track_id
+        stream.time_base = source.time_base
+        if source.language:
+            stream.metadata["language"] = source.language
+        self.file.stream = stream
+        self.video = source.type == "video"
+        self.access = random_access(source)
+        self.began = False
+
+    def packet(self, packet: Any) -> None:
+        """Take the next packet of the source."""
+        if self.video:
+            access = self.access(packet)
+            if not (access or self.began):
+                return  # a recording that begins inside of a group of pictures
+            packet.is_keyframe = access
+        self.began = True
+        self.file.mux(packet)
+
+    def close(self) -> int:
+        """Complete the file; returns how many packets are in it."""
+        self.file.close()
+        return self.file.packets
+
+
+class VideoEncoder:
+    """A track of H.264, 8 bits, 4:2:0, from decoded frames."""
+
+    preset: ClassVar[dict[str, str]] = {
+        "preset": "veryfast",
+        "crf": "21",
+        # Memory is that of the frames x264 looks ahead: few of them.
+        "x264-params": "rc-lookahead=10:sync-lookahead=0:scenecut=0:bframes=2:threads=2",
+        "forced-idr": "1",
+    }
+    key_seconds: float = SEGMENT_SECONDS
+
+    def __init__(self, path: Path, track_id: int, source: Any) -> None:
+        self.file = _File(path, track_id)
+        self.source = source
+        self.context: Any = None
+        self.size = (0, 0)
+        self.last: Fraction | None = None
+        self.next_key = Fraction(0)
+
+    def wanted_size(self, width: int, height: int) -> tuple[int, int]:
+        """Pixels of the track; both even, as 4:2:0 needs them."""
+        return max(2, width & ~1), max(2, height & ~1)
+
+    def _open(self, frame: Any) -> None:
+        rate = self.source.average_rate or Fraction(25)
+        stream: Any = self.file.container.add_stream(
+            "libx264", rate=min(max(rate, Fraction(1)), Fraction(120)), options=dict(self.preset)
+        )
+        self.size = self.wanted_size(frame.width, frame.height)
+        stream.width, stream.height = self.size
+        stream.pix_fmt = "yuv420p"
+        context = stream.codec_context
+        context.time_base = stream.time_base = Fraction(1, 90_000)
+        context.gop_size = 100_000  # where key frames stand is said frame by frame
+        aspect = self.source.sample_aspect_ratio
+        if aspect and aspect > 0:
+            context.sample_aspect_ratio = aspect
+        if frame.rotation:
+            stream.set_display_rotation(frame.rotation)
+        stream.id = self.file.track_id
+        self.file.stream, self.context = stream, context
+
+    def frame(self, frame: Any) -> None:
+        """Take the next decoded frame; what is before 0 is not shown."""
+        if frame.pts is None:
+            return
+        time = frame.pts * Fraction(frame.time_base)
+        if time < 0 or (self.last is not None and time <= self.last) or not self._due(time):
+            return
+        if self.context is None:
+            self._open(frame)
+            self.next_key = time
+        self.last = time
+        picture = frame.reformat(width=self.size[0], height=self.size[1], format="yuv420p")
+        picture.pts, picture.time_base = round(time * 90_000), Fraction(1, 90_000)
+        key = time >= self.next_key
+        picture.pict_type = PictureType.I if key else PictureType.NONE
+        if key:
+            self.next_key = time + Fraction(self.key_seconds)
+        for packet in self.context.encode(picture):
+            self.file.mux(packet)
+
+    def _due(self, time: Fraction) -> bool:
+        return True
+
+    def close(self) -> int:
+        """Complete the file; returns how many packets are in it."""
+        if self.context is not None:
+            for packet in self.context.encode(None):
+                self.file.mux(packet)
+        if self.file.packets:
+            self.file.close()
+        return self.file.packets
+
+
+class Scrubber(VideoEncoder):
+    """The scrub track: small pictures, few of them, a key frame each second."""
+
+    preset: ClassVar[dict[str, str]] = VideoEncoder.preset | {
+        "crf": "30",
+        "x264-params": "rc-lookahead=5:sync-lookahead=0:scenecut=0:bframes=0:threads=1",
+    }
+    key_seconds = 1.0
+
+    def wanted_size(self, width: int, height: int) -> tuple[int, int]:
+        """At most 320 pixels wide, in the shape of the source."""
+        wide = min(width, SCRUB_WIDTH)
+        return super().wanted_size(wide, round(height * wide / width))
+
+    def _due(self, time: Fraction) -> bool:
+        # A little early is in time: source times are rounded.
+        least = Fraction(9, 10) / SCRUB_RATE
+        return self.last is None or time >= self.last + least or time >= self.next_key
+
+
+class AudioEncoder:
+    """A track of AAC from decoded frames; holes in time are filled with silence."""
+
+    def __init__(self, path: Path, track_id: int, source: Any) -> None:
+        context = source.codec_context
+        rate = min(_AUDIO_RATES, key=lambda r: abs(r - min(context.sample_rate or 48_000, 48_000)))
+        channels = context.channels
+        self.layout = {1: "mono", 6: "5.1"}.get(channels, "stereo")
+        self.rate = rate
+        self.file = _File(path, track_id)
+        stream: Any = self.file.container.add_stream("aac", rate=rate, layout=self.layout)
+        stream.id = track_id
+        stream.codec_context.bit_rate = 64_000 * {"mono": 1, "5.1": 6}.get(self.layout, 2)
+        if source.language:
+            stream.metadata["language"] = source.language
+        self.file.stream = stream
+        self.context = stream.codec_context
+        self.resampler = AudioResampler(format="fltp", layout=self.layout, rate=rate)
+        self.fifo = AudioFifo()
+        self.expected: int | None = None  # samples: where what comes next should begin
+        self.written = 0  # samples: where the next encoded frame begins
+
+    def frame(self, frame: Any) -> None:
+        """Take the next decoded frame."""
+        if frame.pts is not None:
+            at = round(frame.pts * Fraction(frame.time_base) * self.rate)
+            if self.expected is None:
+                self.expected = self.written = max(at, 0)
+            hole = at - self.expected
+            if hole > _HOLE_SECONDS * self.rate:
+                self._silence(hole)
+        elif self.expected is None:
+            self.expected = 0
+        for piece in self.resampler.resample(frame):
+            self._put(piece)
+
+    def _silence(self, samples: int) -> None:
+        while samples > 0:
+            count = min(samples, _MOST_SILENCE)
+            quiet = AudioFrame(format="fltp", layout=self.layout, samples=count)
+            quiet.sample_rate = self.rate
+            for plane in quiet.planes:
+                plane.update(bytes(plane.buffer_size))
+            self._put(quiet)
+            samples -= count
+
+    def _put(self, piece: Any) -> None:
+        if self.expected is None:
+            self.expected = 0
+        self.expected += piece.samples
+        piece.pts = None
+        self.fifo.write(piece)
+        size = self.context.frame_size or 1024
+        for block in iter(lambda: self.fifo.read(size), None):
+            self._encode(block)
+
+    def _encode(self, block: Any) -> None:
+        block.pts, block.time_base = self.written, Fraction(1, self.rate)
+        self.written += block.samples
+        for packet in self.context.encode(block):
+            self.file.mux(packet)
+
+    def close(self) -> int:
+        """Complete the file; returns how many packets are in it."""
+        if self.expected is not None:
+            for piece in self.resampler.resample(None):
+                self._put(piece)
+            rest = self.fifo.read(0, True)
+            if rest is not None and rest.samples:
+                self._encode(rest)
+            for packet in self.context.encode(None):
+                self.file.mux(packet)
+        if self.file.packets:
+            self.file.close()
+        return self.file.packets
+
+
+def frames(stream: Any, packet: Any) -> Iterator[Any]:
+    """Decoded frames of a packet, of None at the end; what is damaged is left out."""
+    with contextlib.suppress(av.error.InvalidDataError, av.error.EOFError):
+        for frame in stream.codec_context.decode(packet):
+            if frame.time_base is None:  # of those that come out at the end
+                frame.time_base = stream.time_base
+            yield frame

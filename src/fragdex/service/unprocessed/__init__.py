@@ -1,0 +1,1 @@
+"""Files as they come: uploaded, and processed into ISOBMFF files."""

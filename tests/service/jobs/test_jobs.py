@@ -1,0 +1,114 @@
+"""What a family may rely on: one commit, one job an order, slices in order, honest failures."""
+
+import json
+import signal
+
+import pytest
+
+from fragdex.service.errors import ConfigError
+
+
+def test_an_order_that_is_rolled_back_was_never_given(yard):
+    job = "steps-r1"
+    with pytest.raises(RuntimeError, match="on second thoughts"):
+        order_and_fail(yard)
+    assert yard.jobs.status(job) is None
+    assert yard.order("steps", "r1") == job
+    assert yard.jobs.status(job) == "queued"
+
+
+def order_and_fail(yard):
+    with yard.database.write() as connection:
+        assert yard.jobs.enqueue(connection, "steps", "r1") == "steps-r1"
+        raise RuntimeError("on second thoughts")
+
+
+def test_the_same_order_is_one_job(yard):
+    assert yard.order("steps", "r1") == yard.order("steps", "r1") == "steps-r1"
+    with yard.database.write() as connection:
+        assert yard.jobs.enqueue(connection, "steps", "r1", again=2) == "steps-r1-2"
+
+
+def test_unknown_work_is_refused_before_it_is_ordered(yard):
+    with pytest.raises(ConfigError):
+        yard.order("unheard-of", "r1")
+
+
+def test_two_works_of_one_name_are_refused(yard):
+    import program
+
+    with pytest.raises(ConfigError):
+        yard.jobs.register(*program.works(print))
+
+
+def test_jobs_end(yard):
+    """Everything a worker may meet in one go: success, slices, errors that pass and that stay."""
+    yard.start(1)
+    fine = yard.order("steps", "fine", n=7)
+    sliced = yard.order("sliced", "film", count=5)
+    weather = yard.order("raises", "weather", times=2)
+    broken = yard.order("raises", "broken", times=1, final=True)
+    storm = yard.order("raises", "storm", times=9)
+    gone = yard.order("steps", "gone")
+    yard.jobs.cancel(gone)
+
+    ends = {job: yard.ended(job) for job in (fine, sliced, weather, broken, storm, gone)}
+
+    assert ends == {
+        fine: "done",
+        sliced: "done",
+        weather: "done",
+        broken: "failed",
+        storm: "failed",
+        gone: "cancelled",
+    }
+    (end,) = yard.lines("end", sliced)
+    assert json.loads(end.detail) == {"results": [0, 1, 2, 3, 4], "seen": [0, 1, 2, 3, 4]}
+    assert [line.attempt for line in yard.lines("begin", weather)] == [1, 2, 3]
+    # An error that no repetition mends is not repeated, and speaks for itself.
+    (told,) = yard.lines("failed", broken)
+    assert told.attempt == 1
+    assert json.loads(told.detail) == {"error": "Unprocessable", "detail": "not a film"}
+    # Others are tried as often as is allowed, and their text stays in the house.
+    (told,) = yard.lines("failed", storm)
+    assert told.attempt == 3
+    assert "weather" not in told.detail
+    assert not yard.lines(job=gone)
+
+    # What is over is forgotten in time, and can be ordered anew.
+    assert yard.jobs.purge(days=1) == 0
+    assert yard.jobs.purge(days=-1) >= 6
+    assert yard.jobs.status(fine) is None
+
+
+def test_a_cancelled_job_ends_with_all_its_slices(yard):
+    yard.start(1)
+    job = yard.order("sliced", "film", count=8, seconds=300)
+    yard.begun(f"{job}-s0")
+    yard.begun(f"{job}-s1")
+
+    assert yard.jobs.cancel(job)
+    assert not yard.jobs.cancel(job)
+
+    assert yard.ended(job) == "cancelled"
+    for n in range(8):
+        assert yard.ended(f"{job}-s{n}") == "cancelled"
+    assert len(yard.lines("begin")) == 3
+    assert not yard.lines("end")
+
+
+def test_a_stopping_worker_hands_its_work_to_the_next(yard):
+    (first,) = yard.start(1)
+    job = yard.order("steps", "long", seconds=3)
+    yard.begun(job)
+    process = yard.processes[first]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert yard.jobs.status(job) == "queued"
+
+    (second,) = yard.start(1)
+
+    assert yard.ended(job) == "done"
+    (end,) = yard.lines("end", job)
+    # Handed back is not failed: it is the first attempt still.
+    assert (end.pid, end.attempt) == (second, 1)

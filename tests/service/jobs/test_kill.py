@@ -1,0 +1,82 @@
+"""Processes die, freeze and meet poison: the work ends all the same, and once."""
+
+import json
+import os
+import signal
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_work_of_a_killed_worker_is_taken_up(yard):
+    yard.start()
+    job = yard.order("sliced", "film", count=9, seconds=1)
+    owner = yard.begun(job)
+    yard.begun(f"{job}-s1")
+    yard.kill(owner)
+
+    assert yard.ended(job) == "done"
+
+    (end,) = yard.lines("end", job)
+    assert end.pid != owner
+    assert json.loads(end.detail)["results"] == list(range(9))
+    # Slices that had ended before are not done again.
+    for n in range(9):
+        begun = yard.lines("begin", f"{job}-s{n}")
+        assert len(begun) == 1 or begun[0].pid == owner
+
+
+def test_a_worker_that_comes_back_goes_on_with_its_own(yard):
+    """One process, killed and started again, as on most machines."""
+    (first,) = yard.start(1)
+    job = yard.order("steps", "film", seconds=1)
+    yard.begun(job)
+    yard.kill(first)
+    yard.start(1)
+    assert yard.ended(job) == "done"
+    assert [line.attempt for line in yard.lines("begin", job)] == [1, 2]
+
+
+def test_a_frozen_worker_is_replaced_and_its_run_ends_without_a_trace(yard):
+    yard.start()
+    job = yard.order("steps", "film", seconds=4, n=1)
+    frozen = yard.begun(job)
+    os.kill(frozen, signal.SIGSTOP)
+    heir = yard.begun(job, times=2)
+    assert heir != frozen
+    os.kill(frozen, signal.SIGCONT)
+
+    assert yard.ended(job) == "done"
+
+    # The thawed worker works on, under a row of its own again.
+    later = [yard.order("steps", f"later-{n}", seconds=1) for n in range(2 * yard.count)]
+    assert {yard.ended(other) for other in later} == {"done"}
+    assert frozen in {line.pid for line in yard.lines("end")}
+    # It had four seconds to do and was told in the first: only the heir came to the end.
+    assert [line.pid for line in yard.lines("end", job)] == [heir]
+
+
+def test_poison_is_given_up(yard):
+    yard.start()
+    job = yard.order("poison", "film")
+    yard.begun(job)
+    yard.begun(job, times=2)
+    if yard.count == 2:  # both are dead now
+        yard.start(1)
+    assert yard.ended(job) == "failed"
+    (told,) = yard.lines("failed", job)
+    assert "begun 2 times" in json.loads(told.detail)["detail"]
+    assert len(yard.lines("begin", job)) == 2
+
+
+def test_a_poisonous_slice_fails_its_job_and_spares_the_rest(yard):
+    yard.start()
+    job = yard.order("sliced", "film", count=1, slice="poisonslice")
+    slice_ = f"{job}-s0"
+    yard.begun(slice_)
+    yard.begun(slice_, times=2)
+    yard.start(1)
+    assert yard.ended(job) == "failed"
+    assert "begun 2 times" in yard.lines("failed", job)[0].detail
+    assert len(yard.lines("begin", slice_)) == 2
