@@ -110,19 +110,25 @@ def _leave_when_open(opening: Future[Reception]) -> None:
 
 
 async def _joined(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The stream in pieces of this upload's share or a little more."""
+    """The stream in pieces of this upload's share or a little more; what it raises comes last."""
     gathered: list[bytes] = []
     size = 0
-    async for chunk in stream:
-        gathered.append(chunk)
-        size += len(chunk)
-        if size >= GATHERED.each:
-            piece = b"".join(gathered)
-            gathered.clear()
-            size = 0
-            yield piece
+    failure: Exception | None = None
+    try:
+        async for chunk in stream:
+            gathered.append(chunk)
+            size += len(chunk)
+            if size >= GATHERED.each:
+                piece = b"".join(gathered)
+                gathered.clear()
+                size = 0
+                yield piece
+    except Exception as error:  # noqa: BLE001
+        failure = error
     if size:
         yield b"".join(gathered)
+    if failure is not None:
+        raise failure
 
 
 async def _drain(stream: AsyncIterator[bytes]) -> None:
