@@ -53,9 +53,12 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
     ()
     """
     try:
-        return Moov(parse_box(data, offset=offset), (), frozenset())
+        whole = parse_box(data, offset=offset)
     except MalformedBox as error:
         first = error
+    else:
+        _note_nameless(whole, findings)
+        return Moov(whole, (), frozenset())
     mended = bytearray(data)
     found: list[tuple[MalformedBox, int, str]] = []
     moov, reason = None, first
@@ -85,6 +88,19 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
             track=track,
         )
     return Moov(moov, tuple(one for one, _, _ in found), frozenset(lost))
+
+
+def _note_nameless(moov: Box, findings: Findings) -> None:
+    """Note tracks whose tkhd is not there, or of a version that nobody defined."""
+    for trak in moov.find_all("trak"):
+        header = trak.find("tkhd")
+        if header is None or header.get("track_ID") is None:
+            findings.add(
+                "damaged-track",
+                "no tkhd says the track_ID, so that nothing can refer to the track; it is left out",
+                offset=trak.offset,
+                path="moov/trak",
+            )
 
 
 def _around(data: bytearray, place: int) -> list[int]:

@@ -166,7 +166,7 @@ def read_sample_runs(
         note("opaque-table", f"{code} is of an unknown version, or damaged; it is passed over")
         return None
 
-    size, count = _sizes(stbl)
+    size, count = _sizes(table("stsz"), table("stz2"))
     chunks = table("stco") or table("co64")
     mapping = table("stsc")
     if not count or chunks is None or mapping is None:
@@ -227,16 +227,14 @@ def names_samples(stbl: Box) -> bool:
     return any(box.get("sample_count") for box in (stbl.find("stsz"), stbl.find("stz2")) if box)
 
 
-def _sizes(stbl: Box) -> tuple[Int64, int]:
-    box = stbl.find("stsz")
-    if box is not None and "sample_count" in box.fields:
-        if box["sample_size"]:
-            return np.array([box["sample_size"]], np.int64), int(box["sample_count"])
-        sizes = box["entries"]["entry_size"].astype(np.int64)
+def _sizes(stsz: Box | None, stz2: Box | None) -> tuple[Int64, int]:
+    if stsz is not None and "sample_count" in stsz.fields:
+        if stsz["sample_size"]:
+            return np.array([stsz["sample_size"]], np.int64), int(stsz["sample_count"])
+        sizes = stsz["entries"]["entry_size"].astype(np.int64)
         return sizes, len(sizes)
-    box = stbl.find("stz2")
-    if box is not None and "sample_count" in box.fields:
-        sizes = np.asarray(box["entry_size"]).astype(np.int64)
+    if stz2 is not None and "sample_count" in stz2.fields:
+        sizes = np.asarray(stz2["entry_size"]).astype(np.int64)
         return sizes, len(sizes)
     return np.zeros(0, np.int64), 0
 
