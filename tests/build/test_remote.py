@@ -188,3 +188,60 @@ def test_the_budget_holds_for_the_walk_behind_a_short_sidx():
 def test_a_server_that_ignores_ranges_is_left():
     with pytest.raises(fragdex.FragdexError):
         asked(film(sidx=covering(COUNT)), faults=Faults(ignore_range=True))
+
+
+def test_a_hierarchy_is_followed_to_its_leaves():
+    """A sidx of two sidx boxes, each in front of its ten fragments (8.16.3)."""
+    leaf = [Sidx(1, tuple((at + n, at + n + 1) for n in range(10))) for at in (4, 15)]
+    data = make_file(
+        Brand(),
+        Moov((Track(1, "video", 25, trex=(1, 0, 0)),)),
+        Sidx(1, ((3, 14), (14, 25)), nested=frozenset({0, 1})),
+        leaf[0],
+        *fragments(10),
+        leaf[1],
+        *fragments(10, first=10),
+    ).data
+    made, requests = asked(data)
+    assert made.how.method == "sidx"
+    assert len(made.track(1).fragments) == COUNT
+    assert len(requests) <= 3
+    same_answers(made, data)
+
+
+def test_a_sidx_that_cannot_be_read_is_passed_over():
+    data = bytearray(film(sidx=covering(COUNT)))
+    data[data.find(b"sidx") + 4] = 9  # a version that nobody defined
+    made, _ = asked(bytes(data))
+    assert made.exact
+    assert made.track(1).sample_count == 25 * COUNT
+
+
+def test_a_sidx_of_another_segment_is_not_believed():
+    """Its first reference leads into the media data."""
+    data = bytearray(film(sidx=covering(COUNT)))
+    at = data.find(b"sidx") - 4
+    data[at + 28 : at + 36] = (9).to_bytes(8, "big")  # first_offset of version 1
+    made, _ = asked(bytes(data))
+    assert made.exact
+    assert "sidx-lie" in {finding.code for finding in made.findings}
+
+
+def test_an_mfra_of_one_fragment_in_three():
+    """Seeks lead to a fragment in front of the wanted one, and never behind it."""
+    data = film(mfra=Mfra(every=3))
+    made, _ = asked(data)
+    exact = fragdex.index(data, exact=True).track(1)
+    for time in (0.0, 4.2, 10.0, 17.9):
+        hit, right = made.track(1).seek(time), exact.seek(time)
+        assert hit.time <= right.time
+        assert hit.range.start <= right.range.start
+
+
+def test_a_file_with_an_mfra_and_no_init_segment():
+    """Seconds mean nothing without a timescale, but the places are known."""
+    data = make_file(*fragments(), Mfra()).data
+    made, _ = asked(data)
+    assert len(made.track(1).fragments) == COUNT
+    with pytest.raises(fragdex.FragdexError):
+        made.track(1).seek(1)
