@@ -18,6 +18,7 @@ from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError
 from fragdex.service.house import House
+from fragdex.service.images import routes as images
 from fragdex.service.jobs.door import Jobs, Work, options_of
 from fragdex.service.jobs.door import upgrade as upgrade_engine
 from fragdex.service.records import blobs, deletion, migrations
@@ -33,6 +34,7 @@ __all__ = ["ROUTERS", "WORK", "close_house", "make_app", "open_database", "open_
 log = logging.getLogger("fragdex.service")
 
 ROUTERS: tuple[APIRouter, ...] = (
+    images.router,
     links.router,
     health.router,
 )

@@ -1,0 +1,100 @@
+"""What an image file is to a caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+
+__all__ = ["TYPES", "ImageBytes", "ImageList", "ImageRecord", "ImageStatus", "NewImage", "type_of"]
+
+TYPES = {
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".png": "image/png",
+    ".webp": "image/webp",
+    ".svg": "image/svg+xml",
+}
+"""The kinds of image there are, by the end of a name."""
+
+ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/svg": "image/svg+xml"}
+
+Pixels = Annotated[int, Field(ge=1, le=2**31 - 1, description="pixels")]
+
+
+class ImageStatus(StrEnum):
+    """How far an image file is."""
+
+    CREATED = "created"
+    UPLOADING = "uploading"
+    READY = "ready"
+
+
+class NewImage(BaseModel):
+    """An image file to come."""
+
+    filename: FileName
+    byte_size: ByteSize
+    md5: Md5Text | None = None
+    mime_type: str | None = Field(
+        None,
+        max_length=100,
+        description="image/jpeg, image/png, image/webp or image/svg+xml; else from the name",
+        examples=["image/png"],
+    )
+    width: Pixels | None = Field(None, description="what the sender takes it to be, until measured")
+    height: Pixels | None = Field(None, description="as width")
+
+
+class ImageRecord(BaseModel):
+    """An image file."""
+
+    id: str
+    filename: str
+    mime_type: str
+    byte_size: int
+    next_byte: int = Field(description="bytes before this one are here to stay")
+    complete: bool
+    status: ImageStatus
+    md5: str | None = Field(description="dashed; null until it is told or known")
+    width: int | None = Field(description="pixels, after orientation, by the file's own header")
+    height: int | None = Field(description="as width")
+    created_at: str
+    completed_at: str | None
+    expires_at: str | None
+
+
+class ImageList(Listed):
+    """Image files, newest first."""
+
+    image_files: list[ImageRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBytes:
+    """Where the bytes of a complete image are, and what they are."""
+
+    store_key: str
+    byte_size: int
+    md5: bytes
+    sha256: bytes
+    mime_type: str
+    filename: str
+
+
+def type_of(filename: str, declared: str | None) -> str | None:
+    """The media type that is declared, or that the name tells; None where it is none of ours.
+
+    >>> type_of("a.JPG", None), type_of("a", "image/png; q=1"), type_of("a.bmp", None)
+    ('image/jpeg', 'image/png', None)
+    """
+    if declared:
+        named = declared.partition(";")[0].strip().lower()
+        named = ALIASES.get(named, named)
+        return named if named in TYPES.values() else None
+    dot = filename.rfind(".")
+    return TYPES.get(filename[dot:].lower()) if dot >= 0 else None

@@ -1,0 +1,251 @@
+"""What can be done with image files; no HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.service.errors import InvalidRequest, NotReady, RecordNotFound, TooLarge
+from fragdex.service.house import House
+from fragdex.service.images.model import (
+    TYPES,
+    ImageBytes,
+    ImageList,
+    ImageRecord,
+    ImageStatus,
+    NewImage,
+    type_of,
+)
+from fragdex.service.images.probe import Size, probe
+from fragdex.service.records import deletion
+from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
+from fragdex.service.records.pages import page
+from fragdex.service.records.tables import blobs, image_files, uploads
+from fragdex.service.uploads import Arrival, Arrived, begin
+
+__all__ = [
+    "FAMILY",
+    "arrival",
+    "create_image",
+    "delete_image",
+    "find_image",
+    "get_image",
+    "image_bytes",
+    "list_images",
+]
+
+FAMILY = "images"
+
+_RECORDS = sa.select(image_files, uploads.c.next_byte).outerjoin(
+    uploads, (uploads.c.family == FAMILY) & (uploads.c.record_id == image_files.c.id)
+)
+_COMPLETE = image_files.c.completed_at.is_not(None)
+_STATUS = {
+    ImageStatus.READY: _COMPLETE,
+    ImageStatus.UPLOADING: ~_COMPLETE & (sa.func.coalesce(uploads.c.next_byte, 0) > 0),
+    ImageStatus.CREATED: ~_COMPLETE & (sa.func.coalesce(uploads.c.next_byte, 0) == 0),
+}
+
+
+def create_image(
+    house: House, tenant_id: str, new: NewImage, expires_at: datetime | None = None
+) -> tuple[ImageRecord, bool]:
+    """A record for an image to come, and whether it is a new one.
+
+    One of the same md5 that is complete, or waits for as many bytes, is given again.
+
+    Raises:
+        InvalidRequest: a type that is not taken here, or no md5.
+        TooLarge: more bytes than an image may have.
+    """
+    mime_type = type_of(new.filename, new.mime_type)
+    if mime_type is None:
+        raise InvalidRequest(
+            "this is no type of image that is taken here",
+            pointer="/mime_type" if new.mime_type else "/filename",
+            expected=", ".join(dict.fromkeys(TYPES.values())),
+            found=new.mime_type or new.filename,
+        )
+    limit = house.settings.max_image_bytes
+    if new.byte_size > limit:
+        raise TooLarge(
+            f"an image has {limit} bytes at most", pointer="/byte_size", more={"limit": limit}
+        )
+    md5 = md5_bytes(new.md5) if new.md5 else None
+    with house.database.write() as connection:
+        if md5 is not None:
+            same = (image_files.c.md5 == md5) & (
+                _COMPLETE | (image_files.c.byte_size == new.byte_size)
+            )
+            known = _first(connection, tenant_id, same)
+            if known is not None:
+                return known, False
+        image_id = new_id()
+        row = {
+            "id": image_id,
+            "tenant_id": tenant_id,
+            "filename": new.filename,
+            "mime_type": mime_type,
+            "byte_size": new.byte_size,
+            "md5": md5,
+            "width": new.width,
+            "height": new.height,
+            "created_at": instant(),
+            "expires_at": expires_at,
+        }
+        connection.execute(image_files.insert().values(**row))
+        how = arrival(house)
+        begin(house, connection, tenant_id, FAMILY, image_id, new.byte_size, md5, how)
+        made = _first(connection, tenant_id, image_files.c.id == image_id)
+    assert made is not None
+    return made, True
+
+
+def get_image(house: House, tenant_id: str, image_id: str) -> ImageRecord:
+    """A record by its id.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+    """
+    return _need(house, tenant_id, image_files.c.id == image_id)
+
+
+def find_image(house: House, tenant_id: str, md5: bytes) -> ImageRecord:
+    """A record by the md5 of its bytes; a complete one before others, then the newest.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+    """
+    return _need(house, tenant_id, image_files.c.md5 == md5)
+
+
+def list_images(
+    house: House,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None = None,
+    status: ImageStatus | None = None,
+) -> ImageList:
+    """One page of a tenant's image files, newest first.
+
+    Raises:
+        InvalidRequest: a limit out of bounds, or no cursor of ours.
+    """
+    wanted = _RECORDS.where(image_files.c.tenant_id == tenant_id)
+    if status is not None:
+        wanted = wanted.where(_STATUS[status])
+    with house.database.read() as connection:
+        found = page(connection, wanted, image_files, limit, cursor)
+    return ImageList(image_files=[_told(row) for row in found.rows], next_cursor=found.next_cursor)
+
+
+def delete_image(house: House, tenant_id: str, image_id: str) -> None:
+    """Delete a record; its bytes go with the last record that needs them.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+    """
+    mine = (image_files.c.id == image_id) & (image_files.c.tenant_id == tenant_id)
+    with house.database.write() as connection:
+        if connection.execute(sa.select(image_files.c.id).where(mine)).first() is None:
+            raise _not_found()
+        deletion.remove(connection, FAMILY, image_id)
+
+
+def image_bytes(house: House, tenant_id: str, image_id: str) -> ImageBytes:
+    """Where the bytes of an image are.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+        NotReady: they are not all here yet.
+    """
+    same = (blobs.c.tenant_id == image_files.c.tenant_id) & (blobs.c.md5 == image_files.c.md5)
+    wanted = (
+        sa.select(
+            blobs.c.store_key,
+            blobs.c.byte_size,
+            blobs.c.md5,
+            blobs.c.sha256,
+            image_files.c.mime_type,
+            image_files.c.filename,
+        )
+        .join(blobs, same)
+        .where(image_files.c.id == image_id, image_files.c.tenant_id == tenant_id, _COMPLETE)
+    )
+    with house.database.read() as connection:
+        row = connection.execute(wanted).first()
+    if row is None:
+        record = get_image(house, tenant_id, image_id)
+        raise NotReady("bytes of this image are missing", more={"status": record.status})
+    return ImageBytes(*row)
+
+
+def arrival(house: House) -> Arrival:
+    """What becomes of an image's bytes: they are measured, and the record is complete."""
+    return Arrival(finished=_finished, examine=partial(_examine, house))
+
+
+def _examine(house: House, arrived: Arrived) -> Size | None:
+    if not arrived.byte_size:
+        return None  # no bytes have no size, whatever they were said to be
+    declared = sa.select(image_files.c.mime_type).where(image_files.c.id == arrived.record_id)
+    with house.database.read() as connection:
+        mime_type = connection.scalar(declared)
+    if mime_type is None:
+        raise _not_found()
+    with house.store.local(arrived.store_key) as path:
+        return probe(path, mime_type, house.settings.max_pixels)
+
+
+def _finished(connection: Connection, arrived: Arrived) -> None:
+    values: dict[str, Any] = {"md5": arrived.md5, "completed_at": instant()}
+    if arrived.found is not None:
+        values |= {"width": arrived.found.width, "height": arrived.found.height}
+    mine = image_files.c.id == arrived.record_id
+    connection.execute(image_files.update().where(mine).values(**values))
+
+
+def _need(house: House, tenant_id: str, which: sa.ColumnElement[bool]) -> ImageRecord:
+    with house.database.read() as connection:
+        found = _first(connection, tenant_id, which)
+    if found is None:
+        raise _not_found()
+    return found
+
+
+def _first(
+    connection: Connection, tenant_id: str, which: sa.ColumnElement[bool]
+) -> ImageRecord | None:
+    wanted = _RECORDS.where(image_files.c.tenant_id == tenant_id, which)
+    order = (_COMPLETE.desc(), image_files.c.id.desc())
+    row = connection.execute(wanted.order_by(*order).limit(1)).first()
+    return None if row is None else _told(row)
+
+
+def _told(row: Row[Any]) -> ImageRecord:
+    complete = row.completed_at is not None
+    next_byte = row.byte_size if complete else row.next_byte or 0
+    waiting = ImageStatus.UPLOADING if next_byte else ImageStatus.CREATED
+    return ImageRecord(
+        id=row.id,
+        filename=row.filename,
+        mime_type=row.mime_type,
+        byte_size=row.byte_size,
+        next_byte=next_byte,
+        complete=complete,
+        status=ImageStatus.READY if complete else waiting,
+        md5=None if row.md5 is None else md5_text(row.md5),
+        width=row.width,
+        height=row.height,
+        created_at=rfc3339(row.created_at) or "",
+        completed_at=rfc3339(row.completed_at),
+        expires_at=rfc3339(row.expires_at),
+    )
+
+
+def _not_found() -> RecordNotFound:
+    return RecordNotFound("there is no such image file")

@@ -1,0 +1,80 @@
+"""Fields that many requests and answers share: one rule, one description.
+
+`RecordId` and `Md5InPath` are dependencies: they read the path parameters `id` and `md5`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Path, Query
+from pydantic import BaseModel, Field
+
+from fragdex.service.errors import RecordNotFound
+from fragdex.service.records.identifiers import md5_bytes
+from fragdex.service.records.pages import DEFAULT_LIMIT, MAX_LIMIT
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "ByteSize",
+    "Cursor",
+    "FileName",
+    "Limit",
+    "Listed",
+    "Md5InPath",
+    "Md5Text",
+    "RecordId",
+    "record_id",
+]
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def record_id(
+    id: Annotated[str, Path(description="as the service gave it")],
+) -> str:
+    """The `id` of a path; one that the service never makes is of no record.
+
+    No database is asked for texts that it might not even take (NUL in PostgreSQL).
+    """
+    if not _ID.fullmatch(id):
+        raise RecordNotFound("there is no such record")
+    return id
+
+
+def _md5_of_path(
+    md5: Annotated[str, Path(description="32 hex digits, or dashed; either case")],
+) -> bytes:
+    return md5_bytes(md5, "md5")
+
+
+RecordId = Annotated[str, Depends(record_id)]
+Md5InPath = Annotated[bytes, Depends(_md5_of_path)]
+
+# a name is kept and given back, never a path of ours; control characters would break headers
+FileName = Annotated[
+    str,
+    Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["holiday.jpg"]),
+]
+Md5Text = Annotated[
+    str,
+    Field(
+        description="32 hex digits, or dashed 8-4-4-4-12; either case",
+        min_length=32,
+        max_length=36,
+        examples=["d41d8cd9-8f00-b204-e980-0998ecf8427e"],
+    ),
+]
+ByteSize = Annotated[int, Field(ge=0, description="bytes in all", examples=[12345])]
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="records on a page")]
+Cursor = Annotated[
+    str | None, Query(max_length=200, description="`next_cursor` of the page before")
+]
+
+
+class Listed(BaseModel):
+    """A page of a list, newest first."""
+
+    next_cursor: str | None = Field(description="asks for the next page; null on the last")
