@@ -12,17 +12,18 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-HOP = Path("src/fragdex/_hop.c")
+HOP = sorted(Path("src/fragdex").glob("_hop*.c"))
 STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get_config_var(
     "Py_GIL_DISABLED"
 )
 
-if HOP.is_file() and STABLE_ABI:
+if HOP and STABLE_ABI:
     setup(
         ext_modules=[
             Extension(
                 "fragdex._hop",
-                [HOP.as_posix()],
+                [source.as_posix() for source in HOP],
+                depends=["src/fragdex/_hop.h"],
                 define_macros=[("Py_LIMITED_API", "0x030B0000")],
                 py_limited_api=True,
                 optional=True,

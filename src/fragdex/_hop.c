@@ -1,14 +1,12 @@
-/* The loops that Python is slow at: hopping over box headers, joining byte runs, and reading
- * big-endian integers that stand at the same place in many boxes.
+/* The loops that Python is slow at: hopping over box headers, and (in _hop_shapes.c) reading
+ * big-endian integers that stand at the same place in many boxes, and joining byte runs.
  *
  * It knows box headers (ISO/IEC 14496-12, 4.2.2) and nothing else of the format; the layouts of
- * boxes are declared in fragdex/boxes alone. fragments/hop.py holds the same in Python; a property
- * test holds the two equal. Stable ABI, Python 3.11 on.
+ * boxes are declared in fragdex/boxes alone. fragments/hop_plain.py holds the same in Python;
+ * property tests hold the two equal. Stable ABI, Python 3.11 on.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "_hop.h"
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #ifndef _WIN32
@@ -26,11 +24,6 @@ typedef struct {
 } row_t;
 
 enum { DONE = 0, PARTIAL = 1, MALFORMED = 2, FULL = 3, TO_END = 4 };
-
-static uint32_t be32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
 
 static int among(uint32_t type, const uint32_t *list, int count)
 {
@@ -76,6 +69,7 @@ typedef struct {
     list_t top, inner;
     uint32_t containers[16], whole[16], passed[16];
     int n_containers, n_whole, n_passed;
+    shapes_t shapes; /* of the boxes that are passed whole */
 } walk_t;
 
 static int push(list_t *list, row_t row)
@@ -146,7 +140,7 @@ static int step(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t
     if (*is_whole && (*size > stop - at || *size > left))
         return PARTIAL;
     row_t row = {at, *size, type, (uint8_t)length, 0, 0, (uint8_t)*is_whole};
-    if (push(&w->top, row))
+    if (push(&w->top, row) || (*is_whole && shapes_show(&w->shapes, p, *size)))
         return -1;
     if (*is_whole && among(type, w->containers, w->n_containers)) {
         Py_ssize_t mine = w->inner.count;
@@ -175,10 +169,12 @@ static PyObject *rows_of(list_t *list)
 static PyObject *result(walk_t *w, int64_t at, int status)
 {
     PyObject *top = rows_of(&w->top), *inner = rows_of(&w->inner);
-    if (top && inner)
-        return Py_BuildValue("NNLi", top, inner, (long long)at, status);
+    PyObject *found = shapes_found(&w->shapes);
+    if (top && inner && found)
+        return Py_BuildValue("NNLiN", top, inner, (long long)at, status, found);
     Py_XDECREF(top);
     Py_XDECREF(inner);
+    Py_XDECREF(found);
     return NULL;
 }
 
@@ -186,6 +182,7 @@ static void forget(walk_t *w)
 {
     free(w->top.rows);
     free(w->inner.rows);
+    shapes_forget(&w->shapes);
 }
 
 static PyObject *walk(PyObject *self, PyObject *args)
@@ -194,8 +191,9 @@ static PyObject *walk(PyObject *self, PyObject *args)
     long long start, max_rows;
     const char *descend, *whole, *passed;
     Py_ssize_t n_descend, n_whole, n_passed;
-    if (!PyArg_ParseTuple(args, "y*Ly#y#y#L", &view, &start, &descend, &n_descend, &whole,
-                          &n_whole, &passed, &n_passed, &max_rows))
+    PyObject *shapes;
+    if (!PyArg_ParseTuple(args, "y*Ly#y#y#LO!", &view, &start, &descend, &n_descend, &whole,
+                          &n_whole, &passed, &n_passed, &max_rows, &PyTuple_Type, &shapes))
         return NULL;
     if (start < 0 || start > view.len) {
         PyBuffer_Release(&view);
@@ -203,6 +201,10 @@ static PyObject *walk(PyObject *self, PyObject *args)
         return NULL;
     }
     walk_t w = {0};
+    if (shapes_from(shapes, &w.shapes)) {
+        PyBuffer_Release(&view);
+        return NULL;
+    }
     w.n_containers = codes(descend, n_descend, w.containers);
     w.n_whole = codes(whole, n_whole, w.whole);
     w.n_passed = codes(passed, n_passed, w.passed);
@@ -357,158 +359,17 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
 }
 #endif
 
-static PyObject *join(PyObject *self, PyObject *args)
-{
-    Py_buffer view, offsets, sizes;
-    if (!PyArg_ParseTuple(args, "y*y*y*", &view, &offsets, &sizes))
-        return NULL;
-    PyObject *out = NULL;
-    Py_ssize_t count = offsets.len / 8, total = 0;
-    const int64_t *offset = offsets.buf, *size = sizes.buf;
-    int single = sizes.len == 8; /* one size for all */
-    if (!single && sizes.len != offsets.len) {
-        PyErr_SetString(PyExc_ValueError, "join: offsets and sizes differ in length");
-        goto end;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        int64_t n = single ? size[0] : size[i];
-        if (n < 0 || offset[i] < 0 || offset[i] > view.len || n > view.len - offset[i] ||
-            n > PY_SSIZE_T_MAX - total) {
-            PyErr_SetString(PyExc_ValueError, "join: a run lies outside the buffer");
-            goto end;
-        }
-        total += n;
-    }
-    out = PyBytes_FromStringAndSize(NULL, total);
-    if (!out)
-        goto end;
-    char *to = PyBytes_AsString(out);
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++) {
-        size_t n = (size_t)(single ? size[0] : size[i]);
-        memcpy(to, (const char *)view.buf + offset[i], n);
-        to += n;
-    }
-    Py_END_ALLOW_THREADS
-end:
-    PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets);
-    PyBuffer_Release(&sizes);
-    return out;
-}
-
-/* Integers at the same places of many boxes: one row of int64 for each place. A place is three
- * int64: offset in the box, width in bytes (1 to 8), and whether it is signed. */
-static PyObject *columns(PyObject *self, PyObject *args)
-{
-    Py_buffer view, offsets, places;
-    if (!PyArg_ParseTuple(args, "y*y*y*", &view, &offsets, &places))
-        return NULL;
-    PyObject *out = NULL;
-    Py_ssize_t count = offsets.len / 8, fields = places.len / 24;
-    const int64_t *offset = offsets.buf, *place = places.buf;
-    int64_t reach = 0;
-    for (Py_ssize_t f = 0; f < fields; f++) {
-        int64_t at = place[3 * f], width = place[3 * f + 1];
-        if (at < 0 || width < 1 || width > 8 || at > view.len) {
-            PyErr_SetString(PyExc_ValueError, "columns: an impossible place");
-            goto end;
-        }
-        if (at + width > reach)
-            reach = at + width;
-    }
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (offset[i] < 0 || offset[i] > view.len - reach) {
-            PyErr_SetString(PyExc_ValueError, "columns: a field lies outside the buffer");
-            goto end;
-        }
-    out = PyBytes_FromStringAndSize(NULL, count * fields * 8);
-    if (!out)
-        goto end;
-    int64_t *to = (int64_t *)PyBytes_AsString(out);
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const uint8_t *p = (const uint8_t *)view.buf + offset[i];
-        for (Py_ssize_t f = 0; f < fields; f++) {
-            const uint8_t *q = p + place[3 * f];
-            int width = (int)place[3 * f + 1];
-            uint64_t value = 0;
-            if (width == 4)
-                value = be32(q);
-            else if (width == 8)
-                value = (uint64_t)be32(q) << 32 | be32(q + 4);
-            else
-                for (int k = 0; k < width; k++)
-                    value = value << 8 | q[k];
-            if (place[3 * f + 2] && width < 8)
-                value = (uint64_t)((int64_t)(value << (64 - 8 * width)) >> (64 - 8 * width));
-            to[f * count + i] = (int64_t)value;
-        }
-    }
-    Py_END_ALLOW_THREADS
-end:
-    PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets);
-    PyBuffer_Release(&places);
-    return out;
-}
-
-/* Which of many byte runs of one length have the template's bits wherever the mask is set. */
-static PyObject *alike(PyObject *self, PyObject *args)
-{
-    Py_buffer view, offsets;
-    const char *template, *mask;
-    Py_ssize_t n, n_mask;
-    if (!PyArg_ParseTuple(args, "y*y*y#y#", &view, &offsets, &template, &n, &mask, &n_mask))
-        return NULL;
-    PyObject *out = NULL;
-    Py_ssize_t count = offsets.len / 8;
-    const int64_t *offset = offsets.buf;
-    if (n != n_mask) {
-        PyErr_SetString(PyExc_ValueError, "alike: template and mask differ in length");
-        goto end;
-    }
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (offset[i] < 0 || offset[i] > view.len - n) {
-            PyErr_SetString(PyExc_ValueError, "alike: a run lies outside the buffer");
-            goto end;
-        }
-    out = PyBytes_FromStringAndSize(NULL, count);
-    if (!out)
-        goto end;
-    char *same = PyBytes_AsString(out);
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const uint8_t *p = (const uint8_t *)view.buf + offset[i];
-        uint64_t differ = 0, a, b, m;
-        Py_ssize_t k = 0;
-        for (; k + 8 <= n; k += 8) {
-            memcpy(&a, p + k, 8);
-            memcpy(&b, template + k, 8);
-            memcpy(&m, mask + k, 8);
-            differ |= (a ^ b) & m;
-        }
-        for (; k < n; k++)
-            differ |= (p[k] ^ (uint8_t)template[k]) & (uint8_t)mask[k];
-        same[i] = !differ;
-    }
-    Py_END_ALLOW_THREADS
-end:
-    PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets);
-    return out;
-}
-
 static PyMethodDef methods[] = {
     {"walk", walk, METH_VARARGS,
-     "walk(buffer, start, descend, whole, passed, max_rows) -> (top, inner, position, status)"},
+     "walk(buffer, start, descend, whole, passed, max_rows, shapes) -> "
+     "(top, inner, position, status, (which, cells))"},
 #ifndef _WIN32
     {"walk_file", walk_file, METH_VARARGS,
      "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes) -> "
-     "((top, inner, position, status), kept, reads, bytes)"},
+     "((top, inner, position, status, _), kept, reads, bytes)"},
 #endif
     {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
-    {"alike", alike, METH_VARARGS, "alike(buffer, offsets, template, mask) -> bytes of 0 and 1"},
+    {"fit", fit, METH_VARARGS, "fit(buffer, offsets, sizes, shapes) -> (which, cells)"},
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {NULL, NULL, 0, NULL},
 };

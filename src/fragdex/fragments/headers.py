@@ -16,13 +16,17 @@ __all__ = [
     "DONE",
     "FULL",
     "MALFORMED",
+    "NO_SHAPE",
     "PARTIAL",
     "PASSED",
     "ROW",
     "TO_END",
     "WHOLE",
+    "Boxes",
+    "Fits",
     "Int64",
     "Mask",
+    "Packed",
     "Rows",
     "Walked",
     "code",
@@ -68,6 +72,39 @@ def code(name: str) -> int:
     return int.from_bytes(name.encode("latin-1"), "big")
 
 
+Packed: TypeAlias = tuple[tuple[bytes, bytes, bytes], ...]
+"""Shapes of boxes: template, mask (a box has the shape if it has the template's bits wherever the
+mask is set), and places: three int64 for each integer, its offset in the box, its width in bytes
+(1 to 8), and whether it is signed."""
+NO_SHAPE = 255
+
+
+class Fits(NamedTuple):
+    """Which of some shapes many boxes have.
+
+    Attributes:
+        which: of each box the number of its shape, or `NO_SHAPE`.
+        cells: for each shape the integers of the boxes that have it, shape (places, boxes).
+    """
+
+    which: npt.NDArray[np.uint8]
+    cells: list[Int64]
+
+
+class Boxes(NamedTuple):
+    """Boxes that are kept: places in a buffer, sizes, places in the file, and shapes."""
+
+    places: Int64
+    sizes: Int64
+    offsets: Int64
+    fits: Fits | None = None
+
+    def some(self, which: Int64, kept: Fits | None = None) -> Boxes:
+        """Those that the row numbers name; `kept`: shapes that none of the others has."""
+        fits = kept and kept._replace(which=kept.which[which])
+        return Boxes(self.places[which], self.sizes[which], self.offsets[which], fits)
+
+
 class Walked(NamedTuple):
     """What one stretch of a walk met.
 
@@ -77,9 +114,11 @@ class Walked(NamedTuple):
         position: of the next header; it may lie behind the buffer, where a box that need not be
             whole reaches out of it.
         status: why the walk stopped.
+        fits: shapes of the `WHOLE` boxes among `top`, where the walk looked for some.
     """
 
     top: Rows
     inner: Rows
     position: int
     status: int
+    fits: Fits | None = None

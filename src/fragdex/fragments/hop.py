@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.fragments.headers import DESCEND, DONE, PASSED, ROW, WHOLE, Int64, Mask, Walked
-from fragdex.fragments.hop_plain import alike_plain, join_plain, walk_plain
+from fragdex.fragments.headers import DESCEND, DONE, PASSED, ROW, WHOLE, Fits, Int64, Packed, Walked
+from fragdex.fragments.hop_plain import columns_plain, fit_plain, join_plain, walk_plain
 
-__all__ = ["alike", "columns", "compiled", "join", "walk", "walk_file"]
+__all__ = ["columns", "compiled", "fit", "join", "walk", "walk_file"]
 
 compiled: Any = None
 """The compiled loops, or None."""
@@ -28,7 +28,12 @@ if not os.environ.get("FRAGDEX_PURE_PYTHON"):
 
 
 def walk(
-    buffer: memoryview, start: int = 0, max_rows: int = 1 << 15, *, inside: bool = False
+    buffer: memoryview,
+    start: int = 0,
+    max_rows: int = 1 << 15,
+    *,
+    inside: bool = False,
+    shapes: Packed = (),
 ) -> Walked:
     """Pass the boxes from `start` on.
 
@@ -37,6 +42,7 @@ def walk(
         start: of the first header.
         max_rows: about how many rows to give at once.
         inside: give the rows inside of fragments as well.
+        shapes: of `WHOLE` boxes, to be looked for in passing; the walk in Python does not.
     """
     if start >= len(buffer):
         nothing = np.zeros(0, ROW)
@@ -44,8 +50,11 @@ def walk(
     if compiled is None:
         return walk_plain(buffer, start, max_rows, inside)
     descend = DESCEND if inside else b""
-    top, inner, position, status = compiled.walk(buffer, start, descend, WHOLE, PASSED, max_rows)
-    return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status)
+    top, inner, position, status, found = compiled.walk(
+        buffer, start, descend, WHOLE, PASSED, max_rows, shapes
+    )
+    fits = _fits(found, shapes) if shapes else None
+    return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, fits)
 
 
 def walk_file(
@@ -56,7 +65,7 @@ def walk_file(
     Only with the compiled loop. Returns what was met (offsets in the file), the bytes of the
     `WHOLE` boxes one behind the other, reads made, bytes read.
     """
-    (top, inner, position, status), kept, reads, count = compiled.walk_file(
+    (top, inner, position, status, _), kept, reads, count = compiled.walk_file(
         fd, start, stop, b"", WHOLE, PASSED, max_rows, max_bytes
     )
     met = Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status)
@@ -83,24 +92,32 @@ def columns(
         packed = np.array([(at, d.itemsize, d.kind == "i") for at, d in places], np.int64)
         read = compiled.columns(buffer, np.ascontiguousarray(offsets, np.int64), packed)
         return np.frombuffer(read, np.int64).reshape(len(places), len(offsets))
-    reach = max((at + dtype.itemsize for at, dtype in places), default=0)
-    table = np.frombuffer(join(buffer, offsets, reach), np.uint8).reshape(len(offsets), reach)
-    out = np.empty((len(places), len(offsets)), np.int64)
-    for row, (at, dtype) in zip(out, places, strict=True):
-        row[:] = np.ascontiguousarray(table[:, at : at + dtype.itemsize]).view(dtype)[:, 0]
-    return out
+    return columns_plain(buffer, offsets, places)
 
 
-def alike(buffer: memoryview, offsets: Int64, template: bytes, mask: bytes) -> Mask:
-    """Which of many runs of bytes have the template's bits wherever the mask is set.
+def fit(buffer: memoryview | bytes, offsets: Int64, sizes: Int64, shapes: Packed) -> Fits:
+    """Which of many boxes have which of some shapes, and their integers.
 
-    >>> alike(memoryview(b"abxb"), np.array([0, 2]), b"ab", bytes([0, 255])).tolist()
-    [True, True]
+    Boxes must lie inside the buffer (ValueError); of several shapes that fit any may be named.
+
+    >>> place = np.array([1, 1, 0], np.int64).tobytes()
+    >>> found = fit(b"abxb", np.array([0, 2]), np.array([2, 2]), ((b"a?", bytes([255, 0]), place),))
+    >>> found.which.tolist(), found.cells[0].tolist()
+    ([0, 255], [[98]])
     """
-    if compiled is not None:
-        same = compiled.alike(buffer, np.ascontiguousarray(offsets, np.int64), template, mask)
-        return np.frombuffer(same, np.bool_)
-    return alike_plain(buffer, offsets, template, mask)
+    if compiled is not None and shapes:
+        at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
+        return _fits(compiled.fit(buffer, at, lengths, shapes), shapes)
+    return fit_plain(buffer, offsets, sizes, shapes)
+
+
+def _fits(found: tuple[bytes, tuple[bytes, ...]], shapes: Packed) -> Fits:
+    which, cells = found
+    tables = [
+        np.frombuffer(read, np.int64).reshape(len(places) // 24, -1 if read else 0)
+        for read, (_, _, places) in zip(cells, shapes, strict=True)
+    ]
+    return Fits(np.frombuffer(which, np.uint8), tables)
 
 
 def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:

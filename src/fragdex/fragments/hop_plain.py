@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.fragments.headers import (
     DESCEND,
     DONE,
     FULL,
     MALFORMED,
+    NO_SHAPE,
     PARTIAL,
     PASSED,
     ROW,
     TO_END,
     WHOLE,
+    Fits,
     Int64,
     Mask,
+    Packed,
     Rows,
     Walked,
     code,
 )
 
-__all__ = ["Inside", "alike_plain", "inside_of", "join_plain", "walk_plain"]
+__all__ = ["Inside", "columns_plain", "fit_plain", "inside_of", "join_plain", "walk_plain"]
 
 
 def _codes(packed: bytes) -> frozenset[int]:
@@ -129,15 +134,77 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int, inside: bool = Fal
     return Walked(top, inner, at, status)
 
 
-def alike_plain(buffer: memoryview, offsets: Int64, template: bytes, mask: bytes) -> Mask:
-    """`alike` in Python.
+def columns_plain(
+    buffer: memoryview | bytes, offsets: Int64, places: Sequence[tuple[int, np.dtype[Any]]]
+) -> Int64:
+    """`columns` in Python.
 
-    >>> alike_plain(memoryview(b"abxb"), np.array([0, 2]), b"ab", bytes([255, 0])).tolist()
-    [True, False]
+    >>> columns_plain(b"abcd", np.array([0, 2]), [(1, np.dtype(">u1"))]).tolist()
+    [[98, 100]]
     """
-    size = len(template)
-    table = np.frombuffer(join_plain(buffer, offsets, size), np.uint8).reshape(-1, size)
-    width = 4 if size % 4 == 0 else 1
+    reach = max((at + dtype.itemsize for at, dtype in places), default=0)
+    return _fields(_table(buffer, offsets, reach), places)
+
+
+def _table(buffer: memoryview | bytes, offsets: Int64, size: int) -> npt.NDArray[np.uint8]:
+    """Runs of one size as the rows of a table."""
+    room = len(buffer) - size
+    if len(offsets) and (offsets.min() < 0 or offsets.max() > room):
+        raise ValueError("a run lies outside the buffer")
+    if not size or not len(offsets):
+        return np.zeros((len(offsets), size), np.uint8)
+    # Every run of this size in the buffer, seen as one item each: numpy copies those asked for.
+    every = np.ndarray(room + 1, np.dtype((np.void, size)), buffer, 0, (1,))
+    return every[offsets].view(np.uint8).reshape(len(offsets), size)
+
+
+def _fields(table: npt.NDArray[np.uint8], places: Sequence[tuple[int, np.dtype[Any]]]) -> Int64:
+    out = np.empty((len(places), len(table)), np.int64)
+    if not len(table):
+        return out
+    for row, (at, dtype) in zip(out, places, strict=True):
+        row[:] = np.ndarray(len(table), dtype, table, at, table.strides[:1])
+    return out
+
+
+def fit_plain(buffer: memoryview | bytes, offsets: Int64, sizes: Int64, shapes: Packed) -> Fits:
+    """`fit` in Python.
+
+    >>> shape = (b"ab", bytes([255, 0]), b"")
+    >>> fit_plain(memoryview(b"abxb"), np.array([0, 2]), np.array([2, 2]), (shape,)).which.tolist()
+    [0, 255]
+    """
+    if len(offsets) and (
+        min(offsets.min(), sizes.min()) < 0 or (offsets + sizes).max() > len(buffer)
+    ):
+        raise ValueError("fit: a box lies outside the buffer")
+    which = np.full(len(offsets), NO_SHAPE, np.uint8)
+    cells: list[Int64] = []
+    tables: dict[int, tuple[Int64, npt.NDArray[np.uint8]]] = {}
+    for number, (template, mask, packed) in enumerate(shapes):
+        size = len(template)
+        places = np.frombuffer(packed, np.int64).reshape(-1, 3).tolist()
+        if any(at < 0 or at + width > size for at, width, _ in places):
+            raise ValueError("fit: an impossible place")
+        if size not in tables:
+            # Each is copied together once, then thinned out as shapes are found in it.
+            sized = np.flatnonzero(sizes == size)
+            tables[size] = sized, _table(buffer, offsets[sized], size)
+        sized, table = tables[size]
+        same = _alike(table, template, mask)
+        which[sized[same]] = number
+        mine = table if same.all() else table[same]
+        tables[size] = sized[~same], table[~same]
+        dtypes = [
+            (at, np.dtype(f">{'i' if signed else 'u'}{width}")) for at, width, signed in places
+        ]
+        cells.append(_fields(mine, dtypes))
+    return Fits(which, cells)
+
+
+def _alike(table: npt.NDArray[np.uint8], template: bytes, mask: bytes) -> Mask:
+    """Which rows have the template's bits wherever the mask is set."""
+    width = next(w for w in (8, 4, 2, 1) if len(template) % w == 0)
     rows = table.view(f"u{width}")
     wanted, bits = np.frombuffer(template, f"u{width}"), np.frombuffer(mask, f"u{width}")
     same = np.ones(len(rows), np.bool_)

@@ -17,11 +17,12 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.headers import Rows, Walked, code
+from fragdex.fragments.headers import Boxes, Rows, Walked, code
 from fragdex.fragments.moov import read_moov
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
 from fragdex.fragments.sections import Section, read_batch
+from fragdex.fragments.shapes import Shapes
 from fragdex.fragments.table import Int64
 from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie, sample_tables
 
@@ -62,8 +63,7 @@ class Captured:
 class _Pending:
     top: Rows
     buffer: memoryview
-    places: Int64
-    sizes: Int64
+    moofs: Boxes
     first: int
     section: Section
 
@@ -81,6 +81,8 @@ class Scan:
         captured: ftyp, moov, sidx and mfra boxes, in file order.
         movies: each moov as it was captured, parsed, and its values.
         sections: fragments, grouped by the moov that governs them.
+        shapes: of the fragments, as far as they are known.
+        size: of the file, where it is known; memory is reserved by it, nothing more.
         findings: odd things met on the way.
         stopped: the error at which the pass had to stop, or None.
 
@@ -98,6 +100,8 @@ class Scan:
     ) -> None:
         self.position = start
         self.findings = Findings()
+        self.shapes = Shapes()
+        self.size: int | None = None
         self.captured: list[Captured] = []
         self.sections = [Section(-1, states or {})]
         self.stopped: FormatError | None = None
@@ -229,13 +233,13 @@ class Scan:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
         whole = top["whole"]
         offsets, sizes = top["offset"][whole], top["size"][whole]
-        self._split(memoryview(kept), top, np.cumsum(sizes) - sizes, sizes, offsets)
+        self._split(memoryview(kept), top, Boxes(np.cumsum(sizes) - sizes, sizes, offsets))
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""
         whole = met.top["whole"]
         offsets = met.top["offset"][whole]
-        self._split(view, met.top, offsets, met.top["size"][whole], offsets)
+        self._split(view, met.top, Boxes(offsets, met.top["size"][whole], offsets, met.fits))
 
     def _note_top(self, top: Rows) -> None:
         self._top.append(top)
@@ -248,16 +252,13 @@ class Scan:
                 found=f"more than {self._top_count}",
             )
 
-    def _split(
-        self, buffer: memoryview, top: Rows, places: Int64, sizes: Int64, offsets: Int64
-    ) -> None:
+    def _split(self, buffer: memoryview, top: Rows, whole: Boxes) -> None:
         """Hand on captured boxes, and the fragments between one moov and the next.
 
         Args:
             buffer: holds the whole boxes.
             top: rows of all top-level boxes, places in the file.
-            places: of the whole boxes in `buffer`; sizes: their bytes.
-            offsets: of the whole boxes in the file.
+            whole: those of them that are kept.
         """
         if not len(top):
             return
@@ -266,20 +267,20 @@ class Scan:
         is_moof = types == MOOF
         start = 0
         for index in np.flatnonzero(~is_moof).tolist():
-            at = int(places[index])
-            data = bytes(buffer[at : at + int(sizes[index])])
-            captured = Captured(int(offsets[index]), int(types[index]), data)
+            at = int(whole.places[index])
+            data = bytes(buffer[at : at + int(whole.sizes[index])])
+            captured = Captured(int(whole.offsets[index]), int(types[index]), data)
             self._capture(captured)
             if captured.type == MOOV:
                 split = int(np.searchsorted(top["offset"], captured.offset))
                 before = start + np.flatnonzero(is_moof[start:index])
-                self._fragments(buffer, top[:split], places[before], sizes[before], offsets[before])
-                start, top = index, top[split:]
+                self._fragments(buffer, top[:split], whole.some(before))
+                # Shapes were counted through; behind a moov they are looked for again.
+                start, top, whole = index, top[split:], whole._replace(fits=None)
                 self._begin(captured)
         if start or not is_moof.all():
-            rest = start + np.flatnonzero(is_moof[start:])
-            places, sizes, offsets = places[rest], sizes[rest], offsets[rest]
-        self._fragments(buffer, top, places, sizes, offsets)
+            whole = whole.some(start + np.flatnonzero(is_moof[start:]), kept=whole.fits)
+        self._fragments(buffer, top, whole)
 
     def _capture(self, captured: Captured) -> None:
         self.captured.append(captured)
@@ -304,18 +305,17 @@ class Scan:
         self.movies.append((moov, box, movie))
         self._defaults = _defaults_of(movie)
 
-    def _fragments(
-        self, buffer: memoryview, top: Rows, places: Int64, sizes: Int64, offsets: Int64
-    ) -> None:
-        """Hand on the moofs of a stretch; `places` count in `buffer`."""
+    def _fragments(self, buffer: memoryview, top: Rows, moofs: Boxes) -> None:
+        """Hand on the moofs of a stretch."""
         section = self.sections[-1]
-        if not len(places):
+        count = len(moofs.places)
+        if not count:
             section.add(top, None, self.findings)
             return
-        self._moofs.append((offsets, sizes))
-        self._blobs.append((buffer, places))
-        pending = _Pending(top, buffer, places, sizes, self._moof_count, section)
-        self._moof_count += len(places)
+        self._moofs.append((moofs.offsets, moofs.sizes))
+        self._blobs.append((buffer, moofs.places))
+        pending = _Pending(top, buffer, moofs, self._moof_count, section)
+        self._moof_count += count
         if self._defaults is None:
             # The moov may still come; its defaults are needed to read any fragment.
             section.deferred = True
@@ -331,7 +331,10 @@ class Scan:
         self._pending.clear()
 
     def _decode(self, one: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
-        batch = read_batch(one.buffer, one.places, one.sizes, one.first, defaults)
+        places, sizes, _, fits = one.moofs
+        batch = read_batch(one.buffer, places, sizes, one.first, defaults, self.shapes, fits)
+        if self.size:
+            one.section.done = min(1.0, one.top["offset"][-1] / self.size)
         one.section.add(one.top, batch, self.findings)
         if batch.damaged.any():
             self.damaged.extend((np.flatnonzero(batch.damaged) + one.first).tolist())

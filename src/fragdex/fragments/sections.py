@@ -19,7 +19,7 @@ from fragdex.fragments.batch import Batch, Trafs, decode, track_ids
 from fragdex.fragments.bounds import MDAT, Layout, lay_out
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
-from fragdex.fragments.headers import Int64, Rows
+from fragdex.fragments.headers import Fits, Int64, Rows
 from fragdex.fragments.positions import (
     Positions,
     positions,
@@ -29,9 +29,9 @@ from fragdex.fragments.positions import (
 )
 from fragdex.fragments.resolve import Settled, TrackState, resolve, track_tables
 from fragdex.fragments.runs import Runs, SyncPoints
-from fragdex.fragments.shapes import Plain, by_shape
+from fragdex.fragments.shapes import Plain, Shapes, by_shape
 from fragdex.fragments.sync import merged
-from fragdex.fragments.table import FragmentTable
+from fragdex.fragments.table import FragmentTable, Growing, SyncTable
 from fragdex.fragments.tracks import SampleDefaults
 
 __all__ = ["Section", "read_batch"]
@@ -50,6 +50,7 @@ class Section:
         deferred: whether everything that comes waits for the end of the file.
         stbls: track_ID → stbl, whose group descriptions fragments may name.
         grouped: whether fragments put samples into access-point groups.
+        done: about which share of the file has been seen; tables grow by it.
     """
 
     moov: int
@@ -59,7 +60,10 @@ class Section:
     grouped: bool = False
     wide_offsets: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
-    _parts: dict[int, list[Settled]] = field(default_factory=dict)
+    done: float = 0.5
+    _parts: dict[int, tuple[Growing[FragmentTable], Growing[SyncTable]]] = field(
+        default_factory=dict
+    )
     _groups: dict[int, list[SampleGroup]] = field(default_factory=dict)
     _batches: list[Batch] = field(default_factory=list)
     _tops: list[Rows] = field(default_factory=list)
@@ -126,7 +130,7 @@ class Section:
         for track, (trafs, runs, points) in plain.items():
             state = self.states.setdefault(track, TrackState())
             tables = track_tables(track, trafs, runs, points, found[track], layout, state, findings)
-            self._parts.setdefault(track, []).append(tables)
+            self._put(track, tables)
         return True
 
     def finish(
@@ -156,12 +160,16 @@ class Section:
             self._resolve(trafs, runs, points, boxes, where, layout, findings)
             self._batches.clear()
         return {
-            track: (
-                FragmentTable.concat([fragments for fragments, _ in parts]),
-                merged([sync for _, sync in parts]),
-            )
-            for track, parts in self._parts.items()
+            track: (fragments.taken(), merged([sync.taken()]))
+            for track, (fragments, sync) in self._parts.items()
         }
+
+    def _put(self, track: int, tables: Settled) -> None:
+        if track not in self._parts:
+            self._parts[track] = Growing(FragmentTable), Growing(SyncTable)
+        fragments, sync = self._parts[track]
+        fragments.add(tables[0], self.done)
+        sync.add(tables[1], self.done)
 
     def groups(self, track: int) -> tuple[SampleGroup, ...]:
         """The access-point groups of a track's fragments; after `finish`."""
@@ -205,7 +213,7 @@ class Section:
         before = {track: state.samples for track, state in self.states.items()}
         resolved = resolve(trafs, runs, points, where, layout, self.states, findings)
         for track, tables in resolved.items():
-            self._parts.setdefault(track, []).append(tables)
+            self._put(track, tables)
         if not boxes:
             return
         self.grouped = True
@@ -225,6 +233,8 @@ def read_batch(
     sizes: Int64,
     first_moof: int,
     defaults: Mapping[int, SampleDefaults],
+    shapes: Shapes,
+    fits: Fits | None = None,
 ) -> Batch:
     """What the fragments of a stretch say, read by their shape where they are plain.
 
@@ -233,14 +243,14 @@ def read_batch(
         at: where each starts in `buffer`; sizes: bytes of each.
         first_moof: number of the first one in the whole scan.
         defaults: the trex of each track.
+        shapes: those of the file; new ones are added.
+        fits: what a walk found with shapes that `shapes.packed` gave it.
     """
-    shaped = by_shape(buffer, at, sizes, defaults)
+    shaped = by_shape(buffer, at, sizes, first_moof, defaults, shapes, fits)
     if shaped is not None:
         plain, wide = shaped
         undamaged = np.zeros(len(at), np.bool_)
         nothing = (Trafs.empty(), Runs.empty(), SyncPoints.empty())
-        for trafs, _, _ in plain.values():
-            np.add(trafs.moof, first_moof, out=trafs.moof)
         return Batch(first_moof, *nothing, undamaged, wide_offsets=wide, plain=plain)
     # Joined, moofs follow each other and can be walked with their inside.
     joined = memoryview(hop.join(buffer, at, sizes))

@@ -13,14 +13,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntFlag
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.arrow_capsule import array_capsules, schema_capsule, stream_capsule
 
-__all__ = ["NULL", "Column", "FragmentFlags", "FragmentTable", "SampleTable", "SyncTable", "Table"]
+__all__ = [
+    "NULL",
+    "Column",
+    "FragmentFlags",
+    "FragmentTable",
+    "Growing",
+    "SampleTable",
+    "SyncTable",
+    "Table",
+]
 
 Int64: TypeAlias = npt.NDArray[np.int64]
 UInt32: TypeAlias = npt.NDArray[np.uint32]
@@ -176,6 +185,60 @@ class Table:
     def nbytes(self) -> int:
         """Bytes that the columns take in memory."""
         return sum(array.nbytes for array in self.columns().values())
+
+
+T = TypeVar("T", bound=Table)
+MOST_GROWTH = 16
+"""How many times what is needed is reserved at most where a table grows."""
+
+
+class Growing(Generic[T]):
+    """A table that grows part by part; its parts are copied at once and need not stay.
+
+    >>> table = Growing(FragmentTable)
+    >>> table.add(FragmentTable.empty())
+    >>> len(table.taken())
+    0
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        self._only: T | None = None
+        self._columns: list[npt.NDArray[Any]] = []
+        self._rows = 0
+
+    def add(self, part: T, done: float = 0.5) -> None:
+        """Put rows behind those that are there; `done`: the share of all rows there then are.
+
+        It is a guess that spares copies. Memory that is reserved and not written to costs nothing.
+        """
+        if not len(part):
+            return
+        if not self._rows:
+            self._only, self._rows = part, len(part)
+            return
+        if self._only is not None:
+            self._columns = list(self._only.columns().values())
+            self._only = None
+        start, stop = self._rows, self._rows + len(part)
+        if stop > len(self._columns[0]):
+            room = int(stop * min(MOST_GROWTH, 1.05 / max(done, 0.01))) + 1024
+            larger = [np.empty(room, column.dtype) for column in self._columns]
+            for old, new in zip(self._columns, larger, strict=True):
+                new[:start] = old[:start]
+            self._columns = larger
+        for whole, piece in zip(self._columns, part.columns().values(), strict=True):
+            whole[start:stop] = piece
+        self._rows = stop
+
+    def taken(self) -> T:
+        """All rows as a table; the columns are given away, nothing can be added any more."""
+        if self._only is not None or not self._rows:
+            return self._only if self._only is not None else self._kind.empty()
+        for whole in self._columns:
+            # No one else has seen the column, so that it may move.
+            whole.resize(self._rows, refcheck=False)
+        return self._kind(*self._columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

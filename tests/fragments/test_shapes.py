@@ -1,0 +1,128 @@
+"""Fragments of one shape are read together; the table is that of reading each by itself."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.boxes.tfhd import (
+    DEFAULT_BASE_IS_MOOF,
+    DEFAULT_SAMPLE_DURATION,
+    DEFAULT_SAMPLE_FLAGS,
+    DEFAULT_SAMPLE_SIZE,
+)
+from fragdex.boxes.trun import DATA_OFFSET, FIRST_SAMPLE_FLAGS
+from fragdex.build import reading
+from fragdex.fragments import hop, sections, shapes
+from fragdex.fragments.headers import code
+from fragdex.fragments.hop_plain import fit_plain
+from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
+from fragdex.testing.files import make_file
+from fragdex.testing.fragments import Fragment
+from fragdex.testing.tracks import Moov, Track
+from laws import brute
+
+COLUMNS = 0xF00
+"""The four flags that put a column into the rows of a trun."""
+DEFAULTS = DEFAULT_SAMPLE_DURATION | DEFAULT_SAMPLE_SIZE | DEFAULT_SAMPLE_FLAGS
+
+styles = st.tuples(
+    st.sampled_from([(1,), (2,), (1, 2)]),
+    st.integers(1, 3),
+    st.integers(0, 15).map(lambda bits: (bits << 8 & COLUMNS) | DATA_OFFSET),
+    st.sampled_from([0, FIRST_SAMPLE_FLAGS]),
+    st.integers(0, 1),
+    st.integers(0, 7).map(lambda bits: (bits << 3 & DEFAULTS) | DEFAULT_BASE_IS_MOOF),
+)
+
+
+@st.composite
+def alike(draw):
+    """A file of fragments in a few styles, as a muxer writes them."""
+    known = draw(st.lists(styles, min_size=1, max_size=3))
+    # The samples of a traf share what no column says of each.
+    sample = st.builds(
+        Sample,
+        size=st.just(7),
+        duration=st.just(10),
+        flags=st.sampled_from([SYNC, NON_SYNC]),
+        offset=st.sampled_from([0, 10, 2**32 - 10]),
+    )
+    parts = [Moov((Track(1, trex=(10, 7, NON_SYNC)), Track(2, "audio", trex=(10, 7, SYNC))))]
+    for tracks, count, flags, first, version, header in draw(
+        st.lists(st.sampled_from(known), min_size=4, max_size=24)
+    ):
+        trafs = []
+        for track in tracks:
+            samples = tuple(draw(st.lists(sample, min_size=count, max_size=count)))
+            run = Run(samples, flags | first, version, draw(st.sampled_from([SYNC, NON_SYNC])))
+            tfdt = draw(st.sampled_from([None] + [0] * 30))
+            trafs.append(Traf(track, (run,), header, tfdt=tfdt, tfdt_version=version))
+        parts.append(Fragment(tuple(trafs)))
+    return make_file(*parts).data
+
+
+def indexed(data, **changes):
+    """The index of data with some of the scan's numbers changed."""
+    with (
+        mock.patch.object(shapes, "FEW", changes.get("few", 1)),
+        mock.patch.object(sections, "ENOUGH", changes.get("enough", sections.ENOUGH)),
+        mock.patch.object(reading, "STRETCH", changes.get("rows", reading.STRETCH)),
+        mock.patch.object(hop, "compiled", changes.get("compiled", hop.compiled)),
+    ):
+        return fragdex.index(data, exact=True)
+
+
+@given(alike(), st.integers(1, 30), st.integers(1, 12))
+def test_every_way_of_reading_gives_the_same(data, rows, enough):
+    each = indexed(data, few=1 << 30)
+    event(f"fragments: {sum(len(t.fragments) for t in each.tracks) // 8 * 8} or more")
+    brute.same(indexed(data), each)
+    brute.same(indexed(data, rows=rows, enough=enough), each)
+    brute.same(indexed(data, rows=rows, enough=enough, compiled=None), each)
+
+
+@given(alike())
+def test_shapes_are_found_alike_in_passing_behind_it_and_in_python(data):
+    view, known = memoryview(data), shapes.Shapes()
+    whole = (met := hop.walk(view, 0)).top[met.top["whole"]]
+    at, sizes = whole["offset"], whole["size"]
+    moofs = np.flatnonzero(whole["type"] == code("moof"))
+    for moof in moofs:
+        known.read(view, at[moof : moof + 1], sizes[moof : moof + 1], None)
+    plain = fit_plain(view, at, sizes, known.packed)
+    assert len(known.packed) == len(set(plain.which.tolist()) - {255})
+    found = [hop.fit(view, at, sizes, known.packed)]
+    if hop.compiled is not None and known.packed:
+        found.append(hop.walk(view, 0, shapes=known.packed).fits)
+    for which, cells in found:
+        assert which.tolist() == plain.which.tolist()
+        assert [c.tolist() for c in cells] == [c.tolist() for c in plain.cells]
+
+
+@given(
+    st.binary(max_size=60),
+    st.lists(st.tuples(st.integers(-9, 70), st.integers(-9, 70)), max_size=6),
+    st.binary(min_size=1, max_size=9),
+    st.integers(0, 8),
+    st.tuples(st.integers(-1, 9), st.sampled_from([1, 2, 4, 8]), st.booleans()),
+)
+def test_shapes_are_looked_for_inside_the_buffer_only(data, boxes, template, known, place):
+    if hop.compiled is None:
+        pytest.skip("the hop was not compiled")
+    mask = bytes(255 if i < known else 0 for i in range(len(template)))
+    packed = ((template, mask, np.array(place, np.int64).tobytes()),)
+    offsets = np.array([a for a, _ in boxes], np.int64)
+    sizes = np.array([b for _, b in boxes], np.int64)
+
+    def outcome(fit):
+        try:
+            which, cells = fit(data, offsets, sizes, packed)
+        except ValueError:
+            return "refused"
+        return which.tolist(), [column.tolist() for column in cells]
+
+    assert outcome(hop.fit) == outcome(fit_plain)
