@@ -66,6 +66,7 @@ ROOMS_OF_EXTRAS = {
     "testing": {"hypothesis"},
     "service": {
         "alembic",
+        "anyio",
         "av",
         "dbos",
         "defusedxml",
