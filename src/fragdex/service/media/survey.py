@@ -24,7 +24,7 @@ from av.container import InputContainer
 from fragdex.service.errors import Unprocessable
 from fragdex.service.media.probe import LONGEST_SECONDS, streams_of
 
-__all__ = ["StreamSurvey", "packets", "random_access", "survey"]
+__all__ = ["StreamSurvey", "codec_of", "packets", "random_access", "survey"]
 
 LONGEST_GAP: Final = 10.0
 """Seconds between access points above which a video is encoded anew."""

@@ -1,8 +1,9 @@
 """Writes one track as a file of its own: fragments of about 2 s, each beginning at an access point.
 
-The fragments carry the presentation times of the source themselves (tfdt), so that a player that
-knows no edit lists still plays all tracks on one timeline. Only where a track begins before 0
-(a decoder's priming, a cut inside of a group of pictures) an edit list takes that part off.
+The fragments carry the times of the source themselves (tfdt); no empty edit moves a track that
+begins late, because players ignore those. The edit list is one entry that takes off what stands
+before the first presentation time: the composition offset of reordered pictures, a decoder's
+priming. That one players know.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import av.error
 from av.audio.fifo import AudioFifo
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
+from av.bitstream import BitStreamFilterContext
 from av.video.frame import PictureType
 
-from fragdex.service.media.survey import random_access
+from fragdex.service.media.survey import codec_of, random_access
 
 __all__ = ["AudioEncoder", "Copier", "Scrubber", "VideoEncoder"]
 
@@ -66,7 +68,7 @@ class _File:
         else:
             options["frag_duration"] = duration
         if packet.pts >= 0:
-            flags += ["frag_discont", "negative_cts_offsets"]
+            flags.append("frag_discont")
         options["movflags"] = "+".join(flags)
         options["avoid_negative_ts"] = "disabled"
 
@@ -79,7 +81,7 @@ class Copier:
 
     def __init__(self, path: Path, track_id: int, source: Any) -> None:
         self.file = _File(path, track_id)
-        stream = self.file.container.add_stream_from_template(source)
+        stream = self.file.container.add_stream_from_template(source, opaque=True)
         stream.id = track_id
         stream.time_base = source.time_base
         if source.language:
@@ -88,6 +90,10 @@ class Copier:
         self.video = source.type == "video"
         self.access = random_access(source)
         self.began = False
+        self.filter: BitStreamFilterContext | None = None
+        if codec_of(source) == "aac" and not source.codec_context.extradata:
+            # ADTS headers stand in MPEG-TS and bare streams; in MP4 the sample entry says it once.
+            self.filter = BitStreamFilterContext("aac_adtstoasc", source)
 
     def packet(self, packet: Any) -> None:
         """Take the next packet of the source."""
@@ -97,7 +103,8 @@ class Copier:
                 return  # a recording that begins inside of a group of pictures
             packet.is_keyframe = access
         self.began = True
-        self.file.mux(packet)
+        for ready in (packet,) if self.filter is None else self.filter.filter(packet):
+            self.file.mux(ready)
 
     def close(self) -> int:
         """Complete the file; returns how many packets are in it."""
