@@ -308,6 +308,8 @@ executors = _table(
 for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
     _by_time_and_md5(_family)
 
-# One record per tenant and md5: creating it again answers with the one that is there.
-for _family in (unprocessed_files, isobmff_files):
-    _family.append_constraint(UniqueConstraint(_family.c.tenant_id, _family.c.md5))
+# One record per tenant and md5: creating it again answers with the one that is there. (An
+# unprocessed file may come without its md5, and turn out to be a second one of the same bytes.)
+isobmff_files.append_constraint(
+    UniqueConstraint(isobmff_files.c.tenant_id, isobmff_files.c.md5)
+)

@@ -238,9 +238,6 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_fragdex_unprocessed_files")),
-        sa.UniqueConstraint(
-            "tenant_id", "md5", name=op.f("uq_fragdex_unprocessed_files_tenant_id_md5")
-        ),
     )
     op.create_index(
         op.f("ix_fragdex_unprocessed_files_tenant_id_id"),
