@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from fragdex.service.uploads.shelf import FileStatus
 from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
 
-__all__ = ["TYPES", "ImageBytes", "ImageList", "ImageRecord", "ImageStatus", "NewImage", "type_of"]
+__all__ = ["TYPES", "ImageList", "ImageRecord", "NewImage", "type_of"]
 
 TYPES = {
     ".jpg": "image/jpeg",
@@ -24,14 +23,6 @@ TYPES = {
 ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/svg": "image/svg+xml"}
 
 Pixels = Annotated[int, Field(ge=1, le=2**31 - 1, description="pixels")]
-
-
-class ImageStatus(StrEnum):
-    """How far an image file is."""
-
-    CREATED = "created"
-    UPLOADING = "uploading"
-    READY = "ready"
 
 
 class NewImage(BaseModel):
@@ -59,7 +50,7 @@ class ImageRecord(BaseModel):
     byte_size: int
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
-    status: ImageStatus
+    status: FileStatus
     md5: str | None = Field(description="dashed; null until it is told or known")
     width: int | None = Field(description="pixels, after orientation, by the file's own header")
     height: int | None = Field(description="as width")
@@ -72,18 +63,6 @@ class ImageList(Listed):
     """Image files, newest first."""
 
     image_files: list[ImageRecord]
-
-
-@dataclass(frozen=True, slots=True)
-class ImageBytes:
-    """Where the bytes of a complete image are, and what they are."""
-
-    store_key: str
-    byte_size: int
-    md5: bytes
-    sha256: bytes
-    mime_type: str
-    filename: str
 
 
 def type_of(filename: str, declared: str | None) -> str | None:

@@ -9,23 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.service.errors import InvalidRequest, NotReady, RecordNotFound, TooLarge
+from fragdex.service.errors import InvalidRequest
 from fragdex.service.house import House
-from fragdex.service.images.model import (
-    TYPES,
-    ImageBytes,
-    ImageList,
-    ImageRecord,
-    ImageStatus,
-    NewImage,
-    type_of,
-)
+from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
 from fragdex.service.images.probe import Size, probe
-from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
-from fragdex.service.records.pages import page
-from fragdex.service.records.tables import blobs, image_files, uploads
+from fragdex.service.records.tables import image_files
 from fragdex.service.uploads import Arrival, Arrived, begin
+from fragdex.service.uploads.shelf import FileStatus, Shelf, StoredBytes, need_within
 
 __all__ = [
     "FAMILY",
@@ -39,16 +30,7 @@ __all__ = [
 ]
 
 FAMILY = "images"
-
-_RECORDS = sa.select(image_files, uploads.c.next_byte).outerjoin(
-    uploads, (uploads.c.family == FAMILY) & (uploads.c.record_id == image_files.c.id)
-)
-_COMPLETE = image_files.c.completed_at.is_not(None)
-_STATUS = {
-    ImageStatus.READY: _COMPLETE,
-    ImageStatus.UPLOADING: ~_COMPLETE & (sa.func.coalesce(uploads.c.next_byte, 0) > 0),
-    ImageStatus.CREATED: ~_COMPLETE & (sa.func.coalesce(uploads.c.next_byte, 0) == 0),
-}
+_SHELF = Shelf(FAMILY, image_files, "image file")
 
 
 def create_image(
@@ -70,20 +52,13 @@ def create_image(
             expected=", ".join(dict.fromkeys(TYPES.values())),
             found=new.mime_type or new.filename,
         )
-    limit = house.settings.max_image_bytes
-    if new.byte_size > limit:
-        raise TooLarge(
-            f"an image has {limit} bytes at most", pointer="/byte_size", more={"limit": limit}
-        )
+    need_within(new.byte_size, house.settings.max_image_bytes, "image file")
     md5 = md5_bytes(new.md5) if new.md5 else None
     with house.database.write() as connection:
         if md5 is not None:
-            same = (image_files.c.md5 == md5) & (
-                _COMPLETE | (image_files.c.byte_size == new.byte_size)
-            )
-            known = _first(connection, tenant_id, same)
+            known = _SHELF.known(connection, tenant_id, md5, new.byte_size)
             if known is not None:
-                return known, False
+                return _told(known), False
         image_id = new_id()
         row = {
             "id": image_id,
@@ -100,9 +75,7 @@ def create_image(
         connection.execute(image_files.insert().values(**row))
         how = arrival(house)
         begin(house, connection, tenant_id, FAMILY, image_id, new.byte_size, md5, how)
-        made = _first(connection, tenant_id, image_files.c.id == image_id)
-    assert made is not None
-    return made, True
+        return _told(_SHELF.row(connection, tenant_id, image_id)), True
 
 
 def get_image(house: House, tenant_id: str, image_id: str) -> ImageRecord:
@@ -111,7 +84,7 @@ def get_image(house: House, tenant_id: str, image_id: str) -> ImageRecord:
     Raises:
         RecordNotFound: this tenant has none of it.
     """
-    return _need(house, tenant_id, image_files.c.id == image_id)
+    return _told(_SHELF.get(house, tenant_id, image_id))
 
 
 def find_image(house: House, tenant_id: str, md5: bytes) -> ImageRecord:
@@ -120,7 +93,7 @@ def find_image(house: House, tenant_id: str, md5: bytes) -> ImageRecord:
     Raises:
         RecordNotFound: this tenant has none of it.
     """
-    return _need(house, tenant_id, image_files.c.md5 == md5)
+    return _told(_SHELF.find(house, tenant_id, md5))
 
 
 def list_images(
@@ -128,18 +101,14 @@ def list_images(
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
-    status: ImageStatus | None = None,
+    status: FileStatus | None = None,
 ) -> ImageList:
     """One page of a tenant's image files, newest first.
 
     Raises:
         InvalidRequest: a limit out of bounds, or no cursor of ours.
     """
-    wanted = _RECORDS.where(image_files.c.tenant_id == tenant_id)
-    if status is not None:
-        wanted = wanted.where(_STATUS[status])
-    with house.database.read() as connection:
-        found = page(connection, wanted, image_files, limit, cursor)
+    found = _SHELF.page(house, tenant_id, limit, cursor, status)
     return ImageList(image_files=[_told(row) for row in found.rows], next_cursor=found.next_cursor)
 
 
@@ -149,39 +118,17 @@ def delete_image(house: House, tenant_id: str, image_id: str) -> None:
     Raises:
         RecordNotFound: this tenant has none of it.
     """
-    mine = (image_files.c.id == image_id) & (image_files.c.tenant_id == tenant_id)
-    with house.database.write() as connection:
-        if connection.execute(sa.select(image_files.c.id).where(mine)).first() is None:
-            raise _not_found()
-        deletion.remove(connection, FAMILY, image_id)
+    _SHELF.delete(house, tenant_id, image_id)
 
 
-def image_bytes(house: House, tenant_id: str, image_id: str) -> ImageBytes:
+def image_bytes(house: House, tenant_id: str, image_id: str) -> StoredBytes:
     """Where the bytes of an image are.
 
     Raises:
         RecordNotFound: this tenant has none of it.
         NotReady: they are not all here yet.
     """
-    same = (blobs.c.tenant_id == image_files.c.tenant_id) & (blobs.c.md5 == image_files.c.md5)
-    wanted = (
-        sa.select(
-            blobs.c.store_key,
-            blobs.c.byte_size,
-            blobs.c.md5,
-            blobs.c.sha256,
-            image_files.c.mime_type,
-            image_files.c.filename,
-        )
-        .join(blobs, same)
-        .where(image_files.c.id == image_id, image_files.c.tenant_id == tenant_id, _COMPLETE)
-    )
-    with house.database.read() as connection:
-        row = connection.execute(wanted).first()
-    if row is None:
-        record = get_image(house, tenant_id, image_id)
-        raise NotReady("bytes of this image are missing", more={"status": record.status})
-    return ImageBytes(*row)
+    return _SHELF.stored(house, tenant_id, image_id)
 
 
 def arrival(house: House) -> Arrival:
@@ -196,7 +143,7 @@ def _examine(house: House, arrived: Arrived) -> Size | None:
     with house.database.read() as connection:
         mime_type = connection.scalar(declared)
     if mime_type is None:
-        raise _not_found()
+        raise _SHELF.not_found()
     with house.store.local(arrived.store_key) as path:
         return probe(path, mime_type, house.settings.max_pixels)
 
@@ -209,35 +156,15 @@ def _finished(connection: Connection, arrived: Arrived) -> None:
     connection.execute(image_files.update().where(mine).values(**values))
 
 
-def _need(house: House, tenant_id: str, which: sa.ColumnElement[bool]) -> ImageRecord:
-    with house.database.read() as connection:
-        found = _first(connection, tenant_id, which)
-    if found is None:
-        raise _not_found()
-    return found
-
-
-def _first(
-    connection: Connection, tenant_id: str, which: sa.ColumnElement[bool]
-) -> ImageRecord | None:
-    wanted = _RECORDS.where(image_files.c.tenant_id == tenant_id, which)
-    order = (_COMPLETE.desc(), image_files.c.id.desc())
-    row = connection.execute(wanted.order_by(*order).limit(1)).first()
-    return None if row is None else _told(row)
-
-
 def _told(row: Row[Any]) -> ImageRecord:
-    complete = row.completed_at is not None
-    next_byte = row.byte_size if complete else row.next_byte or 0
-    waiting = ImageStatus.UPLOADING if next_byte else ImageStatus.CREATED
     return ImageRecord(
         id=row.id,
         filename=row.filename,
         mime_type=row.mime_type,
         byte_size=row.byte_size,
-        next_byte=next_byte,
-        complete=complete,
-        status=ImageStatus.READY if complete else waiting,
+        next_byte=_SHELF.next_byte(row),
+        complete=row.completed_at is not None,
+        status=_SHELF.status(row),
         md5=None if row.md5 is None else md5_text(row.md5),
         width=row.width,
         height=row.height,
@@ -245,7 +172,3 @@ def _told(row: Row[Any]) -> ImageRecord:
         completed_at=rfc3339(row.completed_at),
         expires_at=rfc3339(row.expires_at),
     )
-
-
-def _not_found() -> RecordNotFound:
-    return RecordNotFound("there is no such image file")

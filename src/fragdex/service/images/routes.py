@@ -9,9 +9,10 @@ from fastapi import Depends, Query, Request, Response
 
 from fragdex.service.errors import NotReady, RecordNotFound
 from fragdex.service.images import operations
-from fragdex.service.images.model import TYPES, ImageList, ImageRecord, ImageStatus, NewImage
+from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.shelf import FileStatus
 from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Md5InPath, RecordId
 from fragdex.service.web.idempotency import idempotency_key
@@ -54,7 +55,7 @@ def list_image_files(
     house: InHouse,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
-    status: Annotated[ImageStatus | None, Query(description="only those")] = None,
+    status: Annotated[FileStatus | None, Query(description="only those")] = None,
 ) -> ImageList:
     """Image files, newest first."""
     return operations.list_images(house, caller.tenant_id, limit, cursor, status)

@@ -1,0 +1,183 @@
+"""Files that are kept as they came: found, listed, given back and deleted alike in every family.
+
+A family's table has `filename`, `mime_type`, `byte_size`, `md5`, `completed_at`; what else its
+records tell is its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.service.errors import NotReady, RecordNotFound, TooLarge
+from fragdex.service.house import House
+from fragdex.service.records import deletion
+from fragdex.service.records.pages import Page, page
+from fragdex.service.records.tables import blobs, uploads
+
+__all__ = ["FileStatus", "Shelf", "StoredBytes", "need_within"]
+
+
+class FileStatus(StrEnum):
+    """How far a file is."""
+
+    CREATED = "created"
+    UPLOADING = "uploading"
+    READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """Where the bytes of a complete file are, and what they are."""
+
+    store_key: str
+    byte_size: int
+    md5: bytes
+    sha256: bytes
+    mime_type: str
+    filename: str
+
+
+class Shelf:
+    """The records of one family. Another tenant's are never found.
+
+    Args:
+        family: its word in `uploads` and `blob_uses`.
+        table: its records.
+        noun: what one is called in errors.
+    """
+
+    def __init__(self, family: str, table: sa.Table, noun: str) -> None:
+        self.family, self.table, self._noun = family, table, noun
+        begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
+        complete = table.c.completed_at.is_not(None)
+        self._complete = complete
+        self._which = {
+            FileStatus.READY: complete,
+            FileStatus.UPLOADING: ~complete & begun,
+            FileStatus.CREATED: ~complete & ~begun,
+        }
+        own = (uploads.c.family == family) & (uploads.c.record_id == table.c.id)
+        self._rows = sa.select(table, uploads.c.next_byte).outerjoin(uploads, own)
+
+    def get(self, house: House, tenant_id: str, record_id: str) -> Row[Any]:
+        """The row of an id, with `next_byte`.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        with house.database.read() as connection:
+            return self.row(connection, tenant_id, record_id)
+
+    def row(self, connection: Connection, tenant_id: str, record_id: str) -> Row[Any]:
+        """`get`, in the caller's transaction."""
+        found = self._first(connection, tenant_id, self.table.c.id == record_id)
+        if found is None:
+            raise self.not_found()
+        return found
+
+    def find(self, house: House, tenant_id: str, md5: bytes) -> Row[Any]:
+        """The row of an md5; a complete one before others, then the newest.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        with house.database.read() as connection:
+            found = self._first(connection, tenant_id, self.table.c.md5 == md5)
+        if found is None:
+            raise self.not_found()
+        return found
+
+    def known(
+        self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
+    ) -> Row[Any] | None:
+        """A row to give again where one of this md5 is asked for: complete, or as large."""
+        as_large = self.table.c.byte_size == byte_size
+        same = (self.table.c.md5 == md5) & (self._complete | as_large)
+        return self._first(connection, tenant_id, same)
+
+    def page(
+        self,
+        house: House,
+        tenant_id: str,
+        limit: int,
+        cursor: str | None,
+        status: FileStatus | None,
+    ) -> Page:
+        """One page of rows, newest first.
+
+        Raises:
+            InvalidRequest: a limit out of bounds, or no cursor of ours.
+        """
+        wanted = self._rows.where(self.table.c.tenant_id == tenant_id)
+        if status is not None:
+            wanted = wanted.where(self._which[status])
+        with house.database.read() as connection:
+            return page(connection, wanted, self.table, limit, cursor)
+
+    def delete(self, house: House, tenant_id: str, record_id: str) -> None:
+        """Delete a record; its bytes go with the last record that needs them.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        with house.database.write() as connection:
+            self.row(connection, tenant_id, record_id)
+            deletion.remove(connection, self.family, record_id)
+
+    def stored(self, house: House, tenant_id: str, record_id: str) -> StoredBytes:
+        """Where the bytes of a record are.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+            NotReady: they are not all here yet.
+        """
+        table = self.table
+        same = (blobs.c.tenant_id == table.c.tenant_id) & (blobs.c.md5 == table.c.md5)
+        columns = (blobs.c.store_key, blobs.c.byte_size, blobs.c.md5, blobs.c.sha256)
+        mine = (table.c.id == record_id) & (table.c.tenant_id == tenant_id) & self._complete
+        wanted = sa.select(*columns, table.c.mime_type, table.c.filename).join(blobs, same)
+        with house.database.read() as connection:
+            row = connection.execute(wanted.where(mine)).first()
+        if row is None:
+            status = self.status(self.get(house, tenant_id, record_id))
+            raise NotReady(f"bytes of this {self._noun} are missing", more={"status": status})
+        return StoredBytes(*row)
+
+    def status(self, row: Row[Any]) -> FileStatus:
+        """How far the file of a row is."""
+        if row.completed_at is not None:
+            return FileStatus.READY
+        return FileStatus.UPLOADING if row.next_byte else FileStatus.CREATED
+
+    def next_byte(self, row: Row[Any]) -> int:
+        """Bytes of the file of a row that are here to stay."""
+        held: int = row.byte_size if row.completed_at is not None else row.next_byte or 0
+        return held
+
+    def not_found(self) -> RecordNotFound:
+        """What is raised where there is no such record."""
+        return RecordNotFound(f"there is no such {self._noun}")
+
+    def _first(
+        self, connection: Connection, tenant_id: str, which: sa.ColumnElement[bool]
+    ) -> Row[Any] | None:
+        wanted = self._rows.where(self.table.c.tenant_id == tenant_id, which)
+        order = (self._complete.desc(), self.table.c.id.desc())
+        return connection.execute(wanted.order_by(*order).limit(1)).first()
+
+
+def need_within(byte_size: int, limit: int, noun: str) -> None:
+    """Refuse a file that is announced as larger than one may be.
+
+    Raises:
+        TooLarge: with the limit.
+    """
+    if byte_size > limit:
+        raise TooLarge(
+            f"a {noun} has {limit} bytes at most", pointer="/byte_size", more={"limit": limit}
+        )
