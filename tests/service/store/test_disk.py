@@ -1,5 +1,6 @@
 """What only a disk does: full, gone, killed in the middle."""
 
+import errno
 import os
 import resource
 import signal
@@ -13,7 +14,7 @@ import pytest
 from fragdex import ByteRange
 from fragdex.errors import SourceNotFound
 from fragdex.service.errors import ConfigError, StoreFull, Unavailable
-from fragdex.service.store import open_store
+from fragdex.service.store import disk_draft, open_store
 from fragdex.service.store.conformance import CONTENT
 from fragdex.service.store.disk import LEFT_OVER_S, DiskStore
 
@@ -161,6 +162,24 @@ class TestGone:
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises(Unavailable):
             open_store(tmp_path / "file" / "store")
+
+
+def test_what_a_failed_flush_left_in_doubt_is_not_counted(store, monkeypatch):
+    """The system tells once that it lost pages; the flush after that succeeds."""
+    draft = store.draft("d")
+    draft.append(0, b"durable")
+    draft.sync()
+    draft.append(7, b"lost")
+
+    def lose(descriptor):
+        raise OSError(errno.EIO, "lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(disk_draft, "_flush", lose)
+        with pytest.raises(Unavailable):
+            draft.sync()
+    assert draft.sync() == 7
+    assert b"".join(bytes(piece) for piece in draft.read()) == b"durable"
 
 
 class TestPlaces:

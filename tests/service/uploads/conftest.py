@@ -46,10 +46,11 @@ def house(database, tmp_path):
     return a_house(database, open_store(tmp_path / "store"))
 
 
-@pytest.fixture
-def quick_house(sqlite_database, tmp_path):
-    """For laws that have nothing to do with the database."""
-    return a_house(sqlite_database, open_store(tmp_path / "store"))
+@pytest.fixture(params=["disk", "objects"])
+def quick_house(request, sqlite_database, tmp_path):
+    """For laws that have nothing to do with the database; over both kinds of store."""
+    where = tmp_path / "store" if request.param == "disk" else "memory://"
+    return a_house(sqlite_database, open_store(where))
 
 
 @pytest.fixture

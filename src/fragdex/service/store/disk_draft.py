@@ -38,6 +38,8 @@ class DiskDraft:
         self._path = drafts / name
         self._objects = objects
         self._descriptor: int | None = None
+        # bytes that a flush of this open file made durable; None before the first
+        self._flushed: int | None = None
 
     def __repr__(self) -> str:
         return f"<DiskDraft {self._path.name!r}>"
@@ -52,8 +54,16 @@ class DiskDraft:
             descriptor = self._opened()
             if descriptor is None:
                 return 0
-            _flush(descriptor)
-            return os.fstat(descriptor).st_size
+            try:
+                _flush(descriptor)
+            except OSError:
+                # The system tells of lost pages once and calls them clean after: what was written
+                # since the last flush is in doubt for ever, and must not be counted by the next.
+                if self._flushed is not None:
+                    os.ftruncate(descriptor, self._flushed)
+                raise
+            self._flushed = os.fstat(descriptor).st_size
+            return self._flushed
 
     def append(self, start: int, data: bytes | memoryview) -> None:
         """Put `data` at byte `start`; what stood there and after is gone."""
@@ -64,6 +74,7 @@ class DiskDraft:
                 raise ValueError(f"a draft of {end} bytes cannot go on at byte {start}")
             if start < end:
                 os.ftruncate(descriptor, start)
+                self._flushed = None if self._flushed is None else min(self._flushed, start)
             try:
                 write_all(descriptor, data, start)
             except OSError:
@@ -135,7 +146,7 @@ class DiskDraft:
 
     def close(self) -> None:
         """Close the file."""
-        descriptor, self._descriptor = self._descriptor, None
+        descriptor, self._descriptor, self._flushed = self._descriptor, None, None
         if descriptor is not None:
             os.close(descriptor)
 
@@ -155,7 +166,7 @@ class DiskDraft:
             self._descriptor = os.open(self._path, os.O_RDWR | NO_FOLLOW)
         except FileNotFoundError:
             if make:
-                self._descriptor = self._made()
+                self._descriptor, self._flushed = self._made(), 0
             elif not self._drafts.is_dir():
                 raise
         return self._descriptor

@@ -1,0 +1,134 @@
+"""Whatever clients send in whatever order: `next_byte` as told, and in the end the right bytes."""
+
+import hashlib
+import tempfile
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from fragdex import ByteRange
+from fragdex.service.errors import Unprocessable, UploadGap
+from fragdex.service.records import blobs
+from fragdex.service.records.database import Database
+from fragdex.service.records.identifiers import new_id
+from fragdex.service.records.migrations import upgrade
+from fragdex.service.store import open_store
+from fragdex.service.uploads import Progress, begin, hashing, receive, state
+
+from .conftest import a_house, new_tenant
+
+SIZE = 1000
+CONTENT = bytes(number * 7 % 251 for number in range(SIZE))
+WRONG = bytes(SIZE)
+MD5 = hashlib.md5(CONTENT).digest()
+
+
+class _Gone(Exception):
+    pass
+
+
+class UploadMachine(RuleBasedStateMachine):
+    """The model: what the bytes up to `next_byte` are, by which of two clients sent them."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        database = Database(f"sqlite:///{self.folder.name}/fragdex.db")
+        upgrade(database)
+        self.house = a_house(database, open_store(f"{self.folder.name}/store"))
+        self.tenant = new_tenant(database)
+        self.record = new_id()
+        with database.write() as connection:
+            begin(self.house, connection, self.tenant, "image", self.record, SIZE, MD5)
+        self.held = b""
+        self.complete = False
+
+    def teardown(self):
+        self.house.database.close()
+        self.folder.cleanup()
+
+    @rule(
+        start=st.integers(0, SIZE - 1),
+        size=st.integers(1, SIZE),
+        content=st.sampled_from([CONTENT, CONTENT, CONTENT, WRONG]),
+        piece=st.sampled_from([10, 333, SIZE]),
+    )
+    def chunk(self, start, size, content, piece):
+        self.send(start, min(SIZE, start + size), content, piece)
+
+    @rule(size=st.integers(1, SIZE), content=st.sampled_from([CONTENT, CONTENT, WRONG]))
+    def chunk_at_next_byte(self, size, content):
+        if len(self.held) < SIZE:
+            start = len(self.held)
+            self.send(start, min(SIZE, start + size), content, 100)
+
+    @rule(content=st.sampled_from([CONTENT, CONTENT, WRONG]))
+    def whole(self, content):
+        self.send(0, SIZE, content, 300, text=None)
+
+    def send(self, start, stop, content, piece, text=""):
+        if text is not None:
+            text = f"bytes {start}-{stop - 1}/{SIZE}"
+        pieces = [content[at : min(stop, at + piece)] for at in range(start, stop, piece)]
+        answer = None
+        try:
+            answer = receive(self.house, self.tenant, "image", self.record, text, pieces)
+        except (UploadGap, Unprocessable) as error:
+            refused = error
+        if answer is None:
+            self.refused(refused, start, self.held + content[len(self.held) : stop])
+            return
+        assert self.complete or start <= len(self.held)
+        if stop > len(self.held):
+            self.held += content[len(self.held) : stop]
+        self.complete = self.complete or self.held == CONTENT
+        assert answer == self.expected()
+
+    def refused(self, error, start, bytes_then):
+        assert not self.complete
+        if isinstance(error, UploadGap):
+            assert start > len(self.held) == error.more["next_byte"]
+        else:
+            assert error.more["next_byte"] == 0
+            assert len(bytes_then) == SIZE
+            assert bytes_then != CONTENT
+            self.held = b""
+
+    @rule(stop=st.integers(1, SIZE - 1))
+    def client_gone(self, stop):
+        def pieces():
+            yield CONTENT[:stop]
+            raise _Gone
+
+        try:
+            receive(self.house, self.tenant, "image", self.record, None, pieces())
+        except _Gone:
+            if not self.complete and stop > len(self.held):
+                self.held += CONTENT[len(self.held) : stop]
+
+    @rule()
+    def restart(self):
+        hashing.held.clear()
+
+    def expected(self):
+        return Progress(SIZE, SIZE if self.complete else len(self.held), self.complete)
+
+    @invariant()
+    def the_state_is_the_models(self):
+        assert state(self.house, self.tenant, "image", self.record) == self.expected()
+
+    @invariant()
+    def complete_means_the_right_bytes(self):
+        with self.house.database.read() as connection:
+            blob = blobs.find(connection, self.tenant, MD5)
+        assert (blob is not None) == self.complete
+        if blob is not None:
+            stored = self.house.store.read(blob.store_key, ByteRange(0, SIZE))
+            assert b"".join(stored) == CONTENT
+            assert blob.sha256 == hashlib.sha256(CONTENT).digest()
+            assert list(self.house.store.drafts()) == []
+
+
+TestUploads = UploadMachine.TestCase
+TestUploads.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)
