@@ -15,10 +15,12 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from fragdex.errors import FragdexError
+from fragdex.service.captions import routes as captions
 from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError
 from fragdex.service.house import House
 from fragdex.service.images import routes as images
+from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.door import Jobs, Work, options_of
 from fragdex.service.jobs.door import upgrade as upgrade_engine
 from fragdex.service.records import blobs, deletion, migrations
@@ -35,8 +37,10 @@ log = logging.getLogger("fragdex.service")
 
 ROUTERS: tuple[APIRouter, ...] = (
     images.router,
+    captions.router,
     links.router,
     health.router,
+    isobmff.router,
 )
 """What the families answer."""
 

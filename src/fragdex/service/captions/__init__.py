@@ -1,0 +1,1 @@
+"""Caption files: WebVTT, SRT and JSON, read through before they count as complete."""

@@ -1,0 +1,89 @@
+"""What a caption file is to a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from pydantic import BaseModel, Field
+
+from fragdex.service.captions.cues import Cue
+from fragdex.service.captions.jsons import parse_json
+from fragdex.service.captions.srt import parse_srt
+from fragdex.service.captions.webvtt import parse_webvtt
+from fragdex.service.uploads.shelf import FileStatus
+from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+
+__all__ = ["PARSERS", "CaptionList", "CaptionRecord", "CaptionType", "NewCaption", "type_of"]
+
+
+class CaptionType(StrEnum):
+    """The kinds of captions there are."""
+
+    WEBVTT = "text/vtt"
+    SRT = "application/x-subrip"
+    JSON = "application/json"
+
+
+PARSERS: dict[CaptionType, Callable[[bytes], list[Cue]]] = {
+    CaptionType.WEBVTT: parse_webvtt,
+    CaptionType.SRT: parse_srt,
+    CaptionType.JSON: parse_json,
+}
+
+NAMED = {".vtt": CaptionType.WEBVTT, ".srt": CaptionType.SRT, ".json": CaptionType.JSON}
+DECLARED = {
+    "text/vtt": CaptionType.WEBVTT,
+    "application/x-subrip": CaptionType.SRT,
+    "application/srt": CaptionType.SRT,
+    "text/srt": CaptionType.SRT,
+    "application/json": CaptionType.JSON,
+}
+
+
+class NewCaption(BaseModel):
+    """A caption file to come."""
+
+    md5: Md5Text
+    filename: FileName
+    byte_size: ByteSize
+    mime_type: str | None = Field(
+        None,
+        max_length=100,
+        description="text/vtt, application/x-subrip or application/json; else from the name",
+        examples=["text/vtt"],
+    )
+
+
+class CaptionRecord(BaseModel):
+    """A caption file."""
+
+    id: str
+    filename: str
+    mime_type: str
+    byte_size: int
+    next_byte: int = Field(description="bytes before this one are here to stay")
+    complete: bool
+    status: FileStatus
+    md5: str = Field(description="dashed")
+    created_at: str
+    completed_at: str | None
+    expires_at: str | None
+
+
+class CaptionList(Listed):
+    """Caption files, newest first."""
+
+    caption_files: list[CaptionRecord]
+
+
+def type_of(filename: str, declared: str | None) -> CaptionType | None:
+    """The kind that is declared, or that the name tells; None where it is none of ours.
+
+    >>> type_of("a.SRT", None).value, type_of("a.txt", None)
+    ('application/x-subrip', None)
+    """
+    if declared:
+        return DECLARED.get(declared.partition(";")[0].strip().lower())
+    dot = filename.rfind(".")
+    return NAMED.get(filename[dot:].lower()) if dot >= 0 else None
