@@ -79,6 +79,7 @@ class Settings(BaseSettings):
     max_track_bytes: ByteSize = _bytes(1 * GIB, "track")
     max_index_bytes: ByteSize = _bytes(50 * MIB, "fragment index, as sent")
     max_chunk_bytes: ByteSize = _bytes(64 * MIB, "one chunk of an upload, with Content-Range")
+    open_indexes: int = Field(256, ge=1, description="fragment indexes kept open by a process")
     max_pixels: int = Field(100_000_000, ge=1, description="width × height of an image")
 
     rate_limit: float = Field(0, ge=0, description="requests a second of one key; 0: no limit")

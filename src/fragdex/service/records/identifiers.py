@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import overload
 
 import uuid_utils
 
@@ -58,6 +59,10 @@ def md5_text(md5: bytes) -> str:
     return Digest(bytes(md5)).dashed
 
 
+@overload
+def rfc3339(when: datetime) -> str: ...
+@overload
+def rfc3339(when: datetime | None) -> str | None: ...
 def rfc3339(when: datetime | None) -> str | None:
     """An instant as RFC 3339 text, to the millisecond; None stays None.
 

@@ -228,7 +228,6 @@ isobmff_files = _table(
     # the whole file's index: .fidx in the store, and the JSON it was sent as, unknown keys kept
     Column("index_key", Text),
     Column("index_json_key", Text),
-    Column("index_etag", String(64)),
     _at("index_completed_at"),
     _at("created_at", needed=True),
     _at("expires_at"),
@@ -310,6 +309,4 @@ for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
 
 # One record per tenant and md5: creating it again answers with the one that is there. (An
 # unprocessed file may come without its md5, and turn out to be a second one of the same bytes.)
-isobmff_files.append_constraint(
-    UniqueConstraint(isobmff_files.c.tenant_id, isobmff_files.c.md5)
-)
+isobmff_files.append_constraint(UniqueConstraint(isobmff_files.c.tenant_id, isobmff_files.c.md5))

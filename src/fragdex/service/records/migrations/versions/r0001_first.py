@@ -156,7 +156,6 @@ def upgrade() -> None:
         sa.Column("byte_size", sa.BigInteger(), nullable=True),
         sa.Column("index_key", sa.Text(), nullable=True),
         sa.Column("index_json_key", sa.Text(), nullable=True),
-        sa.Column("index_etag", sa.String(length=64), nullable=True),
         sa.Column("index_completed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),

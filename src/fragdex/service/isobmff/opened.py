@@ -1,0 +1,217 @@
+"""Indexes that are open, and the forms of them that were asked for, both kept by use.
+
+An object of an index never changes, a new index has new keys: so what is kept under the keys is
+never stale, and needs no word from other processes. A local index is mapped, so that it costs
+what is read of it, whatever its size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from fragdex import ByteRange, FragmentIndex, TrackIndex, open_index
+from fragdex.errors import TrackNotFound
+from fragdex.formats import export as written
+from fragdex.seeking.model import How, Period, SourceInfo
+from fragdex.service.house import House
+from fragdex.service.isobmff.model import IndexKeys
+
+__all__ = ["FORMS", "FormName", "chosen_track", "etag_md5", "exported", "opened"]
+
+FormName = Literal["json", "fidx", "arrow", "sidx", "hls"]
+FORMS: tuple[FormName, ...] = get_args(FormName)
+"""The forms an index is answered in; the first by default."""
+
+MAX_KEPT_FORMS = 256
+MAX_KEPT_FORM = 1 << 20
+"""Bytes of a form that is kept: 256 MiB in all. Larger ones are written again when asked for."""
+
+T = TypeVar("T")
+
+
+class _Kept(Generic[T]):
+    """What was used last, at most so many."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._items: OrderedDict[Any, T] = OrderedDict()
+
+    def get(self, key: Any, limit: int, make: Callable[[], T]) -> T:
+        """What is kept under `key`; made where nothing is, by several at once if it must be."""
+        with self._lock:
+            found = self._items.get(key)
+            if found is not None:
+                self._items.move_to_end(key)
+                return found
+        made = make()
+        self.put(key, limit, made)
+        return made
+
+    def find(self, key: Any) -> T | None:
+        with self._lock:
+            return self._items.get(key)
+
+    def put(self, key: Any, limit: int, made: T) -> None:
+        with self._lock:
+            self._items[key] = made
+            self._items.move_to_end(key)
+            while len(self._items) > limit:
+                self._items.popitem(last=False)
+
+
+_indexes: _Kept[FragmentIndex] = _Kept()
+_forms: _Kept[bytes] = _Kept()
+
+
+def opened(house: House, keys: IndexKeys) -> FragmentIndex:
+    """The index of a file, put together of all that is known of its tracks.
+
+    A track indexed by itself stands in a period of its own.
+
+    Raises:
+        SourceNotFound: it was deleted meanwhile.
+        DamagedIndex: the stored bytes are damaged.
+    """
+    return _indexes.get(keys, house.settings.open_indexes, lambda: _open(house, keys))
+
+
+def etag_md5(keys: IndexKeys) -> bytes:
+    """16 bytes that stand for this index: another one has others."""
+    return hashlib.md5(repr(keys).encode(), usedforsecurity=False).digest()
+
+
+def chosen_track(index: FragmentIndex, track_id: int | None) -> TrackIndex:
+    """The track of this id; None: the first video track, or else the first audio track.
+
+    The scrub track is never chosen by itself.
+
+    Raises:
+        TrackNotFound: there is none.
+    """
+    if track_id is not None:
+        return index.track(track_id)
+    tracks = [track for track in index.tracks if track.id >= 0]
+    for kind in ("video", "audio"):
+        for track in tracks:
+            if track.kind == kind:
+                return track
+    raise TrackNotFound("the index tells of no video and no audio track")
+
+
+def exported(
+    house: House, keys: IndexKeys, form: str, track_id: int | None = None, uri: str | None = None
+) -> bytes:
+    """The index in one of `FORMS`.
+
+    Args:
+        track_id: for `sidx` and `hls`, which tell of one track, as for `chosen_track`.
+        uri: for `hls`: what the playlist calls the track's bytes.
+
+    Raises:
+        TrackNotFound: there is no such track.
+        InexactIndex, BuildError: this index cannot be told in that form.
+        MissingExtra: a package is not installed.
+    """
+    name = (keys, form, track_id, uri)
+    found = _forms.find(name)
+    if found is None:
+        found = _export(house, keys, form, track_id, uri)
+        if len(found) <= MAX_KEPT_FORM:
+            _forms.put(name, MAX_KEPT_FORMS, found)
+    return found
+
+
+def _export(
+    house: House, keys: IndexKeys, form: str, track_id: int | None, uri: str | None
+) -> bytes:
+    if form == "json":
+        return _json(house, keys)
+    if form == "fidx" and not keys.tracks and keys.file is not None:
+        return _bytes(house, keys.file)
+    index = opened(house, keys)
+    if form in ("sidx", "hls"):
+        track = chosen_track(index, track_id)
+        periods = [period for period in index.periods if track in period.tracks]
+        index = _index(index.source, periods)
+        options: dict[str, Any] = {"track": track.id}
+        if form == "hls":
+            options["uri"] = uri
+        return written(index, form, **options)
+    return written(index, form)
+
+
+def _json(house: House, keys: IndexKeys) -> bytes:
+    """As it was sent, so that nothing in it is lost; what the service made itself, as it is."""
+    if keys.json is None:
+        return written(opened(house, keys), "json")
+    sent = _bytes(house, keys.json)
+    if not keys.tracks:
+        return sent
+    made = written(opened(house, replace(keys, file=None, json=None)), "json")
+    told = json.loads(sent) | json.loads(made)
+    return json.dumps(told, separators=(",", ":")).encode("ascii")
+
+
+def _open(house: House, keys: IndexKeys) -> FragmentIndex:
+    whole = None if keys.file is None else _open_one(house, keys.file)
+    if not keys.tracks and whole is not None:
+        return whole
+    periods: list[Period] = []
+    for track_id, key in keys.tracks:
+        for period in _open_one(house, key).periods:
+            periods.append(_period(len(periods), period, track_id, period.tracks[:1]))
+    known = {track_id for track_id, _ in keys.tracks}
+    for period in whole.periods if whole is not None else ():
+        left = tuple(track for track in period.tracks if track.id not in known)
+        if left:
+            periods.append(_period(len(periods), period, None, left))
+    return _index(SourceInfo(), periods)
+
+
+def _period(
+    number: int, period: Period, track_id: int | None, tracks: tuple[TrackIndex, ...]
+) -> Period:
+    """A period of another number, its tracks of another id."""
+    moved = []
+    for track in tracks:
+        info = track.info if track_id is None else replace(track.info, id=track_id)
+        samples = track.samples if track.has_samples else None
+        moved.append(
+            TrackIndex(
+                info,
+                track.fragments,
+                track.sync,
+                shift=track.shift,
+                period=number,
+                exact=track.exact,
+                groups=track.groups,
+                samples=samples,
+            )
+        )
+    movie = replace(period.movie, tracks=tuple(track.info for track in moved))
+    return Period(number, period.init, movie, tuple(moved))
+
+
+def _index(source: SourceInfo, periods: list[Period]) -> FragmentIndex:
+    exact = all(track.exact for period in periods for track in period.tracks)
+    how = How("index", exact, "put together from the indexes of single tracks")
+    numbered = [
+        period if period.number == number else _period(number, period, None, period.tracks)
+        for number, period in enumerate(periods)
+    ]
+    return FragmentIndex(source, how, numbered)
+
+
+def _open_one(house: House, key: str) -> FragmentIndex:
+    path = house.store.path(key)
+    return open_index(_bytes(house, key) if path is None else path)
+
+
+def _bytes(house: House, key: str) -> bytes:
+    return b"".join(house.store.read(key, ByteRange(0, house.store.size(key))))

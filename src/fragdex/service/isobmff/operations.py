@@ -1,0 +1,181 @@
+"""What can be done with ISOBMFF files; no HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.service.errors import RecordNotFound
+from fragdex.service.house import House
+from fragdex.service.isobmff.model import FileList, FileRecord, FileStatus, IndexKeys, NewFile
+from fragdex.service.records import deletion
+from fragdex.service.records.database import insert
+from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
+from fragdex.service.records.pages import page
+from fragdex.service.records.tables import isobmff_files, isobmff_tracks
+
+__all__ = [
+    "FAMILY",
+    "create_file",
+    "delete_file",
+    "file_by_id",
+    "file_by_md5",
+    "index_keys",
+    "list_files",
+    "need_file",
+    "register",
+]
+
+FAMILY = "isobmff"
+
+_NOT_FOUND = "there is no such ISOBMFF file"
+
+
+def create_file(house: House, tenant_id: str, new: NewFile) -> tuple[FileRecord, bool]:
+    """Register a file; the one of this md5 that is there already, and False."""
+    md5 = md5_bytes(new.md5)
+    with house.database.write() as connection:
+        row, is_new = register(connection, tenant_id, md5, new.filename)
+    return _record(row), is_new
+
+
+def register(
+    connection: Connection, tenant_id: str, md5: bytes, filename: str, **values: Any
+) -> tuple[Row[Any], bool]:
+    """The row of the tenant's file of this md5, and whether it was made now, of these values."""
+    file = isobmff_files.c
+    row = {"id": new_id(), "created_at": instant(), **values}
+    row |= {"tenant_id": tenant_id, "md5": md5, "filename": filename}
+    done = connection.execute(
+        insert(connection, isobmff_files).values(**row).on_conflict_do_nothing()
+    )
+    found = connection.execute(
+        sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.md5 == md5)
+    ).one()
+    return found, bool(done.rowcount)
+
+
+def file_by_id(house: House, tenant_id: str, file_id: str) -> FileRecord:
+    """The file of this id.
+
+    Raises:
+        RecordNotFound: this tenant has none.
+    """
+    with house.database.read() as connection:
+        return _record(need_file(connection, tenant_id, file_id))
+
+
+def file_by_md5(house: House, tenant_id: str, md5: bytes) -> FileRecord:
+    """The file of this md5; raises as `file_by_id`."""
+    file = isobmff_files.c
+    with house.database.read() as connection:
+        row = connection.execute(
+            sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.md5 == md5)
+        ).one_or_none()
+    if row is None:
+        raise RecordNotFound(_NOT_FOUND)
+    return _record(row)
+
+
+def list_files(
+    house: House,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None = None,
+    status: FileStatus | None = None,
+) -> FileList:
+    """A page of the tenant's files, newest first."""
+    file = isobmff_files.c
+    query = sa.select(isobmff_files).where(file.tenant_id == tenant_id)
+    if status is not None:
+        indexed = file.index_completed_at.is_not(None)
+        query = query.where(indexed if status == "ready" else ~indexed)
+    with house.database.read() as connection:
+        found = page(connection, query, isobmff_files, limit, cursor)
+    records = [_record(row) for row in found.rows]
+    return FileList(isobmff_files=records, next_cursor=found.next_cursor)
+
+
+def delete_file(house: House, tenant_id: str, file_id: str) -> None:
+    """Delete a file, its tracks, its index and its bytes; raises as `file_by_id`."""
+    with house.database.write() as connection:
+        need_file(connection, tenant_id, file_id, lock=True)
+        deletion.remove(connection, FAMILY, file_id)
+
+
+def need_file(
+    connection: Connection, tenant_id: str, file_id: str, *, lock: bool = False
+) -> Row[Any]:
+    """The row of a file; raises as `file_by_id`.
+
+    Args:
+        lock: hold it until the end of the transaction, so that nobody deletes or changes it.
+    """
+    file = isobmff_files.c
+    query = sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.id == file_id)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise RecordNotFound(_NOT_FOUND)
+    return row
+
+
+def index_keys(house: House, tenant_id: str, file_id: str) -> IndexKeys:
+    """Where the index of a file is.
+
+    Raises:
+        RecordNotFound: this tenant has no such file, or it has no index yet.
+    """
+    with house.database.read() as connection:
+        rows = connection.execute(_KEYS, {"tenant": tenant_id, "file": file_id}).all()
+    if not rows:
+        raise RecordNotFound(_NOT_FOUND)
+    keys = _keys(rows)
+    if keys.file is None and not keys.tracks:
+        raise RecordNotFound("the file has no index yet")
+    return keys
+
+
+# One statement, made once: it is what a seek asks.
+_KEYS = (
+    sa.select(
+        isobmff_files.c.index_key,
+        isobmff_files.c.index_json_key,
+        isobmff_tracks.c.track_id,
+        isobmff_tracks.c.index_key,
+    )
+    .select_from(
+        isobmff_files.outerjoin(
+            isobmff_tracks,
+            (isobmff_tracks.c.file_id == isobmff_files.c.id)
+            & isobmff_tracks.c.index_key.is_not(None),
+        )
+    )
+    .where(
+        isobmff_files.c.id == sa.bindparam("file"),
+        isobmff_files.c.tenant_id == sa.bindparam("tenant"),
+    )
+    .order_by(isobmff_tracks.c.track_id)
+)
+
+
+def _keys(rows: Sequence[Any]) -> IndexKeys:
+    tracks = tuple((row[2], row[3]) for row in rows if row[2] is not None)
+    return IndexKeys(rows[0][0], rows[0][1], tracks)
+
+
+def _record(row: Row[Any]) -> FileRecord:
+    complete = row.index_completed_at is not None
+    return FileRecord(
+        id=row.id,
+        md5=md5_text(row.md5),
+        filename=row.filename,
+        byte_size=row.byte_size,
+        status="ready" if complete else "created",
+        fragment_index_complete=complete,
+        created_at=rfc3339(row.created_at),
+        index_completed_at=rfc3339(row.index_completed_at),
+        expires_at=rfc3339(row.expires_at),
+    )

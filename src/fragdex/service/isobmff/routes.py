@@ -1,0 +1,81 @@
+"""ISOBMFF files over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Response
+
+from fragdex.service.errors import RecordNotFound
+from fragdex.service.isobmff import index_routes, operations, track_routes, tracks
+from fragdex.service.isobmff.model import (
+    FileList,
+    FileRecord,
+    FileStatus,
+    FileWithTracks,
+    NewFile,
+)
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Md5InPath, RecordId
+from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.problems import answers
+from fragdex.service.web.routing import api_router
+
+__all__ = ["router"]
+
+router = api_router("ISOBMFF files")
+
+KNOWN: dict[int | str, dict[str, Any]] = {
+    200: {"model": FileRecord, "description": "There is one of this md5 already"}
+}
+NOT_FOUND = answers(RecordNotFound)
+
+
+@router.post(
+    "/isobmff_files", status_code=201, responses=KNOWN, dependencies=[Depends(idempotency_key)]
+)
+def create_isobmff_file(
+    new: NewFile, response: Response, caller: Asking, house: InHouse
+) -> FileRecord:
+    """Register a file by its md5; its index and its tracks follow."""
+    record, is_new = operations.create_file(house, caller.tenant_id, new)
+    if not is_new:
+        response.status_code = 200
+    response.headers["Location"] = f"/api/v1/isobmff_files/{record.id}"
+    return record
+
+
+@router.get("/isobmff_files")
+def list_isobmff_files(
+    caller: Asking,
+    house: InHouse,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+    status: Annotated[FileStatus | None, Query(description="only those")] = None,
+) -> FileList:
+    """ISOBMFF files, newest first."""
+    return operations.list_files(house, caller.tenant_id, limit, cursor, status)
+
+
+@router.get("/isobmff_files/md5/{md5}", responses=NOT_FOUND)
+def find_isobmff_file(md5: Md5InPath, caller: Asking, house: InHouse) -> FileRecord:
+    """The file of this md5."""
+    return operations.file_by_md5(house, caller.tenant_id, md5)
+
+
+@router.get("/isobmff_files/{id}", responses=NOT_FOUND)
+def get_isobmff_file(id: RecordId, caller: Asking, house: InHouse) -> FileWithTracks:
+    """A file and its tracks."""
+    record = operations.file_by_id(house, caller.tenant_id, id)
+    found = tracks.tracks_of(house, caller.tenant_id, id)
+    return FileWithTracks(**record.model_dump(), tracks=found)
+
+
+@router.delete("/isobmff_files/{id}", status_code=204, responses=NOT_FOUND)
+def delete_isobmff_file(id: RecordId, caller: Asking, house: InHouse) -> None:
+    """Delete a file, its index, its tracks and their bytes."""
+    operations.delete_file(house, caller.tenant_id, id)
+
+
+router.include_router(index_routes.router)
+router.include_router(track_routes.router)

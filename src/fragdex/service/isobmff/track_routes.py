@@ -1,0 +1,160 @@
+"""Tracks of ISOBMFF files over HTTP: announced, sent in chunks, read by ranges."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
+from fragdex.service.isobmff import tracks
+from fragdex.service.isobmff.model import MAX_TRACK_ID, NewTrack, TrackList, TrackRecord
+from fragdex.service.uploads.requests import BODY, REFUSALS, receive_request
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.fields import record_id
+from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import media, media_answers
+from fragdex.service.web.routing import ApiRoute
+
+__all__ = ["TrackNumber", "router", "track_media"]
+
+router = APIRouter(route_class=ApiRoute)
+
+KNOWN: dict[int | str, dict[str, Any]] = {
+    200: {"model": TrackRecord, "description": "It is announced already"}
+}
+MISSING: dict[int | str, dict[str, Any]] = {
+    202: {"model": TrackRecord, "description": "Bytes are missing"}
+}
+NOT_FOUND = answers(RecordNotFound)
+MEDIA = {
+    **answers(RecordNotFound, NotReady),
+    **media_answers("video/mp4", "audio/mp4", "application/mp4"),
+}
+TRACK = "/isobmff_tracks/{file_id}/{track_id}"
+
+_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,9}", re.ASCII)
+
+
+def _file_id(
+    file_id: Annotated[str, Path(description="as the service gave it")],
+) -> str:
+    return record_id(file_id)
+
+
+def track_number(
+    track_id: Annotated[str, Path(description="track_ID; -1: the scrub track", examples=["1"])],
+) -> int:
+    """The `track_id` of a path; what is no number is of no track."""
+    if not _NUMBER.fullmatch(track_id) or int(track_id) > MAX_TRACK_ID:
+        raise RecordNotFound("there is no such track")
+    return int(track_id)
+
+
+FileId = Annotated[str, Depends(_file_id)]
+TrackNumber = Annotated[int, Depends(track_number)]
+
+
+@router.post(
+    "/isobmff_tracks",
+    status_code=201,
+    responses={**answers(RecordNotFound, TooLarge, Conflict), **KNOWN},
+    dependencies=[Depends(idempotency_key)],
+)
+def create_isobmff_track(
+    new: NewTrack, response: Response, caller: Asking, house: InHouse
+) -> TrackRecord:
+    """Announce the bytes of a track; they follow by upload."""
+    record, is_new = tracks.create_track(house, caller.tenant_id, new)
+    if not is_new:
+        response.status_code = 200
+    place = f"/api/v1/isobmff_tracks/{record.file_id}/{record.track_id}"
+    response.headers["Location"] = place
+    return record
+
+
+@router.get("/isobmff_tracks", responses=NOT_FOUND)
+def list_isobmff_tracks(
+    caller: Asking,
+    house: InHouse,
+    file_id: Annotated[str, Query(description="of which file")],
+) -> TrackList:
+    """The tracks of a file whose bytes are announced, by their ids."""
+    return tracks.list_tracks(house, caller.tenant_id, record_id(file_id))
+
+
+@router.post(
+    TRACK + "/upload",
+    status_code=201,
+    responses={**answers(*REFUSALS), **MISSING},
+    openapi_extra=BODY,
+)
+async def upload_isobmff_track(
+    file_id: FileId,
+    track_id: TrackNumber,
+    request: Request,
+    response: Response,
+    caller: Asking,
+    house: InHouse,
+) -> TrackRecord:
+    """Send bytes of a track, whole or in chunks; 202 while some are missing."""
+    progress = await receive_request(
+        request,
+        caller.tenant_id,
+        tracks.FAMILY,
+        tracks.track_name(file_id, track_id),
+        tracks.ARRIVAL,
+        house.settings.max_track_bytes,
+    )
+    if not progress.complete:
+        response.status_code = 202
+    return await run_sync(tracks.track_by_id, house, caller.tenant_id, file_id, track_id)
+
+
+@router.get(TRACK + "/upload", responses=NOT_FOUND)
+def get_isobmff_track_upload(
+    file_id: FileId, track_id: TrackNumber, caller: Asking, house: InHouse
+) -> TrackRecord:
+    """A track whose bytes are all here; else 404 with `next_byte`."""
+    record = tracks.track_by_id(house, caller.tenant_id, file_id, track_id)
+    if not record.complete:
+        raise RecordNotFound(
+            "bytes of this upload are missing",
+            more={"next_byte": record.next_byte, "byte_size": record.byte_size},
+        )
+    return record
+
+
+@router.get(TRACK, response_class=Response, responses=MEDIA)
+@router.head(TRACK, response_class=Response, responses=MEDIA)
+def get_isobmff_track(
+    file_id: FileId, track_id: TrackNumber, request: Request, caller: Asking, house: InHouse
+) -> Response:
+    """The bytes of a track, whole or by ranges."""
+    return track_media(request, house, caller.tenant_id, file_id, track_id)
+
+
+def track_media(
+    request: Request, house: InHouse, tenant_id: str, file_id: str, track_id: int
+) -> Response:
+    """The answer to GET or HEAD of the bytes of a track."""
+    found = tracks.track_bytes(house, tenant_id, file_id, track_id)
+    return media(
+        request,
+        key=found.store_key,
+        size=found.byte_size,
+        md5=found.md5,
+        sha256=found.sha256,
+        media_type=found.media_type,
+    )
+
+
+@router.delete(TRACK, status_code=204, responses=NOT_FOUND)
+def delete_isobmff_track(
+    file_id: FileId, track_id: TrackNumber, caller: Asking, house: InHouse
+) -> None:
+    """Delete a track and its bytes."""
+    tracks.delete_track(house, caller.tenant_id, file_id, track_id)

@@ -1,0 +1,227 @@
+"""What can be done with the tracks of a file whose bytes are files of their own; no HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex import TrackIndex
+from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
+from fragdex.service.house import House
+from fragdex.service.isobmff.model import NewTrack, TrackBytes, TrackList, TrackRecord
+from fragdex.service.isobmff.opened import opened
+from fragdex.service.isobmff.operations import index_keys, need_file
+from fragdex.service.records import deletion
+from fragdex.service.records.database import insert
+from fragdex.service.records.identifiers import instant, md5_text, rfc3339
+from fragdex.service.records.tables import blobs, isobmff_tracks, uploads
+from fragdex.service.uploads import Arrival, Arrived, begin
+
+__all__ = [
+    "ARRIVAL",
+    "FAMILY",
+    "create_track",
+    "delete_track",
+    "list_tracks",
+    "track_by_id",
+    "track_bytes",
+    "track_name",
+    "tracks_of",
+]
+
+FAMILY = "tracks"
+
+_NOT_FOUND = "there is no such track"
+
+
+def track_name(file_id: str, track_id: int) -> str:
+    """What uploads and uses of bytes call a track."""
+    return f"{file_id}/{track_id}"
+
+
+def create_track(house: House, tenant_id: str, new: NewTrack) -> tuple[TrackRecord, bool]:
+    """Announce the bytes of a track; the track that is there already, and False.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        TooLarge: more bytes than a track may have.
+        Conflict: the track is there with another number of bytes.
+    """
+    limit = house.settings.max_track_bytes
+    if new.byte_size > limit:
+        raise TooLarge(f"a track has at most {limit} bytes", more={"limit": int(limit)})
+    track = isobmff_tracks.c
+    with house.database.write() as connection:
+        need_file(connection, tenant_id, new.file_id, lock=True)
+        row = {
+            "file_id": new.file_id,
+            "track_id": new.track_id,
+            "tenant_id": tenant_id,
+            "type": new.type,
+            "probe_info": new.probe_info,
+            "duration_ms": None if new.duration_ms is None else round(new.duration_ms),
+            "codec_name": new.codec_name,
+            "byte_size": new.byte_size,
+            "created_at": instant(),
+        }
+        statement = insert(connection, isobmff_tracks).values(**row).on_conflict_do_nothing()
+        is_new = bool(connection.execute(statement).rowcount)
+        if is_new:
+            name = track_name(new.file_id, new.track_id)
+            begin(house, connection, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL)
+        here = (track.file_id == new.file_id) & (track.track_id == new.track_id)
+        found = connection.execute(_with_upload().where(here)).one()
+        if found.byte_size != new.byte_size:
+            raise Conflict(
+                f"track {new.track_id} is there with {found.byte_size} bytes; delete it first",
+                more={"byte_size": found.byte_size},
+            )
+    return _record(found), is_new
+
+
+def _finished(connection: Connection, arrived: Arrived) -> None:
+    file_id, _, track_id = arrived.record_id.partition("/")
+    track = isobmff_tracks.c
+    connection.execute(
+        isobmff_tracks.update()
+        .where(track.file_id == file_id, track.track_id == int(track_id))
+        .values(md5=arrived.md5, completed_at=instant())
+    )
+
+
+ARRIVAL = Arrival(finished=_finished)
+"""How the bytes of a track are taken."""
+
+
+def track_by_id(house: House, tenant_id: str, file_id: str, track_id: int) -> TrackRecord:
+    """A track.
+
+    Raises:
+        RecordNotFound: this tenant has no such track.
+    """
+    with house.database.read() as connection:
+        return _record(_need_track(connection, tenant_id, file_id, track_id))
+
+
+def list_tracks(house: House, tenant_id: str, file_id: str) -> TrackList:
+    """The tracks of a file whose bytes are announced.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+    """
+    track = isobmff_tracks.c
+    with house.database.read() as connection:
+        need_file(connection, tenant_id, file_id)
+        query = _with_upload().where(track.file_id == file_id).order_by(track.track_id)
+        return TrackList(isobmff_tracks=[_record(row) for row in connection.execute(query)])
+
+
+def tracks_of(house: House, tenant_id: str, file_id: str) -> list[TrackRecord]:
+    """`list_tracks`, and those that the index alone tells of.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+    """
+    known = list_tracks(house, tenant_id, file_id).isobmff_tracks
+    try:
+        index = opened(house, index_keys(house, tenant_id, file_id))
+    except RecordNotFound:
+        return known
+    ids = {track.track_id for track in known}
+    told = [_told(file_id, track) for track in index.tracks if track.id not in ids]
+    return sorted(known + told, key=lambda track: track.track_id)
+
+
+def track_bytes(house: House, tenant_id: str, file_id: str, track_id: int) -> TrackBytes:
+    """Where the bytes of a track are.
+
+    Raises:
+        RecordNotFound: this tenant has no such track.
+        NotReady: not all of them are here.
+    """
+    track = isobmff_tracks.c
+    same = (blobs.c.tenant_id == track.tenant_id) & (blobs.c.md5 == track.md5)
+    query = (
+        sa.select(track.type, blobs.c.store_key, blobs.c.byte_size, blobs.c.md5, blobs.c.sha256)
+        .select_from(isobmff_tracks.outerjoin(blobs, same))
+        .where(track.tenant_id == tenant_id, track.file_id == file_id, track.track_id == track_id)
+    )
+    with house.database.read() as connection:
+        row = connection.execute(query).one_or_none()
+    if row is None:
+        raise RecordNotFound(_NOT_FOUND)
+    if row.store_key is None:
+        raise NotReady("bytes of this track are missing", more={"status": "uploading"})
+    kind = row.type if row.type in ("video", "audio") else "application"
+    return TrackBytes(
+        row.store_key, row.byte_size, bytes(row.md5), bytes(row.sha256), f"{kind}/mp4"
+    )
+
+
+def delete_track(house: House, tenant_id: str, file_id: str, track_id: int) -> None:
+    """Delete a track and its bytes; raises as `track_by_id`."""
+    with house.database.write() as connection:
+        need_file(connection, tenant_id, file_id, lock=True)
+        if not deletion.remove(connection, FAMILY, track_name(file_id, track_id)):
+            raise RecordNotFound(_NOT_FOUND)
+
+
+def _need_track(connection: Connection, tenant_id: str, file_id: str, track_id: int) -> Row[Any]:
+    track = isobmff_tracks.c
+    query = _with_upload().where(
+        track.tenant_id == tenant_id, track.file_id == file_id, track.track_id == track_id
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise RecordNotFound(_NOT_FOUND)
+    return row
+
+
+def _with_upload() -> sa.Select[Any]:
+    """Tracks, and how far their uploads are; those that were made here had none."""
+    track = isobmff_tracks.c
+    name = track.file_id + "/" + sa.cast(track.track_id, sa.String)
+    upload = (uploads.c.family == FAMILY) & (uploads.c.record_id == name)
+    return sa.select(isobmff_tracks, uploads.c.next_byte).select_from(
+        isobmff_tracks.outerjoin(uploads, upload)
+    )
+
+
+def _record(row: Row[Any]) -> TrackRecord:
+    complete = row.completed_at is not None
+    next_byte = row.byte_size if complete else row.next_byte
+    return TrackRecord(
+        file_id=row.file_id,
+        track_id=row.track_id,
+        type=row.type,
+        codec_name=row.codec_name,
+        duration_ms=row.duration_ms,
+        byte_size=row.byte_size,
+        next_byte=next_byte or 0,
+        complete=complete,
+        md5=None if row.md5 is None else md5_text(row.md5),
+        probe_info=row.probe_info,
+        created_at=rfc3339(row.created_at),
+        completed_at=rfc3339(row.completed_at),
+    )
+
+
+def _told(file_id: str, track: TrackIndex) -> TrackRecord:
+    start, end = track.start, track.end
+    lasts = None if start is None or end is None else round((end.exact - start.exact) * 1000)
+    return TrackRecord(
+        file_id=file_id,
+        track_id=track.id,
+        type=track.kind,
+        codec_name=track.codec,
+        duration_ms=lasts,
+        byte_size=None,
+        next_byte=0,
+        complete=False,
+        md5=None,
+        probe_info=None,
+        created_at=None,
+        completed_at=None,
+    )

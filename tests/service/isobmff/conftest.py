@@ -1,0 +1,64 @@
+"""The service, and ISOBMFF files with their indexes."""
+
+import hashlib
+import json
+
+import pytest
+
+import fragdex
+from fragdex.testing import movie
+from service.serving import API, serving
+
+FILM = movie(fragments=6, samples=50, fps=25)  # 6 × 2 s, one track
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """The service as it comes, on SQLite."""
+    with serving(tmp_path_factory.mktemp("isobmff")) as served:
+        yield served
+
+
+@pytest.fixture
+def client(server):
+    """A client that sends a key."""
+    return server.client
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def house(request, tmp_path):
+    """A house without a server, over each database."""
+    from fragdex.service.app import close_house, open_house
+    from fragdex.service.config import Settings
+
+    more = {}
+    if request.param == "postgresql":
+        more["database_url"] = request.getfixturevalue("new_postgres")()
+    house = open_house(Settings(data=tmp_path / "data", job_workers=0, **more))
+    yield house
+    close_house(house)
+
+
+def fresh_md5(name):
+    return fragdex.Md5(name.encode()).digest().dashed
+
+
+@pytest.fixture
+def new_file(client, request):
+    """A function that registers a file of an md5 of its own."""
+
+    def new(name="film"):
+        body = {"md5": fresh_md5(f"{request.node.nodeid} {name}"), "filename": f"{name}.mp4"}
+        answer = client.post(f"{API}/isobmff_files", json=body)
+        assert answer.status_code == 201
+        return answer.json()
+
+    return new
+
+
+def index_json(data=FILM):
+    return json.loads(fragdex.index(data).export("json"))
+
+
+def md5_hex(data):
+    return hashlib.md5(data).hexdigest()
