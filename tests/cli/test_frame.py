@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 import typer
@@ -206,7 +207,10 @@ def test_a_real_interrupt_is_130(tmp_path, root):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     command = [sys.executable, "-m", "fragdex", "md5", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    # Started in the background, the tests have SIGINT ignored, and so would their children.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, preexec_fn=heard) as process:  # noqa: PLW1509
         process.stdin.write(b"waiting")
         process.stdin.flush()
         time.sleep(1.5)  # until it stands in its read; too early would be a KeyboardInterrupt, too

@@ -127,7 +127,7 @@ class TrackIndex:
             if not len(rows):
                 return SampleTable.empty()
             first = int(rows.sample_start[0])
-            last = int(rows.sample_start[-1] + rows.sample_count[-1])
+            last = int(rows.sample_start[-1]) + int(rows.sample_count[-1])
             return self._samples.rows(slice(first, last))
         if self._load is None:
             raise InexactIndex(
