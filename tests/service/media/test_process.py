@@ -11,7 +11,6 @@ from fragdex.service.errors import Unprocessable
 from fragdex.service.media.made import SCRUB_TRACK
 from fragdex.service.media.process import process_file
 
-
 ELST = "trak/edts/elst"
 
 

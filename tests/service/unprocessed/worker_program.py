@@ -1,0 +1,36 @@
+"""A process that works on `process` alone: `python worker_program.py URL DATA`."""
+
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+from fragdex.service.jobs.door import JobOptions, Jobs
+from fragdex.service.records.database import Database
+from fragdex.service.store import open_store
+from fragdex.service.unprocessed.worker import WORK
+
+
+def open_house(url, data):
+    """What this work needs of a house."""
+    database = Database(url)
+    options = JobOptions(
+        data=data, poll_seconds=0.1, heartbeat_seconds=0.3, dead_after_seconds=1.5,
+        grace_seconds=3, backoff_seconds=0.1,
+    )  # fmt: skip
+    jobs = Jobs(database, options)
+    jobs.register(*WORK)
+    settings = SimpleNamespace(data=data)
+    return SimpleNamespace(
+        settings=settings, database=database, store=open_store(data / "store"), jobs=jobs
+    )
+
+
+def main():
+    house = open_house(sys.argv[1], Path(sys.argv[2]))
+    print(house.jobs.start_worker(house), flush=True)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
