@@ -95,3 +95,14 @@ def test_every_answer_is_safe_to_show(client):
         headers = client.get(path).headers
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_405_names_the_methods_of_every_route_of_the_path(client):
+    answer = client.put("/api/v1/image_files/0192f0c1-0000-7000-8000-000000000000")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "DELETE, GET, HEAD"
+
+
+def test_without_a_key_even_odd_paths_are_401(server):
+    for path in ("md5/0", "x.json", "x", "x/upload"):
+        assert server.anyone.get(f"/api/v1/image_files/{path}").status_code == 401

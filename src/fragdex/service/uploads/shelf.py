@@ -179,5 +179,7 @@ def need_within(byte_size: int, limit: int, noun: str) -> None:
     """
     if byte_size > limit:
         raise TooLarge(
-            f"a {noun} has {limit} bytes at most", pointer="/byte_size", more={"limit": limit}
+            f"the {noun} is over the limit of {limit} bytes",
+            pointer="/byte_size",
+            more={"limit": limit},
         )

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import DEFAULT_LIMIT, MAX_LIMIT
+from fragdex.service.web.auth import Asking
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -31,7 +32,11 @@ __all__ = [
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+MD5_PATTERN = "^(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
+
+
 def record_id(
+    caller: Asking,  # who has no key learns nothing, not even this
     id: Annotated[str, Path(description="as the service gave it")],
 ) -> str:
     """The `id` of a path; one that the service never makes is of no record.
@@ -44,7 +49,10 @@ def record_id(
 
 
 def _md5_of_path(
-    md5: Annotated[str, Path(description="32 hex digits, or dashed; either case")],
+    caller: Asking,
+    md5: Annotated[
+        str, Path(description="32 hex digits, or dashed; either case", pattern=MD5_PATTERN)
+    ],
 ) -> bytes:
     return md5_bytes(md5, "md5")
 
@@ -61,8 +69,7 @@ Md5Text = Annotated[
     str,
     Field(
         description="32 hex digits, or dashed 8-4-4-4-12; either case",
-        min_length=32,
-        max_length=36,
+        pattern=MD5_PATTERN,
         examples=["d41d8cd9-8f00-b204-e980-0998ecf8427e"],
     ),
 ]

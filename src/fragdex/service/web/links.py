@@ -20,7 +20,7 @@ class WantedToken(BaseModel):
 
     url: str = Field(
         description="absolute, or a path of this service",
-        min_length=1,
+        pattern="^(?:[Hh][Tt][Tt][Pp][Ss]?://[^/]|/)",
         max_length=tokens.MAX_URL,
         examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -212,7 +213,10 @@ def install(app: FastAPI) -> None:
         row = HTTP.get(error.status_code)
         if row is None:
             row = Row(error.status_code, "refused", error.detail)
-        return problem(row, row.title, headers=error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_methods_at(app, request.url.path))
+        return problem(row, row.title, headers=headers)
 
     async def gone(request: Request, error: Exception) -> Response:
         return problem(HTTP[400], "The client went away.")  # nobody reads it
@@ -221,6 +225,16 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(ClientDisconnect, gone)
+
+
+def _methods_at(app: FastAPI, path: str) -> list[str]:
+    """What a path takes (RFC 9110, 10.2.1); the router itself knows of one route at a time."""
+    found: set[str] = set()
+    for template, item in app.openapi()["paths"].items():
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+        if re.fullmatch(pattern, path):
+            found.update(method.upper() for method in item)
+    return sorted(found)
 
 
 def _invalid(found: Iterable[Any]) -> Response:
