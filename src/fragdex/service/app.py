@@ -26,6 +26,9 @@ from fragdex.service.jobs.door import upgrade as upgrade_engine
 from fragdex.service.records import blobs, deletion, migrations
 from fragdex.service.records.database import Database
 from fragdex.service.store.opening import open_store
+from fragdex.service.unprocessed import routes as unprocessed
+from fragdex.service.unprocessed import worker as processing
+from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import cors, documents, health, idempotency, links, problems
 from fragdex.service.web.auth import Doorman
 from fragdex.service.web.front import Front
@@ -41,10 +44,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     links.router,
     health.router,
     isobmff.router,
+    unprocessed.router,
 )
 """What the families answer."""
 
-WORK: tuple[Work, ...] = ()
+WORK: tuple[Work, ...] = (*processing.WORK,)
 """What the families have done by workers."""
 
 HOUSEKEEPING_SECONDS = 60.0

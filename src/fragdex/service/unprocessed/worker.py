@@ -35,7 +35,7 @@ from fragdex.service.records.tables import (
     unprocessed_files,
 )
 
-__all__ = ["PROCESS", "WORK"]
+__all__ = ["PROCESS", "WORK", "Kept", "publish"]
 
 PROCESS: Final = "process"
 """The name of the work; its record is a process."""
@@ -47,7 +47,7 @@ _PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class Kept:
     """A track whose bytes and index are objects of the store."""
 
     made: Made
@@ -71,7 +71,7 @@ def _run(house: House, job: Job) -> None:
             made = run_media(path, folder, lambda part: progress(_MEDIA_PART * part), job.check)
         kept = _keep(house, found["tenant_id"], made, job.check, progress)
         with house.database.write() as connection:
-            _publish(connection, job.record_id, kept)
+            publish(connection, job.record_id, kept)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -141,7 +141,7 @@ def _keep(
     made: list[Made],
     check: Callable[[], None],
     progress: _Progress,
-) -> list[_Kept]:
+) -> list[Kept]:
     """Write tracks and indexes into the store."""
     whole, done = sum(one.byte_size for one in made) or 1, 0
 
@@ -168,11 +168,11 @@ def _keep(
         if not known:
             house.store.write(key, pieces(one.path))
         house.store.write(index_key, pieces(one.index_path))
-        kept.append(_Kept(one, md5.digest(), sha256.digest(), index_key))
+        kept.append(Kept(one, md5.digest(), sha256.digest(), index_key))
     return kept
 
 
-def _publish(connection: Connection, process_id: str, kept: list[_Kept]) -> None:
+def publish(connection: Connection, process_id: str, kept: list[Kept]) -> None:
     """Make the tracks visible, and the process complete; nothing where another run did."""
     row = processes.c
     found = connection.execute(
@@ -216,7 +216,7 @@ def _isobmff_file(connection: Connection, unprocessed: Mapping[Any, Any]) -> str
     return file_id
 
 
-def _track(connection: Connection, file_id: str, tenant_id: str, kept: _Kept) -> None:
+def _track(connection: Connection, file_id: str, tenant_id: str, kept: Kept) -> None:
     """Write a track; what stood there before under its id is let go."""
     made, row = kept.made, isobmff_tracks.c
     record_id = f"{file_id}/{made.track_id}"

@@ -1,0 +1,119 @@
+"""What requests and answers about unprocessed files and their processing say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from fragdex import errors as library
+from fragdex.service import errors as service
+from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+from fragdex.service.web.problems import row_of
+
+__all__ = [
+    "FileStatus",
+    "NewUnprocessedFile",
+    "Problem",
+    "ProcessList",
+    "ProcessRecord",
+    "ProcessStatus",
+    "UnprocessedFile",
+    "UnprocessedFileList",
+]
+
+
+class FileStatus(StrEnum):
+    """How far an unprocessed file is."""
+
+    CREATED = "created"
+    UPLOADING = "uploading"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class ProcessStatus(StrEnum):
+    """How far the making of an ISOBMFF file is."""
+
+    PROCESSING = "processing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class Problem(BaseModel):
+    """Why something failed, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any] | None) -> Problem | None:
+        """What a record keeps (`jobs.problem_of`), as it is told.
+
+        >>> Problem.of({"error": "Unprocessable", "detail": "the file is empty"}).status
+        422
+        """
+        if kept is None:
+            return None
+        name = str(kept.get("error", ""))
+        error = getattr(service, name, None) or getattr(library, name, None)
+        row = row_of(error if isinstance(error, type) else service.ServiceError)
+        detail = str(kept.get("detail") or row.title)
+        return cls(type=row.type, title=row.title, status=row.status, detail=detail)
+
+
+class NewUnprocessedFile(BaseModel):
+    """A media file to come."""
+
+    md5: Md5Text
+    filename: FileName
+    byte_size: ByteSize
+
+
+class UnprocessedFile(BaseModel):
+    """A media file as it is sent."""
+
+    id: str
+    filename: str
+    md5: str | None = Field(description="dashed; null until it is told or known")
+    byte_size: int
+    next_byte: int = Field(description="bytes before this one are here to stay")
+    complete: bool
+    status: FileStatus = Field(description="failed: what came is no media file")
+    fragment_index_complete: bool = Field(
+        description="it is an ISO base media file, and its index was made while it came"
+    )
+    problem: Problem | None
+    created_at: str
+    completed_at: str | None
+    expires_at: str | None
+
+
+class UnprocessedFileList(Listed):
+    """Unprocessed files, newest first."""
+
+    unprocessed_files: list[UnprocessedFile]
+
+
+class ProcessRecord(BaseModel):
+    """The making of an ISOBMFF file from an unprocessed one."""
+
+    id: str
+    unprocessed_file_id: str
+    isobmff_file_id: str | None = Field(description="null until it is complete")
+    status: ProcessStatus
+    progress: float = Field(ge=0, le=1)
+    problem: Problem | None
+    created_at: str
+    completed_at: str | None
+    failed_at: str | None
+
+
+class ProcessList(Listed):
+    """Processes, newest first."""
+
+    processes: list[ProcessRecord]

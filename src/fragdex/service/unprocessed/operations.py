@@ -1,0 +1,282 @@
+"""What can be done with unprocessed files; no HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.service.errors import RecordNotFound, TooLarge, Unavailable, Unprocessable
+from fragdex.service.house import House
+from fragdex.service.jobs.door import problem_of
+from fragdex.service.records import deletion, trash
+from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
+from fragdex.service.records.pages import page
+from fragdex.service.records.tables import tenants, unprocessed_files, uploads
+from fragdex.service.unprocessed import processing
+from fragdex.service.unprocessed.arrival import Look
+from fragdex.service.unprocessed.model import (
+    FileStatus,
+    NewUnprocessedFile,
+    Problem,
+    UnprocessedFile,
+    UnprocessedFileList,
+)
+from fragdex.service.unprocessed.worker import Kept
+from fragdex.service.uploads import Arrival, Arrived, Upload, begin
+
+__all__ = [
+    "FAMILY",
+    "announce",
+    "arrival",
+    "create_file",
+    "delete_file",
+    "file_by_id",
+    "file_by_md5",
+    "list_files",
+]
+
+FAMILY = "unprocessed"
+
+_FILE = unprocessed_files.c
+_RECORDS = sa.select(unprocessed_files, uploads.c.next_byte).outerjoin(
+    uploads, (uploads.c.family == FAMILY) & (uploads.c.record_id == _FILE.id)
+)
+_COMPLETE = _FILE.completed_at.is_not(None)
+_BEGUN = sa.func.coalesce(uploads.c.next_byte, 0) > 0
+_STATUS = {
+    FileStatus.CREATED: ~_COMPLETE & ~_BEGUN,
+    FileStatus.UPLOADING: ~_COMPLETE & _BEGUN,
+    FileStatus.COMPLETE: _COMPLETE & _FILE.failed_at.is_(None),
+    FileStatus.FAILED: _FILE.failed_at.is_not(None),
+}
+
+
+def create_file(
+    house: House, tenant_id: str, new: NewUnprocessedFile
+) -> tuple[UnprocessedFile, bool]:
+    """A record for a file to come, and whether it is a new one; raises as `announce`."""
+    return announce(house, tenant_id, new.filename, new.byte_size, md5_bytes(new.md5))
+
+
+def announce(
+    house: House,
+    tenant_id: str,
+    filename: str,
+    byte_size: int,
+    md5: bytes | None,
+    *,
+    mime_type: str | None = None,
+    expires_at: datetime | None = None,
+    process: bool = False,
+) -> tuple[UnprocessedFile, bool]:
+    """A record for a file to come, and whether it is a new one.
+
+    One of the same md5 that is complete, or waits for as many bytes, is given again.
+
+    Args:
+        process: have it processed once its last byte is in; one that is complete, at once.
+
+    Raises:
+        TooLarge: more bytes than a file may have.
+        Unprocessable: no bytes are announced, and an md5 that they do not have.
+    """
+    limit = house.settings.max_unprocessed_bytes
+    if byte_size > limit:
+        raise TooLarge(
+            f"a file has {limit} bytes at most", pointer="/byte_size", more={"limit": int(limit)}
+        )
+    with house.database.write() as connection:
+        known = None if md5 is None else _same(connection, tenant_id, md5, byte_size)
+        if known is None:
+            file_id = new_id()
+            row = {
+                "id": file_id,
+                "tenant_id": tenant_id,
+                "filename": filename,
+                "mime_type": mime_type,
+                "byte_size": byte_size,
+                "md5": md5,
+                "process_when_complete": process,
+                "created_at": instant(),
+                "expires_at": expires_at,
+            }
+            connection.execute(unprocessed_files.insert().values(**row))
+            how = arrival(house)
+            begin(house, connection, tenant_id, FAMILY, file_id, byte_size, md5, how)
+            return _told(connection.execute(_RECORDS.where(_FILE.id == file_id)).one()), True
+        wanted = unprocessed_files.update().where(_FILE.id == known.id)
+        # the row as it is now: its last byte may have come since it was read
+        ready = (
+            process
+            and connection.execute(
+                wanted.values(process_when_complete=True).returning(
+                    _FILE.completed_at.is_not(None) & _FILE.failed_at.is_(None)
+                )
+            ).scalar_one()
+        )
+    if ready:
+        processing.process(house, tenant_id, known.id)
+    return _told(known), False
+
+
+def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) -> Row[Any] | None:
+    """The file that answers for these bytes already; nobody announces another one meanwhile."""
+    one_at_a_time = sa.select(tenants.c.id).where(tenants.c.id == tenant_id)
+    # does not wait for those who insert rows of this tenant, only for those who ask the same
+    connection.execute(one_at_a_time.with_for_update(key_share=True))
+    return _first(
+        connection, tenant_id, (_FILE.md5 == md5) & (_COMPLETE | (_FILE.byte_size == byte_size))
+    )
+
+
+def file_by_id(house: House, tenant_id: str, file_id: str) -> UnprocessedFile:
+    """A record by its id.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+    """
+    return _need(house, tenant_id, _FILE.id == file_id)
+
+
+def file_by_md5(house: House, tenant_id: str, md5: bytes) -> UnprocessedFile:
+    """A record by the md5 of its bytes; a complete one before others, then the newest.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+    """
+    return _need(house, tenant_id, _FILE.md5 == md5)
+
+
+def list_files(
+    house: House,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None = None,
+    status: FileStatus | None = None,
+) -> UnprocessedFileList:
+    """One page of a tenant's files, newest first.
+
+    Raises:
+        InvalidRequest: a limit out of bounds, or no cursor of ours.
+    """
+    wanted = _RECORDS.where(_FILE.tenant_id == tenant_id)
+    if status is not None:
+        wanted = wanted.where(_STATUS[status])
+    with house.database.read() as connection:
+        found = page(connection, wanted, unprocessed_files, limit, cursor)
+    records = [_told(row) for row in found.rows]
+    return UnprocessedFileList(unprocessed_files=records, next_cursor=found.next_cursor)
+
+
+def delete_file(house: House, tenant_id: str, file_id: str) -> None:
+    """Delete a file and its bytes, and end what is being made of it; what was made stays.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+    """
+    with house.database.write() as connection:
+        processing.need_file(connection, tenant_id, file_id, lock=True)
+        processing.cancel_all(house, connection, file_id)
+        deletion.remove(connection, FAMILY, file_id)
+
+
+def arrival(house: House) -> Arrival:
+    """What becomes of the bytes: they are indexed as they come, and perhaps processed at once."""
+    return Arrival(
+        finished=partial(_finished, house), watch=_watch, examine=partial(_examine, house)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was learnt of the bytes; the objects wait in the trash until the record names them."""
+
+    refusal: str | None
+    index_key: str | None
+    track: Kept | None
+
+
+def _watch(upload: Upload) -> Look:
+    return Look()
+
+
+def _examine(house: House, arrived: Arrived) -> _Found:
+    look = arrived.watcher or Look()
+    refusal = look.refusal()
+    index = None if refusal else look.index(arrived.md5)
+    if index is None:
+        return _Found(refusal, None, None)
+    index_key = processing.write_index(house, arrived.tenant_id, index)
+    wanted = sa.select(_FILE.process_when_complete).where(_FILE.id == arrived.record_id)
+    with house.database.read() as connection:
+        process = connection.scalar(wanted)
+    track = None
+    if process:
+        track = processing.as_a_track(
+            house, arrived.tenant_id, index, arrived.store_key, arrived.md5, arrived.sha256
+        )
+    return _Found(None, index_key, track)
+
+
+def _finished(house: House, connection: Connection, arrived: Arrived) -> None:
+    found: _Found = arrived.found
+    now = instant()
+    values: dict[str, Any] = {"md5": arrived.md5, "completed_at": now}
+    if found.refusal:
+        values |= {"failed_at": now, "problem": problem_of(Unprocessable(found.refusal))}
+    if found.index_key:
+        if not trash.claim(connection, found.index_key):
+            raise Unavailable("the index of the file was not kept in time", retry_after=1)
+        values["index_key"] = found.index_key
+    mine = _FILE.id == arrived.record_id
+    connection.execute(unprocessed_files.update().where(mine).values(**values))
+    row = connection.execute(sa.select(unprocessed_files).where(mine)).one_or_none()
+    if row is not None and row.process_when_complete and row.failed_at is None:
+        processing.start(house, connection, row, found.track)
+
+
+def _need(house: House, tenant_id: str, which: sa.ColumnElement[bool]) -> UnprocessedFile:
+    with house.database.read() as connection:
+        found = _first(connection, tenant_id, which)
+    if found is None:
+        raise RecordNotFound("there is no such unprocessed file")
+    return _told(found)
+
+
+def _first(
+    connection: Connection, tenant_id: str, which: sa.ColumnElement[bool]
+) -> Row[Any] | None:
+    wanted = _RECORDS.where(_FILE.tenant_id == tenant_id, which)
+    return connection.execute(
+        wanted.order_by(_COMPLETE.desc(), _FILE.id.desc()).limit(1)
+    ).one_or_none()
+
+
+def _told(row: Row[Any]) -> UnprocessedFile:
+    complete = row.completed_at is not None
+    next_byte = row.byte_size if complete else row.next_byte or 0
+    if row.failed_at is not None:
+        status = FileStatus.FAILED
+    elif complete:
+        status = FileStatus.COMPLETE
+    else:
+        status = FileStatus.UPLOADING if next_byte else FileStatus.CREATED
+    return UnprocessedFile(
+        id=row.id,
+        filename=row.filename,
+        md5=None if row.md5 is None else md5_text(row.md5),
+        byte_size=row.byte_size,
+        next_byte=next_byte,
+        complete=complete,
+        status=status,
+        fragment_index_complete=row.index_key is not None,
+        problem=Problem.of(row.problem),
+        created_at=rfc3339(row.created_at),
+        completed_at=rfc3339(row.completed_at),
+        expires_at=rfc3339(row.expires_at),
+    )

@@ -1,0 +1,279 @@
+"""The making of ISOBMFF files from unprocessed ones: ordered, looked up, ended; no HTTP."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex import FragmentIndex, open_index
+from fragdex.errors import FragdexError
+from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
+from fragdex.service.house import House
+from fragdex.service.media.made import Made
+from fragdex.service.records import blobs, trash
+from fragdex.service.records.identifiers import instant, new_id, rfc3339
+from fragdex.service.records.pages import page
+from fragdex.service.records.tables import isobmff_files, processes, unprocessed_files, uploads
+from fragdex.service.unprocessed.as_it_came import codec_name, why_not
+from fragdex.service.unprocessed.model import (
+    Problem,
+    ProcessList,
+    ProcessRecord,
+    ProcessStatus,
+)
+from fragdex.service.unprocessed.worker import PROCESS, Kept, publish
+
+__all__ = [
+    "as_a_track",
+    "cancel_all",
+    "delete_process",
+    "latest_process",
+    "list_processes",
+    "need_file",
+    "process",
+    "process_by_id",
+    "start",
+    "write_index",
+]
+
+_FILE, _RUN = unprocessed_files.c, processes.c
+_COMPLETE, _FAILED = _RUN.completed_at.is_not(None), _RUN.failed_at.is_not(None)
+_STATUS: Final = {
+    ProcessStatus.COMPLETE: _COMPLETE,
+    ProcessStatus.FAILED: _FAILED,
+    ProcessStatus.PROCESSING: ~_COMPLETE & ~_FAILED,
+}
+
+
+def process(house: House, tenant_id: str, file_id: str) -> tuple[ProcessRecord, bool]:
+    """The process that makes an ISOBMFF file of a file, and whether it is a new one.
+
+    One that runs or has ended well is given again; one that failed is followed by a new one.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        Conflict: bytes of it are missing.
+        Unprocessable: it is known to be no media file.
+    """
+    with house.database.read() as connection:
+        row = need_file(connection, tenant_id, file_id)
+        _need_media(connection, row)
+        going = _going(connection, file_id)
+        blob = blobs.find(connection, tenant_id, row.md5)
+    if going is not None:
+        return _record(going), False
+    track = None
+    if row.index_key is not None and blob is not None:
+        with house.store.local(row.index_key) as path:
+            index = open_index(path)
+            track = as_a_track(house, tenant_id, index, blob.store_key, bytes(row.md5), blob.sha256)
+    with house.database.write() as connection:
+        row = need_file(connection, tenant_id, file_id, lock=True)
+        going = _going(connection, file_id)
+        process_id = start(house, connection, row, track) if going is None else going.id
+        found = connection.execute(sa.select(processes).where(_RUN.id == process_id)).one()
+    return _record(found), going is None
+
+
+def start(house: House, connection: Connection, file: Row[Any], track: Kept | None) -> str:
+    """Begin a process in the caller's transaction; returns its id.
+
+    Args:
+        file: the row of the unprocessed file, locked or made by this transaction.
+        track: what `as_a_track` gave: the process is complete at once.
+    """
+    process_id = new_id()
+    row = {"id": process_id, "tenant_id": file.tenant_id, "unprocessed_file_id": file.id}
+    now = instant()
+    connection.execute(processes.insert().values(**row, progress=0.0, created_at=now))
+    if track is None:
+        house.jobs.enqueue(connection, PROCESS, process_id)
+        return process_id
+    connection.execute(processes.update().where(_RUN.id == process_id).values(started_at=now))
+    publish(connection, process_id, [track])
+    # The file's own bytes are the track's.
+    isobmff_id = connection.scalar(sa.select(_RUN.isobmff_file_id).where(_RUN.id == process_id))
+    size = track.made.byte_size
+    connection.execute(
+        isobmff_files.update().where(isobmff_files.c.id == isobmff_id).values(byte_size=size)
+    )
+    assert isobmff_id is not None
+    blobs.keep(connection, file.tenant_id, track.md5, track.sha256, size, "isobmff", isobmff_id)
+    return process_id
+
+
+def as_a_track(
+    house: House, tenant_id: str, index: FragmentIndex, key: str, md5: bytes, sha256: bytes
+) -> Kept | None:
+    """A complete file as a track of itself, its index written; None where it must be processed."""
+    remote = house.store.path(key) is None
+    try:
+        with house.store.source(key) as source:
+            if why_not(index, source, remote=remote) is not None:
+                return None
+    except FragdexError:
+        return None  # the job will say what is wrong
+    (track,) = index.tracks
+    start, end = track.start, track.end
+    seconds = 0.0 if start is None or end is None else float(end) - float(start)
+    codec, info = codec_name(track.codec) or "", track.info
+    known = {
+        "index": 0,
+        "track_id": track.id,
+        "type": track.kind,
+        "codec": codec,
+        "duration": seconds,
+        "width": info.width,
+        "height": info.height,
+        "sample_rate": info.sample_rate,
+        "channels": info.channel_count,
+        "language": info.language,
+    }
+    probe_info = {name: value for name, value in known.items() if value is not None}
+    made = Made(
+        track.id,
+        track.kind,
+        codec,
+        path="",
+        index_path="",
+        byte_size=index.source.size or 0,
+        duration_ms=round(1000 * seconds),
+        probe_info=probe_info | {"copied": True, "reasons": []},
+    )
+    return Kept(made, md5, sha256, write_index(house, tenant_id, index))
+
+
+def write_index(house: House, tenant_id: str, index: FragmentIndex) -> str:
+    """Write an index into the store; returns its key, in the trash until a record claims it."""
+    key = f"indexes/{tenant_id}/{new_id()}.fidx"
+    data = index.export("fidx")
+    with house.database.write() as connection:
+        trash.expect(connection, key)
+    house.store.write(key, [data])
+    return key
+
+
+def process_by_id(house: House, tenant_id: str, process_id: str) -> ProcessRecord:
+    """A process.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    with house.database.read() as connection:
+        return _record(_need_process(connection, tenant_id, process_id))
+
+
+def latest_process(connection: Connection, file_id: str) -> Row[Any] | None:
+    """The newest process of a file."""
+    newest = sa.select(processes).where(_RUN.unprocessed_file_id == file_id)
+    return connection.execute(newest.order_by(_RUN.id.desc()).limit(1)).one_or_none()
+
+
+def list_processes(
+    house: House,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None = None,
+    status: ProcessStatus | None = None,
+) -> ProcessList:
+    """One page of a tenant's processes, newest first; raises as `pages.page`."""
+    wanted = sa.select(processes).where(_RUN.tenant_id == tenant_id)
+    if status is not None:
+        wanted = wanted.where(_STATUS[status])
+    with house.database.read() as connection:
+        found = page(connection, wanted, processes, limit, cursor)
+    records = [_record(row) for row in found.rows]
+    return ProcessList(processes=records, next_cursor=found.next_cursor)
+
+
+def delete_process(house: House, tenant_id: str, process_id: str) -> None:
+    """Forget a process, and end it if it runs; what it made stays. Raises as `process_by_id`."""
+    with house.database.write() as connection:
+        _need_process(connection, tenant_id, process_id)
+        house.jobs.cancel(_job(process_id), connection)
+        connection.execute(processes.delete().where(_RUN.id == process_id))
+
+
+def cancel_all(house: House, connection: Connection, file_id: str) -> None:
+    """End what is being made of a file."""
+    running = sa.select(_RUN.id).where(
+        _RUN.unprocessed_file_id == file_id, _STATUS[ProcessStatus.PROCESSING]
+    )
+    for process_id in connection.scalars(running).all():
+        house.jobs.cancel(_job(process_id), connection)
+
+
+def need_file(
+    connection: Connection, tenant_id: str, file_id: str, *, lock: bool = False
+) -> Row[Any]:
+    """The row of an unprocessed file.
+
+    Args:
+        lock: hold it until the end of the transaction.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    query = sa.select(unprocessed_files).where(_FILE.tenant_id == tenant_id, _FILE.id == file_id)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise RecordNotFound("there is no such unprocessed file")
+    return row
+
+
+def _need_media(connection: Connection, row: Row[Any]) -> None:
+    if row.completed_at is None:
+        next_byte = connection.scalar(
+            sa.select(uploads.c.next_byte).where(
+                uploads.c.family == "unprocessed", uploads.c.record_id == row.id
+            )
+        )
+        raise Conflict(
+            "bytes of the file are missing",
+            more={"next_byte": next_byte or 0, "byte_size": row.byte_size},
+        )
+    if row.problem is not None:
+        raise Unprocessable(row.problem["detail"])
+
+
+def _going(connection: Connection, file_id: str) -> Row[Any] | None:
+    """The newest process, if it runs, or if what it made is still there."""
+    row = latest_process(connection, file_id)
+    if row is None or row.failed_at is not None:
+        return None
+    if row.completed_at is None:
+        return row
+    there = sa.select(isobmff_files.c.id).where(isobmff_files.c.id == row.isobmff_file_id)
+    return row if connection.execute(there).first() is not None else None
+
+
+def _need_process(connection: Connection, tenant_id: str, process_id: str) -> Row[Any]:
+    query = sa.select(processes).where(_RUN.tenant_id == tenant_id, _RUN.id == process_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise RecordNotFound("there is no such process")
+    return row
+
+
+def _job(process_id: str) -> str:
+    return f"{PROCESS}-{process_id}"
+
+
+def _record(row: Row[Any]) -> ProcessRecord:
+    if row.failed_at is not None:
+        status = ProcessStatus.FAILED
+    else:
+        status = ProcessStatus.PROCESSING if row.completed_at is None else ProcessStatus.COMPLETE
+    return ProcessRecord(
+        id=row.id,
+        unprocessed_file_id=row.unprocessed_file_id,
+        isobmff_file_id=row.isobmff_file_id,
+        status=status,
+        progress=row.progress,
+        problem=Problem.of(row.problem),
+        created_at=rfc3339(row.created_at),
+        completed_at=rfc3339(row.completed_at),
+        failed_at=rfc3339(row.failed_at),
+    )
