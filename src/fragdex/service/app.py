@@ -28,7 +28,6 @@ from fragdex.service.records.database import Database
 from fragdex.service.store.opening import open_store
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
-from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import cors, documents, health, idempotency, links, problems
 from fragdex.service.web.auth import Doorman
 from fragdex.service.web.front import Front

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+import av.error
 
 import fragdex
 from fragdex.errors import FragdexError
@@ -34,6 +37,15 @@ def process_file(
     Raises:
         Unprocessable: not a media file, nothing in it that can be made into a track.
     """
+    try:
+        return _process(file, folder, progress)
+    except (av.error.FFmpegError, UnicodeError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC:
+            raise  # the machine's fault
+        raise Unprocessable("the file is damaged, or of a kind that cannot be processed") from error
+
+
+def _process(file: BinaryIO, folder: Path, progress: Callable[[float], None]) -> list[Made]:
     size = file.seek(0, os.SEEK_END) or 1
     file.seek(0)
     done = 0
