@@ -38,6 +38,7 @@ class DiskDraft:
         self._path = drafts / name
         self._objects = objects
         self._descriptor: int | None = None
+        self._identity = (0, 0)
         # bytes that a flush of this open file made durable; None before the first
         self._flushed: int | None = None
 
@@ -51,9 +52,10 @@ class DiskDraft:
     def size(self) -> int:
         """Bytes that are durable."""
         with disk_errors():
-            descriptor = self._opened()
-            if descriptor is None:
+            opened = self._opened()
+            if opened is None:
                 return 0
+            descriptor, _ = opened
             try:
                 _flush(descriptor)
             except OSError:
@@ -68,9 +70,9 @@ class DiskDraft:
     def append(self, start: int, data: bytes | memoryview) -> None:
         """Put `data` at byte `start`; what stood there and after is gone."""
         with disk_errors():
-            descriptor = self._opened(make=start == 0)
-            end = 0 if descriptor is None else os.fstat(descriptor).st_size
-            if descriptor is None or not 0 <= start <= end:
+            opened = self._opened(make=start == 0)
+            descriptor, end = opened or (-1, 0)
+            if opened is None or not 0 <= start <= end:
                 raise ValueError(f"a draft of {end} bytes cannot go on at byte {start}")
             if start < end:
                 os.ftruncate(descriptor, start)
@@ -154,22 +156,28 @@ class DiskDraft:
         if self._path.parent != self._drafts:
             remove(self._path, self._drafts)
 
-    def _opened(self, *, make: bool = False) -> int | None:
-        """The open file; None where there is none and none is to be made."""
+    def _opened(self, *, make: bool = False) -> tuple[int, int] | None:
+        """The open file and its size; None where there is none and none is to be made."""
         if self._descriptor is not None:
             # Through another Draft of this name, the file may have become an object meanwhile.
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(self._descriptor), os.stat(self._path)):
-                    return self._descriptor
+                found = os.stat(self._path, follow_symlinks=False)
+                if (found.st_dev, found.st_ino) == self._identity:
+                    return self._descriptor, found.st_size
             self.close()
+        flushed: int | None = None
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | NO_FOLLOW)
+            descriptor = os.open(self._path, os.O_RDWR | NO_FOLLOW)
         except FileNotFoundError:
-            if make:
-                self._descriptor, self._flushed = self._made(), 0
-            elif not self._drafts.is_dir():
-                raise
-        return self._descriptor
+            if not make:
+                if not self._drafts.is_dir():
+                    raise
+                return None
+            descriptor, flushed = self._made(), 0
+        found = os.fstat(descriptor)
+        self._descriptor, self._flushed = descriptor, flushed
+        self._identity = (found.st_dev, found.st_ino)
+        return descriptor, found.st_size
 
     def _made(self) -> int:
         """A new empty file, durable in its folder."""
