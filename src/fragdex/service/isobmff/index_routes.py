@@ -132,7 +132,7 @@ def index_answer(
     form = form or _accepted(request.headers.get("accept"))
     uri = None
     if form in ("sidx", "hls"):
-        track_id = opened.chosen_track(opened.opened(house, keys), track_id).id
+        track_id = opened.chosen_track(opened.opened(house, keys).index, track_id).id
         uri = tracks_at.format(file_id=file_id, track_id=track_id)
     else:
         track_id = None

@@ -64,7 +64,7 @@ class FileList(Listed):
 class NewTrack(BaseModel):
     """A track whose bytes are a file of its own."""
 
-    file_id: str = Field(min_length=1, max_length=36)
+    file_id: str = Field(min_length=1, max_length=36, pattern=r"^[^\x00]*$")
     track_id: int = Field(
         ge=-1, le=MAX_TRACK_ID, description="track_ID, as number or text; -1: the scrub track"
     )

@@ -12,17 +12,18 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from fragdex import ByteRange, FragmentIndex, TrackIndex, open_index
 from fragdex.errors import TrackNotFound
 from fragdex.formats import export as written
+from fragdex.formats.subsegments import init_place
 from fragdex.seeking.model import How, Period, SourceInfo
 from fragdex.service.house import House
 from fragdex.service.isobmff.model import IndexKeys
 
-__all__ = ["FORMS", "FormName", "chosen_track", "etag_md5", "exported", "opened"]
+__all__ = ["FORMS", "FormName", "Opened", "chosen_track", "etag_md5", "exported", "opened"]
 
 FormName = Literal["json", "fidx", "arrow", "sidx", "hls"]
 FORMS: tuple[FormName, ...] = get_args(FormName)
@@ -65,11 +66,19 @@ class _Kept(Generic[T]):
                 self._items.popitem(last=False)
 
 
-_indexes: _Kept[FragmentIndex] = _Kept()
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An index that is open, and the initialization segment of each period, looked for once."""
+
+    index: FragmentIndex
+    inits: tuple[ByteRange, ...]
+
+
+_indexes: _Kept[Opened] = _Kept()
 _forms: _Kept[bytes] = _Kept()
 
 
-def opened(house: House, keys: IndexKeys) -> FragmentIndex:
+def opened(house: House, keys: IndexKeys) -> Opened:
     """The index of a file, put together of all that is known of its tracks.
 
     A track indexed by itself stands in a period of its own.
@@ -78,7 +87,12 @@ def opened(house: House, keys: IndexKeys) -> FragmentIndex:
         SourceNotFound: it was deleted meanwhile.
         DamagedIndex: the stored bytes are damaged.
     """
-    return _indexes.get(keys, house.settings.open_indexes, lambda: _open(house, keys))
+
+    def make() -> Opened:
+        index = _open(house, keys)
+        return Opened(index, tuple(map(init_place, index.periods)))
+
+    return _indexes.get(keys, house.settings.open_indexes, make)
 
 
 def etag_md5(keys: IndexKeys) -> bytes:
@@ -134,26 +148,27 @@ def _export(
         return _json(house, keys)
     if form == "fidx" and not keys.tracks and keys.file is not None:
         return _bytes(house, keys.file)
-    index = opened(house, keys)
-    if form in ("sidx", "hls"):
-        track = chosen_track(index, track_id)
-        periods = [period for period in index.periods if track in period.tracks]
-        index = _index(index.source, periods)
-        options: dict[str, Any] = {"track": track.id}
-        if form == "hls":
-            options["uri"] = uri
-        return written(index, form, **options)
-    return written(index, form)
+    index = opened(house, keys).index
+    if form not in ("sidx", "hls"):
+        return written(index, form)
+    track = chosen_track(index, track_id)
+    apart = dict(keys.tracks).get(track.id)
+    if apart is not None:
+        # these forms speak of the track's own file, where its id may be another one
+        index = _open_one(house, apart)
+        track = index.tracks[0]
+    options = {"uri": uri} if form == "hls" else {}
+    return written(index, form, track=track.id, **options)
 
 
 def _json(house: House, keys: IndexKeys) -> bytes:
     """As it was sent, so that nothing in it is lost; what the service made itself, as it is."""
     if keys.json is None:
-        return written(opened(house, keys), "json")
+        return written(opened(house, keys).index, "json")
     sent = _bytes(house, keys.json)
     if not keys.tracks:
         return sent
-    made = written(opened(house, replace(keys, file=None, json=None)), "json")
+    made = written(_open(house, replace(keys, file=None, json=None)), "json")
     told = json.loads(sent) | json.loads(made)
     return json.dumps(told, separators=(",", ":")).encode("ascii")
 
@@ -171,7 +186,9 @@ def _open(house: House, keys: IndexKeys) -> FragmentIndex:
         left = tuple(track for track in period.tracks if track.id not in known)
         if left:
             periods.append(_period(len(periods), period, None, left))
-    return _index(SourceInfo(), periods)
+    exact = all(track.exact for period in periods for track in period.tracks)
+    how = How("index", exact, "put together from the indexes of single tracks")
+    return FragmentIndex(SourceInfo(), how, periods)
 
 
 def _period(
@@ -196,16 +213,6 @@ def _period(
         )
     movie = replace(period.movie, tracks=tuple(track.info for track in moved))
     return Period(number, period.init, movie, tuple(moved))
-
-
-def _index(source: SourceInfo, periods: list[Period]) -> FragmentIndex:
-    exact = all(track.exact for period in periods for track in period.tracks)
-    how = How("index", exact, "put together from the indexes of single tracks")
-    numbered = [
-        period if period.number == number else _period(number, period, None, period.tracks)
-        for number, period in enumerate(periods)
-    ]
-    return FragmentIndex(source, how, numbered)
 
 
 def _open_one(house: House, key: str) -> FragmentIndex:

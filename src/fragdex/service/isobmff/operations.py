@@ -49,13 +49,12 @@ def register(
     file = isobmff_files.c
     row = {"id": new_id(), "created_at": instant(), **values}
     row |= {"tenant_id": tenant_id, "md5": md5, "filename": filename}
-    done = connection.execute(
-        insert(connection, isobmff_files).values(**row).on_conflict_do_nothing()
-    )
+    statement = insert(connection, isobmff_files).values(**row).on_conflict_do_nothing()
+    made = connection.execute(statement.returning(file.id)).first()
     found = connection.execute(
         sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.md5 == md5)
     ).one()
-    return found, bool(done.rowcount)
+    return found, made is not None
 
 
 def file_by_id(house: House, tenant_id: str, file_id: str) -> FileRecord:

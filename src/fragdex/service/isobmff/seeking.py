@@ -6,7 +6,6 @@ from fractions import Fraction
 
 from fragdex import NULL
 from fragdex.formats.sample_csv import whole_ticks
-from fragdex.formats.subsegments import init_place
 from fragdex.service.errors import InvalidRequest
 from fragdex.service.house import House
 from fragdex.service.isobmff.model import Place, SeekAnswer
@@ -32,13 +31,14 @@ def seek(
         NoSyncSample: decoding of the track can start nowhere.
         InvalidRequest: the end lies before the start.
     """
-    index = opened(house, index_keys(house, tenant_id, file_id))
+    open_ = opened(house, index_keys(house, tenant_id, file_id))
+    index = open_.index
     track = chosen_track(index, track_id)
     start = Fraction(time_ms) / 1000
     hit = track.seek(start)
     shift = whole_ticks(hit.shift)
     duration = int(track.fragments.duration[hit.fragment])
-    init = init_place(index.periods[track.period])
+    init = open_.inits[track.period]
     answer = SeekAnswer(
         track=hit.track,
         fragment=hit.fragment,

@@ -40,12 +40,14 @@ _NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,9}", re.ASCII)
 
 
 def _file_id(
+    caller: Asking,
     file_id: Annotated[str, Path(description="as the service gave it")],
 ) -> str:
-    return record_id(file_id)
+    return record_id(caller, file_id)
 
 
 def track_number(
+    caller: Asking,  # who has no key learns nothing
     track_id: Annotated[str, Path(description="track_ID; -1: the scrub track", examples=["1"])],
 ) -> int:
     """The `track_id` of a path; what is no number is of no track."""
@@ -83,7 +85,7 @@ def list_isobmff_tracks(
     file_id: Annotated[str, Query(description="of which file")],
 ) -> TrackList:
     """The tracks of a file whose bytes are announced, by their ids."""
-    return tracks.list_tracks(house, caller.tenant_id, record_id(file_id))
+    return tracks.list_tracks(house, caller.tenant_id, record_id(caller, file_id))
 
 
 @router.post(

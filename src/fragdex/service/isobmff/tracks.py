@@ -67,7 +67,7 @@ def create_track(house: House, tenant_id: str, new: NewTrack) -> tuple[TrackReco
             "created_at": instant(),
         }
         statement = insert(connection, isobmff_tracks).values(**row).on_conflict_do_nothing()
-        is_new = bool(connection.execute(statement).rowcount)
+        is_new = connection.execute(statement.returning(track.track_id)).first() is not None
         if is_new:
             name = track_name(new.file_id, new.track_id)
             begin(house, connection, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL)
@@ -126,7 +126,7 @@ def tracks_of(house: House, tenant_id: str, file_id: str) -> list[TrackRecord]:
     """
     known = list_tracks(house, tenant_id, file_id).isobmff_tracks
     try:
-        index = opened(house, index_keys(house, tenant_id, file_id))
+        index = opened(house, index_keys(house, tenant_id, file_id)).index
     except RecordNotFound:
         return known
     ids = {track.track_id for track in known}
