@@ -3,8 +3,12 @@
 import json
 import os
 import signal
+import time
 
 import pytest
+import sqlalchemy as sa
+
+from fragdex.service.errors import Unavailable
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +84,35 @@ def test_a_poisonous_slice_fails_its_job_and_spares_the_rest(yard):
     assert yard.ended(job) == "failed"
     assert "begun 2 times" in yard.lines("failed", job)[0].detail
     assert len(yard.lines("begin", slice_)) == 2
+
+
+def test_a_database_that_was_away_costs_nothing(yard, postgres_url):
+    """Every connection is cut and none is let in for longer than the lease."""
+    if yard.database.dialect == "sqlite":
+        pytest.skip("a file is not away")
+    yard.start()
+    job = yard.order("sliced", "film", count=6, seconds=1)
+    yard.begun(f"{job}-s1")
+    name = sa.engine.make_url(yard.url).database
+    server = sa.create_engine(
+        postgres_url, isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool
+    )
+    with server.connect() as connection:
+        connection.execute(sa.text(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false"))
+        cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"
+        connection.execute(sa.text(cut), {"name": name})
+        time.sleep(3)
+        connection.execute(sa.text(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true"))
+
+    assert yard.until(lambda: answered(yard, job) == "done", "the end of the job")
+
+    # Nobody was taken for dead: all were silent for the same reason.
+    assert {line.attempt for line in yard.lines("end")} == {1}
+    assert len(yard.lines("begin")) == 7
+
+
+def answered(yard, job):
+    try:
+        return yard.jobs.status(job)
+    except Unavailable:
+        return None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import insert, select, update
 
+from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.engine import Engine, Order
 from fragdex.service.jobs.work import SLICES, Job, SliceFailed
 from fragdex.service.records.database import Database
@@ -51,7 +52,11 @@ class FanOut:
         waiting = dict(numbers)
         while waiting:
             job.check()
-            ended = self.engine.states(list(waiting), status=_ENDED, outputs=True)
+            try:
+                ended = self.engine.states(list(waiting), status=_ENDED, outputs=True)
+            except Unavailable:
+                # The slices go on without us; so does the job once the database is back.
+                ended = []
             for state in ended:
                 number = waiting.pop(state.id)
                 output = state.output if isinstance(state.output, Mapping) else {}

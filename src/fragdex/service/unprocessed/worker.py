@@ -83,6 +83,7 @@ def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
         connection.execute(
             processes.update().where(open_).values(failed_at=instant(), problem=dict(problem))
         )
+    _clear(house, job)
 
 
 def _begin(house: House, process_id: str) -> Mapping[Any, Any] | None:
@@ -109,12 +110,16 @@ def _folder(house: House, job: Job) -> Path:
     """An empty folder of this run; those that killed runs of the job left are removed."""
     work = house.settings.data / "work"
     work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for left in work.glob(f"{job.record_id}.*"):
-        if int(left.suffix[1:]) <= job.attempt:
-            shutil.rmtree(left, ignore_errors=True)
+    _clear(house, job)
     folder = work / f"{job.record_id}.{job.attempt}"
     folder.mkdir(exist_ok=True, mode=0o700)
     return folder
+
+
+def _clear(house: House, job: Job) -> None:
+    for left in (house.settings.data / "work").glob(f"{job.record_id}.*"):
+        if int(left.suffix[1:]) <= job.attempt:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 class _Progress:
