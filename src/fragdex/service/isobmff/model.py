@@ -21,6 +21,7 @@ __all__ = [
     "Place",
     "SeekAnswer",
     "TrackBytes",
+    "TrackFacts",
     "TrackList",
     "TrackRecord",
 ]
@@ -61,10 +62,9 @@ class FileList(Listed):
     isobmff_files: list[FileRecord]
 
 
-class NewTrack(BaseModel):
-    """A track whose bytes are a file of its own."""
+class TrackFacts(BaseModel):
+    """What is told of a track whose bytes are a file of its own."""
 
-    file_id: str = Field(min_length=1, max_length=36, pattern=r"^[^\x00]*$")
     track_id: int = Field(
         ge=-1, le=MAX_TRACK_ID, description="track_ID, as number or text; -1: the scrub track"
     )
@@ -83,6 +83,12 @@ class NewTrack(BaseModel):
         if "\\u0000" in json.dumps(value):
             raise ValueError("U+0000 cannot be kept")
         return value
+
+
+class NewTrack(TrackFacts):
+    """A track to come, and of which file."""
+
+    file_id: str = Field(min_length=1, max_length=36, pattern=r"^[^\x00]*$")
 
 
 class TrackRecord(BaseModel):
