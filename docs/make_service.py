@@ -1,0 +1,109 @@
+"""Write the tables of docs/http-api.md and docs/operations.md: `python docs/make_service.py`.
+
+Between `<!-- NAME -->` and `<!-- /NAME -->` stands what the program says of itself; all else is
+written by hand.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tempfile
+from pathlib import Path
+
+from fragdex.cli.app import SERVICE_COMMANDS, SERVICE_GROUPS
+from fragdex.service.app import close_house, make_app, open_house
+from fragdex.service.config import Settings
+from fragdex.service.web.documents import METHODS
+from fragdex.service.web.problems import HTTP, PROBLEMS
+
+HERE = Path(__file__).parent
+PAGES = (HERE / "http-api.md", HERE / "operations.md")
+
+
+def routes() -> str:
+    """Every operation, by family: method, path, first sentence, answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        house = open_house(Settings(data=folder))
+        document = make_app(house).openapi()
+        close_house(house)
+    families: dict[str, list[str]] = {}
+    for path, item in document["paths"].items():
+        for method in METHODS:
+            if method not in item:
+                continue
+            operation = item[method]
+            sentence = operation["description"].split("\n")[0].removesuffix(".")
+            answers = " ".join(sorted(operation["responses"]))
+            row = f"| {method.upper()} | `{path}` | {sentence} | {answers} |"
+            families.setdefault(operation["tags"][0], []).append(row)
+    parts = []
+    for family, rows in sorted(families.items()):
+        head = f"### {family.capitalize()}\n\n| Method | Path | | Answers |\n|---|---|---|---|\n"
+        parts.append(head + "\n".join(rows))
+    return "\n\n".join(parts)
+
+
+def problems() -> str:
+    """Every error class, and what HTTP answers."""
+    rows = [
+        f"| {row.status} | `{row.slug}` | {row.title} | `{error.__name__}` |"
+        for error, row in PROBLEMS.items()
+    ]
+    known = {row.slug for row in PROBLEMS.values()}
+    rows += [
+        f"| {row.status} | `{row.slug}` | {row.title} | |"
+        for row in HTTP.values()
+        if row.slug not in known
+    ]
+    rows.sort(key=lambda row: (row.split(" | ")[0], row.split("`")[1]))
+    return "| Status | Type | Title | Raised as |\n|---|---|---|---|\n" + "\n".join(rows)
+
+
+def settings() -> str:
+    """Every setting: name, default, meaning."""
+    at_hand = Settings(data="/fragdex-data")
+    told = {"data": "fragdex-data", "database_url": "in `data`", "store_url": "in `data`"}
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = told.get(name) or at_hand.shown()[name] or "none"
+        if name.endswith("_bytes"):
+            default = getattr(at_hand, name).human_readable().replace(".0", "")
+        rows.append(f"| `{name}` | {default} | {field.description} |")
+    return "| Setting | Default | Meaning |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def commands() -> str:
+    """Every command of the service and its options, as `--help` tells them."""
+    found = {name.__name__: (name, line) for name, line in SERVICE_COMMANDS.items()}
+    for group, (_, members) in SERVICE_GROUPS.items():
+        found |= {f"{group} {word}": member for word, member in members.items()}
+    rows = []
+    for name, (function, line) in found.items():
+        options = []
+        for parameter in inspect.signature(function).parameters.values():
+            text = str(parameter.annotation)
+            if "Argument" in text:
+                options.append(parameter.name.upper())
+            else:
+                options.append(f"--{parameter.name.replace('_', '-')}")
+        rows.append(f"| `fragdex {name}` | {line} | {' '.join(f'`{one}`' for one in options)} |")
+    return "| Command | | Takes |\n|---|---|---|\n" + "\n".join(rows)
+
+
+TABLES = {"routes": routes, "problems": problems, "settings": settings, "commands": commands}
+
+
+def written(text: str) -> str:
+    """A page with its tables as they are now."""
+    for name, table in TABLES.items():
+        marks = re.compile(rf"(<!-- {name} -->)\n.*?(<!-- /{name} -->)", re.DOTALL)
+        if marks.search(text):
+            said = table()
+            text = marks.sub(lambda found, said=said: f"{found[1]}\n{said}\n{found[2]}", text)
+    return text
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(written(page.read_text("utf-8")), "utf-8")

@@ -1,0 +1,197 @@
+"""`fragdex serve`, `worker`, `key`, `db`, `config` as a user meets them: as processes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from service.serving import client_of
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
+    return {**kept, **more}
+
+
+def fragdex(*arguments, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "fragdex", *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment(**more),
+        timeout=120,
+    )
+
+
+@contextmanager
+def running(*arguments):
+    command = [sys.executable, "-m", "fragdex", *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def url_of(process):
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if found := re.match(r"Serving (http://\S+)", line):
+            return found[1], "".join(lines)
+    raise AssertionError(process.stderr.read())
+
+
+def end(process):
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    return out
+
+
+def test_the_first_start_makes_a_key_and_tells_it_once(tmp_path):
+    with running("serve", "--port", 0, "--data", tmp_path / "data") as process:
+        url, said = url_of(process)
+        key = re.search(r"^ef_[^_]+_.+$", said, re.MULTILINE)[0]
+        with client_of(url, key) as client:
+            image = {"filename": "a.png", "byte_size": 3}
+            made = client.post("/api/v1/image_files", json=image)
+            assert made.status_code == 201
+        end(process)
+    with running("serve", "--port", 0, "--data", tmp_path / "data") as process:
+        url, said = url_of(process)
+        assert "ef_" not in said
+        with client_of(url, key) as client:
+            assert client.get(made.headers["location"]).json() == made.json()
+        end(process)
+
+
+def test_serve_where_others_can_reach_it_wants_a_key_first(tmp_path):
+    arguments = ("serve", "--host", "0.0.0.0", "--port", 0, "--data", tmp_path)
+    done = fragdex(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "fragdex key create" in done.stderr.splitlines()[-1]
+    key = fragdex("key", "create", "--data", tmp_path).stdout.splitlines()[-1]
+    with running(*arguments) as process:
+        url, said = url_of(process)
+        assert "ef_" not in said
+        with client_of(url.replace("0.0.0.0", "127.0.0.1"), key) as client:
+            assert client.get("/api/v1/image_files").status_code == 200
+        end(process)
+
+
+def test_keys_are_made_listed_and_revoked(tmp_path):
+    made = fragdex("key", "create", "--tenant", "acme", "--note", "ann", "--data", tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    key = made.stdout.splitlines()[-1]
+    secret, key_id = re.fullmatch(r"(ef_[^_]+)_(.+)", key).groups()
+    listed = fragdex("key", "list", "--json", "--data", tmp_path)
+    (told,) = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert (told["id"], told["tenant"], told["note"], told["revoked_at"]) == (
+        key_id,
+        "acme",
+        "ann",
+        None,
+    )
+    assert secret not in listed.stdout
+    assert fragdex("key", "revoke", key, "--data", tmp_path).returncode == 0
+    assert "revoked" in fragdex("key", "list", "--data", tmp_path).stdout
+    unknown = fragdex("key", "revoke", "nobody", "--data", tmp_path)
+    assert (unknown.returncode, unknown.stderr) == (2, "fragdex: there is no such key\n")
+
+
+def test_config_tells_values_and_origins(tmp_path):
+    done = fragdex("config", "--data", tmp_path, FRAGDEX_PORT="9000", FRAGDEX_PROT="1")
+    assert done.returncode == 0
+    assert re.search(r"^port +9000 +\(environment FRAGDEX_PORT\)$", done.stdout, re.MULTILINE)
+    assert f"{tmp_path}  (flag --data)" in done.stdout
+    assert "FRAGDEX_PROT" in done.stderr
+    told = json.loads(fragdex("config", "--json").stdout)
+    assert told["max_image_bytes"] == {"value": str(16 << 20), "origin": "default"}
+    refused = fragdex("config", FRAGDEX_PORT="many")
+    assert refused.returncode == 2
+    assert "port (environment FRAGDEX_PORT)" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_db_upgrade_can_be_repeated(tmp_path):
+    for _ in range(2):
+        assert fragdex("db", "upgrade", "--data", tmp_path).returncode == 0
+    assert (tmp_path / "fragdex.db").is_file()
+
+
+def test_a_worker_works_until_it_is_told_to_end(tmp_path):
+    with running("worker", "--data", tmp_path) as process:
+        for line in process.stderr:
+            if "working as" in line:
+                break
+        end(process)
+    refused = fragdex("worker", "--data", tmp_path, "--job-workers", 0)
+    assert refused.returncode == 2
+    assert "job_workers (flag --job-workers)" in refused.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = fragdex("serve", "--data", tmp_path / "file" / "below")
+    assert done.returncode == 2
+    assert "data folder" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", [["serve"], ["worker"], ["key", "list"], ["config"]])
+def test_without_the_extra_it_says_what_to_install(tmp_path, command):
+    blocker = tmp_path / "pydantic_settings.py"
+    blocker.write_text("raise ModuleNotFoundError('no', name='pydantic_settings')")
+    done = fragdex(*command, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr == (
+        "fragdex: the service needs the package pydantic_settings; pip install 'fragdex[service]'\n"
+    )
+
+
+def test_help_lists_the_commands_without_loading_the_service():
+    program = (
+        "import sys; sys.argv = ['fragdex', '--help']\n"
+        "from fragdex.__main__ import main; code = main()\n"
+        "heavy = {'fastapi', 'sqlalchemy', 'pydantic_settings', 'dbos'} & set(sys.modules)\n"
+        "print(code, sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert done.stderr.splitlines()[-1] == "0 []"
+    for command in ("serve", "worker", "key", "db", "config"):
+        assert f"\n  {command} " in done.stdout
+
+
+def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
+    with running("serve", "--port", 0, "--data", tmp_path) as process:
+        url, said = url_of(process)
+        key = re.search(r"^ef_.+$", said, re.MULTILINE)[0]
+        with client_of(url, key) as client:
+            image = {"filename": "a.svg", "byte_size": 46}
+            made = client.post("/api/v1/image_files", json=image).json()
+
+            def slowly():
+                yield b'<svg xmlns="http://www.w3.org/'
+                process.send_signal(signal.SIGTERM)
+                time.sleep(1)
+                yield b'2000/svg"/>     '
+
+            answer = client.post(f"/api/v1/image_files/{made['id']}/upload", content=slowly())
+            assert answer.status_code == 201
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err

@@ -1,0 +1,76 @@
+"""Settings: who wins, where a value comes from, what is refused."""
+
+import pytest
+
+from fragdex.service.config import Settings, load_settings, strange_variables
+from fragdex.service.errors import ConfigError
+
+
+def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path, monkeypatch):
+    file = tmp_path / "fragdex.toml"
+    file.write_text('port = 1\nhost = "file"\nmax_image_bytes = "3MiB"\nlog_level = "debug"\n')
+    monkeypatch.setenv("FRAGDEX_PORT", "2")
+    monkeypatch.setenv("FRAGDEX_HOST", "environment")
+    monkeypatch.setenv("FRAGDEX_CORS_ORIGINS", "https://a.example, https://b.example")
+    monkeypatch.setenv("FRAGDEX_CONFIG", str(file))
+    settings = load_settings(port=3, host=None)
+    assert (settings.port, settings.origins["port"]) == (3, "flag --port")
+    assert (settings.host, settings.origins["host"]) == ("environment", "environment FRAGDEX_HOST")
+    assert (settings.max_image_bytes, settings.log_level) == (3 << 20, "debug")
+    assert settings.origins["log_level"] == f"file {file}"
+    assert settings.origins["data"] == "default"
+    assert settings.cors_origins == ("https://a.example", "https://b.example")
+
+
+def test_settings_made_by_hand_read_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("FRAGDEX_PORT", "2")
+    assert Settings(data=tmp_path).port == 8000
+
+
+def test_database_and_store_lie_in_the_data_folder(tmp_path):
+    settings = Settings(data=tmp_path / "with blank")
+    assert settings.database_url == f"sqlite:///{tmp_path}/with blank/fragdex.db"
+    assert settings.store_folder == tmp_path / "with blank" / "store"
+    assert Settings(store_url="s3://bucket/prefix").store_folder is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"port": "http"}, "port"),
+        ({"port": 70_000}, "port"),
+        ({"log_level": "loud"}, "log_level"),
+        ({"max_image_bytes": "many"}, "max_image_bytes"),
+        ({"public_url": "media.example"}, "public_url"),
+        ({"public_url": "https://media.example/below"}, "public_url"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_with_its_origin(flags, named):
+    with pytest.raises(ConfigError, match=rf"{named} \(flag --{named.replace('_', '-')}\)"):
+        load_settings(**flags)
+
+
+@pytest.mark.parametrize("text", ["port = ", "[port]\nx = 1", 'prot = "1"', "\xff"])
+def test_a_file_that_cannot_be_used_is_refused(tmp_path, text):
+    file = tmp_path / "fragdex.toml"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError):
+        load_settings(file)
+    with pytest.raises(ConfigError, match="No such file"):
+        load_settings(tmp_path / "none.toml")
+
+
+def test_secrets_are_not_shown():
+    settings = Settings(
+        database_url="postgresql+psycopg://media:hidden@db/fragdex?sslpassword=hidden",
+        store_url="s3://bucket/prefix?aws_secret_access_key=hidden",
+    )
+    assert "hidden" not in str(settings.shown())
+    assert "media:***@db/fragdex" in settings.shown()["database_url"]
+
+
+def test_variables_that_are_no_settings_are_told(monkeypatch):
+    monkeypatch.setenv("FRAGDEX_PROT", "1")
+    assert "FRAGDEX_PROT" in strange_variables()
+    assert "FRAGDEX_PORT" not in strange_variables()
