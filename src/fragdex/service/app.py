@@ -18,6 +18,7 @@ from fragdex.errors import FragdexError
 from fragdex.service.captions import routes as captions
 from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError
+from fragdex.service.files import routes as files
 from fragdex.service.house import House
 from fragdex.service.images import routes as images
 from fragdex.service.isobmff import routes as isobmff
@@ -44,6 +45,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     isobmff.router,
     unprocessed.router,
+    files.router,
 )
 """What the families answer."""
 

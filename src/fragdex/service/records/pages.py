@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.errors import InvalidRequest
 
-__all__ = ["DEFAULT_LIMIT", "MAX_LIMIT", "Page", "page"]
+__all__ = ["DEFAULT_LIMIT", "MAX_LIMIT", "Page", "last_id", "page"]
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -42,7 +42,7 @@ class Page:
 def page(
     connection: Connection,
     select: sa.Select[Any],
-    table: sa.Table,
+    table: sa.FromClause,
     limit: int = DEFAULT_LIMIT,
     cursor: str | None = None,
 ) -> Page:
@@ -61,7 +61,7 @@ def page(
             "limit is out of bounds", pointer="limit", expected=f"1 to {MAX_LIMIT}", found=limit
         )
     if cursor is not None:
-        select = select.where(table.c.id < _record_id(cursor))
+        select = select.where(table.c.id < last_id(cursor))
     rows = connection.execute(select.order_by(table.c.id.desc()).limit(limit + 1)).all()
     if len(rows) <= limit:
         return Page(rows, None)
@@ -69,7 +69,12 @@ def page(
     return Page(rows, base64.urlsafe_b64encode(rows[-1].id.encode()).decode().rstrip("="))
 
 
-def _record_id(cursor: str) -> str:
+def last_id(cursor: str) -> str:
+    """The id of the last record of the page before.
+
+    Raises:
+        InvalidRequest: the cursor is none of ours.
+    """
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         text = raw.decode("ascii")

@@ -14,7 +14,6 @@ from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
 from fragdex.service.web.problems import row_of
 
 __all__ = [
-    "FileStatus",
     "NewUnprocessedFile",
     "Problem",
     "ProcessList",
@@ -22,10 +21,11 @@ __all__ = [
     "ProcessStatus",
     "UnprocessedFile",
     "UnprocessedFileList",
+    "UnprocessedStatus",
 ]
 
 
-class FileStatus(StrEnum):
+class UnprocessedStatus(StrEnum):
     """How far an unprocessed file is."""
 
     CREATED = "created"
@@ -83,7 +83,7 @@ class UnprocessedFile(BaseModel):
     byte_size: int
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
-    status: FileStatus = Field(description="failed: what came is no media file")
+    status: UnprocessedStatus = Field(description="failed: what came is no media file")
     fragment_index_complete: bool = Field(
         description="it is an ISO base media file, and its index was made while it came"
     )

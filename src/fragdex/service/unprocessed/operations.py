@@ -20,11 +20,11 @@ from fragdex.service.records.tables import tenants, unprocessed_files, uploads
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.arrival import Look
 from fragdex.service.unprocessed.model import (
-    FileStatus,
     NewUnprocessedFile,
     Problem,
     UnprocessedFile,
     UnprocessedFileList,
+    UnprocessedStatus,
 )
 from fragdex.service.unprocessed.worker import Kept
 from fragdex.service.uploads import Arrival, Arrived, Upload, begin
@@ -49,10 +49,10 @@ _RECORDS = sa.select(unprocessed_files, uploads.c.next_byte).outerjoin(
 _COMPLETE = _FILE.completed_at.is_not(None)
 _BEGUN = sa.func.coalesce(uploads.c.next_byte, 0) > 0
 _STATUS = {
-    FileStatus.CREATED: ~_COMPLETE & ~_BEGUN,
-    FileStatus.UPLOADING: ~_COMPLETE & _BEGUN,
-    FileStatus.COMPLETE: _COMPLETE & _FILE.failed_at.is_(None),
-    FileStatus.FAILED: _FILE.failed_at.is_not(None),
+    UnprocessedStatus.CREATED: ~_COMPLETE & ~_BEGUN,
+    UnprocessedStatus.UPLOADING: ~_COMPLETE & _BEGUN,
+    UnprocessedStatus.COMPLETE: _COMPLETE & _FILE.failed_at.is_(None),
+    UnprocessedStatus.FAILED: _FILE.failed_at.is_not(None),
 }
 
 
@@ -157,7 +157,7 @@ def list_files(
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
-    status: FileStatus | None = None,
+    status: UnprocessedStatus | None = None,
 ) -> UnprocessedFileList:
     """One page of a tenant's files, newest first.
 
@@ -261,11 +261,11 @@ def _told(row: Row[Any]) -> UnprocessedFile:
     complete = row.completed_at is not None
     next_byte = row.byte_size if complete else row.next_byte or 0
     if row.failed_at is not None:
-        status = FileStatus.FAILED
+        status = UnprocessedStatus.FAILED
     elif complete:
-        status = FileStatus.COMPLETE
+        status = UnprocessedStatus.COMPLETE
     else:
-        status = FileStatus.UPLOADING if next_byte else FileStatus.CREATED
+        status = UnprocessedStatus.UPLOADING if next_byte else UnprocessedStatus.CREATED
     return UnprocessedFile(
         id=row.id,
         filename=row.filename,

@@ -10,13 +10,13 @@ from fastapi import Depends, Query, Request, Response
 from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
 from fragdex.service.unprocessed import operations, processing
 from fragdex.service.unprocessed.model import (
-    FileStatus,
     NewUnprocessedFile,
     ProcessList,
     ProcessRecord,
     ProcessStatus,
     UnprocessedFile,
     UnprocessedFileList,
+    UnprocessedStatus,
 )
 from fragdex.service.unprocessed.progress import event_of, whole
 from fragdex.service.uploads.operations import state
@@ -66,7 +66,7 @@ def list_unprocessed_files(
     house: InHouse,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
-    status: Annotated[FileStatus | None, Query(description="only those")] = None,
+    status: Annotated[UnprocessedStatus | None, Query(description="only those")] = None,
 ) -> UnprocessedFileList:
     """Unprocessed files, newest first."""
     return operations.list_files(house, caller.tenant_id, limit, cursor, status)

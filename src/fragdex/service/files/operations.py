@@ -1,0 +1,266 @@
+"""What can be done with files of any type; no HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Row
+
+from fragdex.service.captions import operations as captions
+from fragdex.service.captions.model import NewCaption
+from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.service.files import rows
+from fragdex.service.files.model import (
+    AnyFile,
+    AnyFileList,
+    AnyFileStatus,
+    FileTrack,
+    FileType,
+    NewAnyFile,
+)
+from fragdex.service.house import House
+from fragdex.service.images import operations as images
+from fragdex.service.images.model import NewImage
+from fragdex.service.isobmff import operations as isobmff
+from fragdex.service.isobmff.model import TrackRecord
+from fragdex.service.isobmff.tracks import tracks_of
+from fragdex.service.records import deletion
+from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
+from fragdex.service.records.tables import isobmff_tracks
+from fragdex.service.unprocessed import operations as unprocessed
+from fragdex.service.unprocessed import processing
+from fragdex.service.unprocessed.model import Problem
+from fragdex.service.uploads import Arrival
+from fragdex.service.web.events import Event
+
+__all__ = [
+    "Upload",
+    "create_file",
+    "delete_file",
+    "event_of",
+    "file_by_id",
+    "file_by_md5",
+    "isobmff_id",
+    "list_files",
+    "type_of",
+    "upload_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """How the family of a file takes its bytes."""
+
+    family: str
+    arrival: Arrival
+    limit: int
+
+
+def create_file(house: House, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile, bool]:
+    """A record for a file to come, and whether it is a new one.
+
+    Raises:
+        InvalidRequest: a type that is not taken here, no md5, a time that is past.
+        TooLarge: more bytes than a file of its type may have.
+        Unprocessable: no bytes are announced, and an md5 that they do not have.
+    """
+    if new.expires_at is not None and new.expires_at <= instant():
+        raise InvalidRequest("this time is past", pointer="/expires_at")
+    told: dict[str, Any] = {
+        "filename": new.filename,
+        "byte_size": new.byte_size,
+        "mime_type": new.mime_type,
+    }
+    if new.type is FileType.IMAGE:
+        image = NewImage(md5=new.md5, **told)
+        made = images.create_image(house, tenant_id, image, new.expires_at)
+        return file_by_id(house, tenant_id, made[0].id), made[1]
+    if new.type is FileType.CAPTION:
+        if new.md5 is None:
+            raise InvalidRequest("captions are announced with their md5", pointer="/md5")
+        caption = NewCaption(md5=new.md5, **told)
+        written = captions.create_caption(house, tenant_id, caption, new.expires_at)
+        return file_by_id(house, tenant_id, written[0].id), written[1]
+    record, is_new = unprocessed.announce(
+        house,
+        tenant_id,
+        new.filename,
+        new.byte_size,
+        None if new.md5 is None else md5_bytes(new.md5),
+        mime_type=new.mime_type,
+        expires_at=new.expires_at,
+        process=True,
+    )
+    return file_by_id(house, tenant_id, record.id), is_new
+
+
+def file_by_id(house: House, tenant_id: str, file_id: str) -> AnyFile:
+    """A file.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    with house.database.read() as connection:
+        row = _need(rows.by_id(connection, tenant_id, file_id))
+    return _told(row, _tracks(house, tenant_id, row))
+
+
+def file_by_md5(house: House, tenant_id: str, md5: bytes) -> AnyFile:
+    """The file whose bytes have this md5; raises as `file_by_id`."""
+    with house.database.read() as connection:
+        row = _need(rows.by_md5(connection, tenant_id, md5))
+    return _told(row, _tracks(house, tenant_id, row))
+
+
+def list_files(
+    house: House,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None = None,
+    type_: FileType | None = None,
+    status: AnyFileStatus | None = None,
+) -> AnyFileList:
+    """One page of a tenant's files of all types, newest first; raises as `pages.page`."""
+    track = isobmff_tracks.c
+    tracks: dict[str, list[Row[Any]]] = {}
+    with house.database.read() as connection:
+        found = rows.page(connection, tenant_id, limit, cursor, type_, status)
+        made = [row.isobmff_id for row in found.rows if row.isobmff_id is not None]
+        query = sa.select(isobmff_tracks).where(track.file_id.in_(made)).order_by(track.track_id)
+        for one in connection.execute(query):
+            tracks.setdefault(one.file_id, []).append(one)
+    told = [_told(row, tracks.get(row.isobmff_id, [])) for row in found.rows]
+    return AnyFileList(files=told, next_cursor=found.next_cursor)
+
+
+def delete_file(house: House, tenant_id: str, file_id: str) -> None:
+    """Delete a file with all that was made of it; raises as `file_by_id`."""
+    with house.database.write() as connection:
+        row = _need(rows.by_id(connection, tenant_id, file_id))
+        if row.type == FileType.IMAGE:
+            deletion.remove(connection, images.FAMILY, file_id)
+        elif row.type == FileType.CAPTION:
+            deletion.remove(connection, captions.FAMILY, file_id)
+        else:
+            processing.cancel_all(house, connection, file_id)
+            deletion.remove(connection, unprocessed.FAMILY, file_id)
+            deletion.remove(connection, isobmff.FAMILY, file_id)
+
+
+def type_of(house: House, tenant_id: str, file_id: str) -> FileType:
+    """What a file is; raises as `file_by_id`."""
+    with house.database.read() as connection:
+        return FileType(_need(rows.by_id(connection, tenant_id, file_id)).type)
+
+
+def upload_of(house: House, tenant_id: str, file_id: str) -> Upload:
+    """Where the bytes of a file go; raises as `file_by_id`."""
+    type_, settings = type_of(house, tenant_id, file_id), house.settings
+    if type_ is FileType.IMAGE:
+        return Upload(images.FAMILY, images.arrival(house), settings.max_image_bytes)
+    if type_ is FileType.CAPTION:
+        return Upload(captions.FAMILY, captions.arrival(house), settings.max_caption_bytes)
+    return Upload(unprocessed.FAMILY, unprocessed.arrival(house), settings.max_unprocessed_bytes)
+
+
+def isobmff_id(house: House, tenant_id: str, file_id: str, *, make: bool = False) -> str:
+    """The id of the ISOBMFF file that a video is or became; mostly its own.
+
+    Args:
+        make: register one where there is none: its tracks or its index are to come.
+
+    Raises:
+        RecordNotFound: this tenant has no such video, or nothing was made of it yet.
+        Conflict: one is to be registered, and the md5 of the video is not known yet.
+    """
+    with house.database.read() as connection:
+        row = _need(rows.by_id(connection, tenant_id, file_id))
+    if row.type != FileType.VIDEO:
+        raise RecordNotFound("the file is no video")
+    if row.isobmff_id is not None:
+        return str(row.isobmff_id)
+    if not make:
+        raise RecordNotFound("nothing was made of the file yet", more={"status": row.status})
+    if row.md5 is None:
+        raise Conflict("tracks and indexes need the md5 of the file: announce it with its md5")
+    with house.database.write() as connection:
+        made, _ = isobmff.register(
+            connection, tenant_id, row.md5, row.filename, id=file_id, expires_at=row.expires_at
+        )
+    return str(made.id)
+
+
+def event_of(house: House, tenant_id: str, file_id: str) -> Event:
+    """How far a file is: of images and captions what came of them, of videos how far they are made.
+
+    Raises:
+        RecordNotFound: it was deleted.
+    """
+    with house.database.read() as connection:
+        row = _need(rows.by_id(connection, tenant_id, file_id))
+    if row.status == AnyFileStatus.READY:
+        return "complete", {}
+    if row.status == AnyFileStatus.FAILED:
+        problem = Problem.of(row.problem or {})
+        return "error", problem.model_dump() if problem is not None else {}
+    if row.type != FileType.VIDEO:
+        return "progress", {"progress": row.next_byte / row.byte_size}
+    return "progress", {"progress": row.progress or 0}
+
+
+def _tracks(house: House, tenant_id: str, row: Row[Any]) -> list[TrackRecord]:
+    if row.isobmff_id is None:
+        return []
+    try:
+        return tracks_of(house, tenant_id, row.isobmff_id)
+    except RecordNotFound:
+        return []  # deleted meanwhile
+
+
+def _need(row: Row[Any] | None) -> Row[Any]:
+    if row is None:
+        raise RecordNotFound("there is no such file")
+    return row
+
+
+def _told(row: Row[Any], tracks: list[TrackRecord] | list[Row[Any]]) -> AnyFile:
+    width, height = row.width, row.height
+    for track in tracks:
+        known: Mapping[str, Any] = track.probe_info or {}
+        if width is None and track.type == "video" and track.track_id > 0:
+            width, height = known.get("width"), known.get("height")
+    failed = row.status == AnyFileStatus.FAILED
+    return AnyFile(
+        id=row.id,
+        filename=row.filename,
+        type=FileType(row.type),
+        status=AnyFileStatus(row.status),
+        byte_size=row.byte_size,
+        md5=None if row.md5 is None else md5_text(row.md5),
+        next_byte=row.next_byte,
+        mime_type=row.mime_type,
+        width=_pixels(width),
+        height=_pixels(height),
+        problem=Problem.of(row.problem) if failed else None,
+        created_at=rfc3339(row.created_at),
+        completed_at=rfc3339(row.ready_at),
+        expires_at=rfc3339(row.expires_at),
+        tracks=[
+            FileTrack(
+                track_id=track.track_id,
+                type=track.type,
+                codec_name=track.codec_name,
+                duration_ms=track.duration_ms,
+                byte_size=track.byte_size,
+            )
+            for track in tracks
+        ],
+    )
+
+
+def _pixels(told: object) -> int | None:
+    """A size that a client may have told of its track in any form."""
+    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None

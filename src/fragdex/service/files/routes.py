@@ -1,0 +1,165 @@
+"""Files of any type over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import Depends, Query, Request, Response
+
+from fragdex.service.errors import NotReady, RecordNotFound, Unprocessable
+from fragdex.service.files import operations, track_routes
+from fragdex.service.files.model import (
+    AnyFile,
+    AnyFileList,
+    AnyFileStatus,
+    Deleted,
+    FileType,
+    NewAnyFile,
+)
+from fragdex.service.images.model import TYPES
+from fragdex.service.images.operations import image_bytes
+from fragdex.service.images.routes import POLICY
+from fragdex.service.unprocessed.progress import whole
+from fragdex.service.uploads.operations import state
+from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.events import event_answers, stream
+from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Md5InPath, RecordId
+from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import media, media_answers
+from fragdex.service.web.routing import PREFIX, api_router
+
+__all__ = ["router"]
+
+router = api_router("files")
+
+Answers = dict[int | str, dict[str, Any]]
+
+KNOWN: Answers = {200: {"model": AnyFile, "description": "There is one of this md5 already"}}
+MISSING: Answers = {202: {"model": AnyFile, "description": "Bytes are missing"}}
+NOT_FOUND = answers(RecordNotFound)
+# What decides between the bytes of an image and its record.
+VARY = "Accept, Content-Type"
+
+
+def _record_or_bytes() -> Answers:
+    found: Answers = {
+        **answers(RecordNotFound, NotReady),
+        **media_answers(*dict.fromkeys(TYPES.values())),
+    }
+    record = {"schema": {"$ref": "#/components/schemas/AnyFile"}}
+    content = {"application/json": record, **found[200]["content"]}
+    found[200] = {"description": "The record, or the bytes of an image", "content": content}
+    return found
+
+
+@router.post(
+    "/files",
+    status_code=201,
+    responses={**answers(Unprocessable), **KNOWN},
+    dependencies=[Depends(idempotency_key)],
+)
+def create_file(new: NewAnyFile, response: Response, caller: Asking, house: InHouse) -> AnyFile:
+    """Announce a file; its bytes follow by upload. A video is processed once its last is in."""
+    record, is_new = operations.create_file(house, caller.tenant_id, new)
+    if not is_new:
+        response.status_code = 200
+    response.headers["Location"] = f"{PREFIX}/files/{record.id}"
+    return record
+
+
+@router.get("/files")
+def list_files(
+    caller: Asking,
+    house: InHouse,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+    type: Annotated[FileType | None, Query(description="only those")] = None,
+    status: Annotated[AnyFileStatus | None, Query(description="only those")] = None,
+) -> AnyFileList:
+    """Files of all types, newest first."""
+    return operations.list_files(house, caller.tenant_id, limit, cursor, type, status)
+
+
+@router.get("/files/md5/{md5}", responses=NOT_FOUND)
+def find_file(md5: Md5InPath, caller: Asking, house: InHouse) -> AnyFile:
+    """The file whose bytes have this md5."""
+    return operations.file_by_md5(house, caller.tenant_id, md5)
+
+
+@router.post(
+    "/files/{id}/upload",
+    status_code=201,
+    responses={**answers(*REFUSALS), **MISSING},
+    openapi_extra=BODY,
+)
+async def upload_file(
+    id: RecordId, request: Request, response: Response, caller: Asking, house: InHouse
+) -> AnyFile:
+    """Send bytes of a file, whole or in chunks; 202 while some are missing."""
+    tenant_id = caller.tenant_id
+    upload = await run_sync(operations.upload_of, house, tenant_id, id)
+    progress = await receive_request(
+        request, tenant_id, upload.family, id, upload.arrival, upload.limit
+    )
+    response.status_code = 201 if progress.complete else 202
+    return await run_sync(operations.file_by_id, house, tenant_id, id)
+
+
+@router.get("/files/{id}/upload", responses=NOT_FOUND)
+def file_upload(id: RecordId, caller: Asking, house: InHouse) -> AnyFile:
+    """The record, once its bytes are complete; before that 404, with `next_byte`."""
+    upload = operations.upload_of(house, caller.tenant_id, id)
+    need_complete(state(house, caller.tenant_id, upload.family, id))
+    return operations.file_by_id(house, caller.tenant_id, id)
+
+
+@router.get(
+    "/files/{id}/progress",
+    response_class=Response,
+    responses={**NOT_FOUND, **event_answers("`progress {progress}`, then `complete` or `error`")},
+)
+def file_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
+    """How far a file is, as events: of a video, how far it is processed."""
+    operations.event_of(house, caller.tenant_id, id)
+    return stream(whole(lambda: operations.event_of(house, caller.tenant_id, id)))
+
+
+@router.post("/files/{id}/delete", responses=NOT_FOUND)
+@router.delete("/files/{id}", name="remove_file", responses=NOT_FOUND)
+def delete_file(id: RecordId, caller: Asking, house: InHouse) -> Deleted:
+    """Delete a file, its bytes and what was made of it."""
+    operations.delete_file(house, caller.tenant_id, id)
+    return Deleted(id=id)
+
+
+@router.get("/files/{id}", response_class=Response, responses=_record_or_bytes())
+@router.head("/files/{id}", response_class=Response, responses=_record_or_bytes())
+def get_file(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
+    """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
+    record = operations.file_by_id(house, caller.tenant_id, id)
+    if record.type is not FileType.IMAGE or _names_json(request):
+        return Response(
+            record.model_dump_json(), media_type="application/json", headers={"Vary": VARY}
+        )
+    found = image_bytes(house, caller.tenant_id, id)
+    return media(
+        request,
+        key=found.store_key,
+        size=found.byte_size,
+        md5=found.md5,
+        sha256=found.sha256,
+        media_type=found.mime_type,
+        headers={"Content-Security-Policy": POLICY, "Vary": VARY},
+    )
+
+
+def _names_json(request: Request) -> bool:
+    """Programs name it; an element of a page that shows an image does not."""
+    asked = request.headers
+    return any("json" in asked.get(name, "").lower() for name in ("accept", "content-type"))
+
+
+router.include_router(track_routes.router)

@@ -1,0 +1,204 @@
+"""The records of all families as rows of one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.service.files.model import AnyFileStatus, FileType
+from fragdex.service.records import pages
+from fragdex.service.records.tables import (
+    caption_files,
+    image_files,
+    isobmff_files,
+    processes,
+    unprocessed_files,
+    uploads,
+)
+
+__all__ = ["by_id", "by_md5", "page"]
+
+_SENT, _MADE = unprocessed_files.c, isobmff_files.c
+
+
+def _none(type_: Any) -> sa.ColumnElement[Any]:
+    """NULL of a type: in a union, databases want to know."""
+    return sa.cast(sa.null(), type_)
+
+
+def _kept_as_they_came(table: sa.Table, family: str, type_: FileType) -> sa.Select[Any]:
+    """Images and captions."""
+    file = table.c
+    sized = "width" in file
+    next_byte = sa.func.coalesce(uploads.c.next_byte, 0)
+    return sa.select(
+        file.id,
+        file.tenant_id,
+        sa.literal(type_.value).label("type"),
+        sa.case(
+            (file.completed_at.is_not(None), AnyFileStatus.READY.value),
+            (next_byte > 0, AnyFileStatus.UPLOADING.value),
+            else_=AnyFileStatus.CREATED.value,
+        ).label("status"),
+        file.filename,
+        file.mime_type,
+        file.byte_size,
+        file.md5,
+        sa.case((file.completed_at.is_not(None), file.byte_size), else_=next_byte).label(
+            "next_byte"
+        ),
+        (file.width if sized else _none(sa.Integer)).label("width"),
+        (file.height if sized else _none(sa.Integer)).label("height"),
+        _none(sa.JSON).label("problem"),
+        _none(sa.Float).label("progress"),
+        _none(sa.String(36)).label("isobmff_id"),
+        file.created_at,
+        file.completed_at.label("ready_at"),
+        file.expires_at,
+    ).select_from(
+        table.outerjoin(uploads, (uploads.c.family == family) & (uploads.c.record_id == file.id))
+    )
+
+
+def _videos_sent() -> sa.Select[Any]:
+    """Unprocessed files, what was made of them, and how far that is."""
+    run, newest = processes.c, processes.alias("newer").c
+    last_run = (
+        sa.select(sa.func.max(newest.id))
+        .where(newest.unprocessed_file_id == _SENT.id)
+        .correlate(unprocessed_files)
+        .scalar_subquery()
+    )
+    complete = _SENT.completed_at.is_not(None)
+    next_byte = sa.func.coalesce(uploads.c.next_byte, 0)
+    status = sa.case(
+        (_MADE.index_completed_at.is_not(None), AnyFileStatus.READY.value),
+        (_SENT.failed_at.is_not(None) | run.failed_at.is_not(None), AnyFileStatus.FAILED.value),
+        (run.id.is_not(None) & run.completed_at.is_(None), AnyFileStatus.PROCESSING.value),
+        # all bytes are here, and nobody asked for more
+        (complete, AnyFileStatus.CREATED.value),
+        (next_byte > 0, AnyFileStatus.UPLOADING.value),
+        else_=AnyFileStatus.CREATED.value,
+    )
+    # The tenant has one ISOBMFF file of an md5; mostly it has the id of the unprocessed one.
+    made = (_MADE.tenant_id == _SENT.tenant_id) & (_MADE.md5 == _SENT.md5)
+    return sa.select(
+        _SENT.id,
+        _SENT.tenant_id,
+        sa.literal(FileType.VIDEO.value).label("type"),
+        status.label("status"),
+        _SENT.filename,
+        _SENT.mime_type,
+        _SENT.byte_size,
+        _SENT.md5,
+        sa.case((complete, _SENT.byte_size), else_=next_byte).label("next_byte"),
+        _none(sa.Integer).label("width"),
+        _none(sa.Integer).label("height"),
+        sa.func.coalesce(_SENT.problem, run.problem, type_=sa.JSON).label("problem"),
+        run.progress.label("progress"),
+        _MADE.id.label("isobmff_id"),
+        _SENT.created_at,
+        _MADE.index_completed_at.label("ready_at"),
+        _SENT.expires_at,
+    ).select_from(
+        unprocessed_files.outerjoin(
+            uploads, (uploads.c.family == "unprocessed") & (uploads.c.record_id == _SENT.id)
+        )
+        .outerjoin(isobmff_files, made)
+        .outerjoin(processes, run.id == last_run)
+    )
+
+
+def _videos_registered(sent: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """ISOBMFF files that no unprocessed file answers for."""
+    ready = _MADE.index_completed_at.is_not(None)
+    return sa.select(
+        _MADE.id,
+        _MADE.tenant_id,
+        sa.literal(FileType.VIDEO.value).label("type"),
+        sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value).label(
+            "status"
+        ),
+        _MADE.filename,
+        _none(sa.String(40)).label("mime_type"),
+        _MADE.byte_size,
+        _MADE.md5,
+        sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger).label("next_byte"),
+        _none(sa.Integer).label("width"),
+        _none(sa.Integer).label("height"),
+        _none(sa.JSON).label("problem"),
+        _none(sa.Float).label("progress"),
+        _MADE.id.label("isobmff_id"),
+        _MADE.created_at,
+        _MADE.index_completed_at.label("ready_at"),
+        _MADE.expires_at,
+    ).where(~sa.exists().where(sent).correlate(isobmff_files))
+
+
+_AS_THEY_CAME = (
+    _kept_as_they_came(image_files, "images", FileType.IMAGE),
+    _kept_as_they_came(caption_files, "captions", FileType.CAPTION),
+    _videos_sent(),
+)
+_WITH_EACH_ID = (*_AS_THEY_CAME, _videos_registered(_SENT.id == _MADE.id))
+_WITH_EACH_MD5 = (
+    *_AS_THEY_CAME,
+    _videos_registered((_SENT.tenant_id == _MADE.tenant_id) & (_SENT.md5 == _MADE.md5)),
+)
+
+
+def _union(
+    parts: Sequence[sa.Select[Any]],
+    tenant_id: str,
+    narrowed: Callable[[sa.Select[Any]], sa.Select[Any]],
+) -> sa.Subquery:
+    """All rows of a tenant; each part is narrowed down by itself, with its own indexes."""
+    mine = [part.where(part.selected_columns.tenant_id == tenant_id) for part in parts]
+    # a part with an order and a limit stands in a query of its own
+    return sa.union_all(*(sa.select(narrowed(one).subquery()) for one in mine)).subquery("files")
+
+
+def by_id(connection: Connection, tenant_id: str, file_id: str) -> Row[Any] | None:
+    """The row of an id."""
+    files = _union(
+        _WITH_EACH_ID, tenant_id, lambda part: part.where(part.selected_columns.id == file_id)
+    )
+    return connection.execute(sa.select(files)).one_or_none()
+
+
+def by_md5(connection: Connection, tenant_id: str, md5: bytes) -> Row[Any] | None:
+    """The row of an md5; one that is ready before others, then the newest."""
+    files = _union(
+        _WITH_EACH_MD5, tenant_id, lambda part: part.where(part.selected_columns.md5 == md5)
+    )
+    ready = (files.c.status == AnyFileStatus.READY.value).desc()
+    query = sa.select(files).order_by(ready, files.c.id.desc()).limit(1)
+    return connection.execute(query).one_or_none()
+
+
+def page(
+    connection: Connection,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None,
+    type_: FileType | None,
+    status: AnyFileStatus | None,
+) -> pages.Page:
+    """One page of rows, newest first; raises as `pages.page`."""
+    before = None if cursor is None else pages.last_id(cursor)
+
+    def newest(part: sa.Select[Any]) -> sa.Select[Any]:
+        column = part.selected_columns
+        if before is not None:
+            part = part.where(column.id < before)
+        if type_ is not None:
+            part = part.where(column.type == type_.value)
+        if status is not None:
+            part = part.where(column.status == status.value)
+        return part.order_by(column.id.desc()).limit(limit + 1)
+
+    files = _union(_WITH_EACH_MD5, tenant_id, newest)
+    return pages.page(connection, sa.select(files), files, limit, cursor)

@@ -1,0 +1,195 @@
+"""Tracks and indexes of videos over HTTP, below the files they belong to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from fragdex.errors import (
+    BuildError,
+    DamagedIndex,
+    IndexMismatch,
+    InexactIndex,
+    MissingExtra,
+    SourceNotFound,
+    TrackNotFound,
+)
+from fragdex.service.errors import (
+    Conflict,
+    NotAcceptable,
+    NotReady,
+    RecordNotFound,
+    RequestTimedOut,
+    TooLarge,
+    Unprocessable,
+)
+from fragdex.service.files.operations import isobmff_id
+from fragdex.service.isobmff import indexing, opened, tracks
+from fragdex.service.isobmff.index_routes import BODY as INDEX_BODY
+from fragdex.service.isobmff.index_routes import FORM_ANSWERS, TrackId, index_answer
+from fragdex.service.isobmff.model import (
+    FileRecord,
+    NewTrack,
+    TrackFacts,
+    TrackList,
+    TrackRecord,
+)
+from fragdex.service.isobmff.track_routes import TrackNumber, track_media
+from fragdex.service.uploads.requests import BODY, REFUSALS, receive_request
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.bodies import in_thread
+from fragdex.service.web.fields import RecordId
+from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import media_answers
+from fragdex.service.web.routing import PREFIX, ApiRoute
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=ApiRoute)
+
+Answers = dict[int | str, dict[str, Any]]
+
+KNOWN: Answers = {200: {"model": TrackRecord, "description": "It is announced already"}}
+MISSING: Answers = {202: {"model": TrackRecord, "description": "Bytes are missing"}}
+NOT_FOUND = answers(RecordNotFound)
+MEDIA = {
+    **answers(RecordNotFound, NotReady),
+    **media_answers("video/mp4", "audio/mp4", "application/mp4"),
+}
+TRACK = "/files/{id}/tracks/{track_id}"
+
+
+@router.post(
+    "/files/{id}/tracks",
+    status_code=201,
+    responses={**answers(RecordNotFound, TooLarge, Conflict), **KNOWN},
+    dependencies=[Depends(idempotency_key)],
+)
+def create_file_track(
+    id: RecordId, new: TrackFacts, response: Response, caller: Asking, house: InHouse
+) -> TrackRecord:
+    """Announce a track of a video whose bytes are a file of its own; they follow by upload."""
+    made = isobmff_id(house, caller.tenant_id, id, make=True)
+    track = NewTrack(file_id=made, **new.model_dump())
+    record, is_new = tracks.create_track(house, caller.tenant_id, track)
+    if not is_new:
+        response.status_code = 200
+    response.headers["Location"] = f"{PREFIX}/files/{id}/tracks/{record.track_id}"
+    return record
+
+
+@router.get("/files/{id}/tracks", responses=NOT_FOUND)
+def list_file_tracks(id: RecordId, caller: Asking, house: InHouse) -> TrackList:
+    """The tracks of a video whose bytes are announced, by their ids."""
+    made = isobmff_id(house, caller.tenant_id, id)
+    return tracks.list_tracks(house, caller.tenant_id, made)
+
+
+@router.post(
+    TRACK + "/upload",
+    status_code=201,
+    responses={**answers(*REFUSALS), **MISSING},
+    openapi_extra=BODY,
+)
+async def upload_file_track(
+    id: RecordId,
+    track_id: TrackNumber,
+    request: Request,
+    response: Response,
+    caller: Asking,
+    house: InHouse,
+) -> TrackRecord:
+    """Send bytes of a track, whole or in chunks; 202 while some are missing."""
+    tenant_id = caller.tenant_id
+    made = await run_sync(isobmff_id, house, tenant_id, id)
+    progress = await receive_request(
+        request,
+        tenant_id,
+        tracks.FAMILY,
+        tracks.track_name(made, track_id),
+        tracks.ARRIVAL,
+        house.settings.max_track_bytes,
+    )
+    response.status_code = 201 if progress.complete else 202
+    return await run_sync(tracks.track_by_id, house, tenant_id, made, track_id)
+
+
+@router.get(TRACK + "/upload", responses=NOT_FOUND)
+def file_track_upload(
+    id: RecordId, track_id: TrackNumber, caller: Asking, house: InHouse
+) -> TrackRecord:
+    """A track whose bytes are all here; else 404 with `next_byte`."""
+    made = isobmff_id(house, caller.tenant_id, id)
+    record = tracks.track_by_id(house, caller.tenant_id, made, track_id)
+    if not record.complete:
+        raise RecordNotFound(
+            "bytes of this upload are missing",
+            more={"next_byte": record.next_byte, "byte_size": record.byte_size},
+        )
+    return record
+
+
+@router.get(TRACK, response_class=Response, responses=MEDIA)
+@router.head(TRACK, response_class=Response, responses=MEDIA)
+def file_track(
+    id: RecordId, track_id: TrackNumber, request: Request, caller: Asking, house: InHouse
+) -> Response:
+    """The bytes of a track, whole or by ranges."""
+    made = isobmff_id(house, caller.tenant_id, id)
+    return track_media(request, house, caller.tenant_id, made, track_id)
+
+
+@router.delete(TRACK, status_code=204, responses=NOT_FOUND)
+def delete_file_track(id: RecordId, track_id: TrackNumber, caller: Asking, house: InHouse) -> None:
+    """Delete a track and its bytes."""
+    made = isobmff_id(house, caller.tenant_id, id)
+    tracks.delete_track(house, caller.tenant_id, made, track_id)
+
+
+@router.post(
+    "/files/{id}/index/upload",
+    status_code=201,
+    responses=answers(
+        RecordNotFound, Conflict, Unprocessable, IndexMismatch, TooLarge, RequestTimedOut
+    ),
+    openapi_extra=INDEX_BODY,
+)
+async def upload_file_index(
+    id: RecordId, request: Request, caller: Asking, house: InHouse
+) -> FileRecord:
+    """Send the index of a video; the one before it stays unless all of this one holds."""
+    made = await run_sync(lambda: isobmff_id(house, caller.tenant_id, id, make=True))
+    return await in_thread(
+        request,
+        house.settings.max_index_bytes,
+        lambda pieces: indexing.receive_index(house, caller.tenant_id, made, pieces),
+    )
+
+
+@router.get(
+    "/files/{id}/index",
+    response_class=Response,
+    responses={
+        **answers(
+            RecordNotFound, TrackNotFound, SourceNotFound, NotAcceptable, InexactIndex, BuildError,
+            DamagedIndex, MissingExtra,
+        ),
+        **FORM_ANSWERS,
+    },
+)  # fmt: skip
+def file_index(
+    id: RecordId,
+    request: Request,
+    caller: Asking,
+    house: InHouse,
+    format: Annotated[opened.FormName | None, Query(description="instead of Accept")] = None,
+    track: TrackId = None,
+) -> Response:
+    """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls."""
+    made = isobmff_id(house, caller.tenant_id, id)
+    return index_answer(
+        request, house, caller.tenant_id, made, format, track, tracks_at="tracks/{track_id}"
+    )
