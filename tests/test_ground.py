@@ -53,6 +53,7 @@ SERVICE_ROOMS = (
     "captions",
     "unprocessed",
     "files",
+    "page",
     "app",
 )
 # The compiled hop, and the one room that may know of it.

@@ -1,0 +1,213 @@
+// Plays a file from its index and ranges of bytes alone: for a moment, the initialization segment
+// and the fragment that holds the moment, each track from its own file (Media Source Extensions).
+
+const AHEAD = 10; // seconds that are fetched before they are needed
+const BEHIND = 30; // seconds that are kept after they were shown
+const STEPS_BACK = 8; // fragments to go back for one that can be decoded from its start
+
+// A track of the index: its fragments as columns, in seconds and bytes.
+class Lane {
+  constructor(id, told) {
+    this.id = Number(id);
+    this.told = told;
+    this.kind = told.type;
+    this.mime = `${told.type}/mp4; codecs="${told.codec}"`;
+    this.init = told.initSegment;
+    this.count = told.segments.length;
+    const column = (value) => Float64Array.from(told.segments, value);
+    this.starts = column((segment) => segment.cts / told.timescale);
+    this.ends = column((segment) => (segment.cts + segment.duration) / told.timescale);
+    this.offsets = column((segment) => segment.offset);
+    this.sizes = column((segment) => segment.size);
+    this.bytes = this.sizes.reduce((sum, size) => sum + size, 0);
+    this.start = this.count ? this.starts[0] : 0;
+    this.end = this.count ? this.ends[this.count - 1] : 0;
+    this.fetched = new Set();
+  }
+
+  // The last fragment that starts at or before `time`; the first one where none does.
+  at(time) {
+    let low = 0;
+    let high = this.count;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.starts[middle] <= time) low = middle + 1;
+      else high = middle;
+    }
+    return Math.max(low - 1, 0);
+  }
+
+  // Where the fragment is in the track's file; -1: the initialization segment.
+  place(n) {
+    return n < 0 ? this.init : { offset: this.offsets[n], size: this.sizes[n] };
+  }
+
+  get name() {
+    return this.id < 0 ? "scrub" : `${this.kind} ${this.id}`;
+  }
+}
+
+class Player {
+  // `address(lane)`: where a track's bytes are. `tell`: what is called as things happen:
+  // began(time) and reached(time) of a seek, fetched(lane, n, ahead) of every range, where n is a
+  // fragment or -1 for the initialization segment, and failed(error).
+  constructor(video, address, tell) {
+    this.video = video;
+    this.address = address;
+    this.tell = tell;
+    this.turn = Promise.resolve(); // one thing at a time is done to the buffers
+    this.stop = new AbortController();
+    this.closed = new AbortController();
+  }
+
+  async open(lanes) {
+    this.lanes = lanes;
+    const options = { signal: this.closed.signal };
+    this.source = new MediaSource();
+    this.url = URL.createObjectURL(this.source);
+    const opened = new Promise((done) => this.source.addEventListener("sourceopen", done, { once: true }));
+    this.video.src = this.url;
+    await opened;
+    for (const lane of lanes) {
+      lane.buffer = this.source.addSourceBuffer(lane.mime);
+      lane.ready = false;
+      lane.next = 0;
+    }
+    this.source.duration = Math.max(...lanes.map((lane) => lane.end));
+    this.start = Math.max(0, Math.min(...lanes.map((lane) => lane.start)));
+    this.video.addEventListener("seeking", () => this.load(this.video.currentTime), options);
+    this.video.addEventListener("timeupdate", () => this.fill(), options);
+    this.video.addEventListener("error", () => this.tell.failed(this.broken()), options);
+    this.load(this.start);
+    if (this.start > 0) this.video.currentTime = this.start;
+  }
+
+  seek(time) {
+    const last = this.source.duration;
+    this.video.currentTime = Math.min(Math.max(time, this.start), Math.max(last - 0.001, 0));
+  }
+
+  close() {
+    this.closed.abort();
+    this.stop.abort();
+    this.video.removeAttribute("src");
+    this.video.load();
+    URL.revokeObjectURL(this.url);
+  }
+
+  // What the moment needs; a later call ends an earlier one.
+  load(time) {
+    if (time === this.moment && this.busy) return; // the browser's own seek to the start
+    this.moment = time;
+    this.tell.began(time);
+    this.stop.abort();
+    this.stop = new AbortController();
+    const signal = this.stop.signal;
+    this.run(signal, async () => {
+      await Promise.all(this.lanes.map((lane) => this.reach(lane, time, signal)));
+      this.tell.reached(time);
+      await this.ahead(signal);
+    });
+  }
+
+  fill() {
+    if (!this.busy) this.run(this.stop.signal, () => this.ahead(this.stop.signal));
+  }
+
+  run(signal, work) {
+    this.turn = this.turn.then(async () => {
+      if (signal.aborted) return;
+      this.busy = true;
+      try {
+        await work();
+      } catch (error) {
+        if (!signal.aborted) this.tell.failed(error);
+      } finally {
+        this.busy = false;
+      }
+    });
+  }
+
+  async reach(lane, time, signal) {
+    const there = rangeAt(lane.buffer.buffered, time);
+    if (there) {
+      lane.next = lane.at(there.end + 0.05) + (lane.end <= there.end + 0.05);
+      const at = lane.next;
+      // a fragment that is half there is fetched again
+      if (at < lane.count && (lane.starts[at] + lane.ends[at]) / 2 < there.end) lane.next++;
+      return;
+    }
+    if (!lane.ready) {
+      await this.append(lane, -1, signal, false);
+      lane.ready = true;
+    }
+    const at = lane.at(time);
+    // Most files have fragments that start with what needs nothing before it.
+    for (let first = at; first >= Math.max(at - STEPS_BACK, 0); first--) {
+      for (let n = first; n <= at; n++) await this.append(lane, n, signal, false);
+      if (rangeAt(lane.buffer.buffered, time) || time < lane.start || time >= lane.end) break;
+    }
+    lane.next = at + 1;
+  }
+
+  async ahead(signal) {
+    const now = this.video.currentTime;
+    for (const lane of this.lanes) {
+      const { buffered } = lane.buffer;
+      if (buffered.length && buffered.start(0) < now - 2 * BEHIND) {
+        await settled(lane.buffer, () => lane.buffer.remove(0, now - BEHIND));
+      }
+      while (lane.next < lane.count && lane.starts[lane.next] < this.video.currentTime + AHEAD) {
+        if (signal.aborted) return;
+        await this.append(lane, lane.next, signal, true);
+        lane.next++;
+      }
+    }
+    const done = this.lanes.every((lane) => lane.next >= lane.count);
+    if (done && this.source.readyState === "open") this.source.endOfStream();
+  }
+
+  async append(lane, n, signal, ahead) {
+    const { offset, size } = lane.place(n);
+    const headers = { Range: `bytes=${offset}-${offset + size - 1}` };
+    const response = await ask(this.address(lane), { headers, signal });
+    if (response.status !== 206) throw new Error("The service answered with more than the range.");
+    const bytes = await response.arrayBuffer();
+    lane.fetched.add(n);
+    this.tell.fetched(lane, n, ahead);
+    const put = () => settled(lane.buffer, () => lane.buffer.appendBuffer(bytes));
+    try {
+      await put();
+    } catch (error) {
+      if (error.name !== "QuotaExceededError") throw this.broken(lane) ?? error;
+      const now = this.video.currentTime;
+      await settled(lane.buffer, () => lane.buffer.remove(0, Math.max(now - 1, 0.001)));
+      await settled(lane.buffer, () => lane.buffer.remove(now + AHEAD, Infinity));
+      await put();
+    }
+  }
+
+  broken(lane) {
+    const why = this.video.error?.message;
+    const what = lane ? `Track ${lane.name}` : "The file";
+    return new Error(`${what} cannot be decoded by this browser${why ? ` (${why})` : ""}.`);
+  }
+}
+
+function settled(buffer, begin) {
+  return new Promise((done, failed) => {
+    buffer.onerror = () => failed(new Error("not decodable"));
+    buffer.onupdateend = done;
+    begin();
+  });
+}
+
+// The buffered range that holds `time`; tracks do not start at the very same instant.
+function rangeAt(buffered, time, slack = 0.1) {
+  for (let n = 0; n < buffered.length; n++) {
+    if (buffered.start(n) - slack <= time && time < buffered.end(n)) {
+      return { start: buffered.start(n), end: buffered.end(n) };
+    }
+  }
+  return null;
+}

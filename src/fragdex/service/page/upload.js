@@ -1,0 +1,55 @@
+// A file in chunks. It goes on where the service's durable bytes end: after a lost connection, and
+// after the page was loaded anew in the same tab.
+
+const CHUNK = 4 * 2 ** 20;
+const TRIES = 8; // one after another without a byte that arrived
+
+async function upload(file, told, signal) {
+  const name = `fragdex.upload ${file.name} ${file.size} ${file.lastModified}`;
+  const known = sessionStorage.getItem(name);
+  let record = known && await askJson(`files/${known}`).catch(() => null);
+  if (!record || record.status === "failed") {
+    record = await post("files", { filename: file.name, type: "video", byte_size: file.size });
+    sessionStorage.setItem(name, record.id);
+  }
+  const place = `files/${record.id}/upload`;
+  let next = record.next_byte ?? 0;
+  told(record, next);
+  for (let failed = 0; next < file.size;) {
+    const end = Math.min(next + CHUNK, file.size);
+    try {
+      const body = file.slice(next, end);
+      const headers = {
+        "Content-Type": "application/octet-stream",
+        "Content-Range": `bytes ${next}-${end - 1}/${file.size}`,
+      };
+      const answer = await askJson(place, { method: "POST", headers, body, signal });
+      next = Math.max(answer.next_byte ?? end, end);
+      failed = 0;
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw await unreadable(file, problem);
+      const otherPlace = problem.status === 409 && problem.nextByte !== undefined;
+      if (!(problem.mayPass || otherPlace) || ++failed > TRIES) throw problem;
+      await pause(1000 * (problem.retryAfter || Math.min(2 ** failed / 4, 15)));
+      next = await durable(place, next, file.size);
+    }
+    told(record, next);
+  }
+  sessionStorage.removeItem(name);
+  return record;
+}
+
+// The first byte that the service does not have for good.
+async function durable(place, next, size) {
+  try {
+    await ask(place);
+    return size;
+  } catch (problem) {
+    return problem instanceof Problem ? problem.nextByte ?? next : next;
+  }
+}
+
+async function unreadable(file, error) {
+  if (error.name === "AbortError") return error;
+  return new Error(`${file.name} cannot be read any more: ${error.message}`);
+}
