@@ -254,6 +254,40 @@ static int64_t read_at(int fd, uint8_t *to, int64_t length, int64_t at)
     return have;
 }
 
+typedef struct {
+    uint8_t *buffer;
+    int64_t room, base, have; /* base: where the buffer's first byte stands in the file */
+    int64_t reads, bytes;
+    int fd;
+} reader_t;
+
+/* Makes `want` bytes from `at` on lie at the buffer's start, fewer where the file ends; what is
+ * there already is not read again. 0, -1: no memory, else errno. */
+static int fill(reader_t *r, int64_t at, int64_t want)
+{
+    int64_t left = at >= r->base && at <= r->base + r->have ? r->base + r->have - at : 0;
+    if (left)
+        memmove(r->buffer, r->buffer + (at - r->base), (size_t)left);
+    r->base = at;
+    r->have = left;
+    if (left >= want)
+        return 0;
+    if (want > r->room) {
+        uint8_t *larger = realloc(r->buffer, (size_t)want);
+        if (!larger)
+            return -1;
+        r->buffer = larger;
+        r->room = want;
+    }
+    int64_t came = read_at(r->fd, r->buffer + left, want - left, at + left);
+    if (came < 0)
+        return errno;
+    r->reads++;
+    r->bytes += came;
+    r->have += came;
+    return 0;
+}
+
 static PyObject *walk_file(PyObject *self, PyObject *args)
 {
     int fd;
@@ -267,51 +301,36 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
     w.n_containers = codes(descend, n_descend, w.containers);
     w.n_whole = codes(whole, n_whole, w.whole);
     w.n_passed = codes(passed, n_passed, w.passed);
-    int64_t at = start, guess = 4096, room = 65536, base = 0, have = 0, reads = 0, bytes = 0;
-    int64_t kept = 0, kept_room = 0;
-    uint8_t *buffer = malloc((size_t)room), *blob = NULL;
-    int status = DONE, failed = !buffer, broken = 0, behind_container = 0;
+    int64_t at = start, kept = 0, kept_room = 0;
+    reader_t r = {malloc(1 << 16), 1 << 16, start, 0, 0, 0, fd};
+    uint8_t *blob = NULL;
+    int status = DONE, failed = !r.buffer, broken = 0, behind_container = 0;
 
     Py_BEGIN_ALLOW_THREADS
     while (!failed && at < stop) {
-        int64_t size = 0, left = base + have - at, want = have;
+        int64_t size = 0, want = 0, more = 8;
         int is_whole = 0;
         if ((w.top.count + w.inner.count >= max_rows && !behind_container) ||
             kept >= max_bytes) {
             status = FULL;
             break;
         }
-        if (at < base || left < 32) {
-            want = guess;
-        again:
-            if (want > stop - at)
-                want = stop - at;
-            if (want > room) {
-                uint8_t *larger = realloc(buffer, (size_t)want);
-                if (!larger) {
-                    failed = 1;
-                    break;
-                }
-                buffer = larger;
-                room = want;
-            }
-            base = at;
-            have = read_at(fd, buffer, want, at);
-            if (have < 0) {
-                broken = errno;
+        /* No more than a header, then no more than the box and the header behind it: of media
+         * data nothing is read. */
+        do {
+            want = more < stop - at ? more : stop - at;
+            int error = fill(&r, at, want);
+            failed = error < 0;
+            broken = error > 0 ? error : 0;
+            if (error)
                 break;
-            }
-            reads++;
-            bytes += have;
-            left = have;
-        }
-        status = step(buffer + (at - base), left, at, stop, &w, &size, &is_whole);
-        if (status == PARTIAL && is_whole && size <= stop - at && size <= max_bytes &&
-            !(base == at && have < want)) {
-            want = size + 32; /* the box, and the header behind it */
-            status = DONE;
-            goto again;
-        }
+            status = step(r.buffer, r.have, at, stop, &w, &size, &is_whole);
+            if (is_whole && (size > stop - at || size > max_bytes))
+                break;
+            more = is_whole ? size + 8 : 16;
+        } while (status == PARTIAL && r.have >= want && want < more && want < stop - at);
+        if (failed || broken)
+            break;
         if (status < 0)
             failed = 1;
         if (status != DONE)
@@ -329,16 +348,15 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
                 blob = grown;
                 kept_room = larger;
             }
-            memcpy(blob + kept, buffer + (at - base), (size_t)size);
+            memcpy(blob + kept, r.buffer, (size_t)size);
             kept += size;
-            guess = size + 64 > 1 << 20 ? 1 << 20 : size + 64;
         }
         behind_container = is_whole;
         at += size;
     }
     Py_END_ALLOW_THREADS
 
-    free(buffer);
+    free(r.buffer);
     if (failed || broken) {
         forget(&w);
         free(blob);
@@ -355,7 +373,7 @@ static PyObject *walk_file(PyObject *self, PyObject *args)
         Py_XDECREF(bytes_kept);
         return NULL;
     }
-    return Py_BuildValue("NNLL", walked, bytes_kept, (long long)reads, (long long)bytes);
+    return Py_BuildValue("NNLL", walked, bytes_kept, (long long)r.reads, (long long)r.bytes);
 }
 #endif
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fragdex.build.assemble import assemble
+from fragdex.build.memory import keep_freed
 from fragdex.build.periods import Moov
 from fragdex.build.reading import read_all, read_on
 from fragdex.build.shortcuts import Head, by_mfra, by_sidx
@@ -14,7 +17,7 @@ from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.scan import MDAT, MEDIA_TYPES, META, MOOF, Scan
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
-from fragdex.sources import Source, md5, open_source
+from fragdex.sources import Source, md5_beside, open_source
 
 __all__ = ["finished", "index", "index_source", "read_init"]
 
@@ -63,9 +66,10 @@ def index(
     opened_here = source is not what
     try:
         known = read_init(init) if init is not None else None
-        made = index_source(source, known, exact=exact, strict=strict, partial=partial)
-        if md5:
-            made.source = _hashed(made.source, source)
+        with md5_beside(source) if md5 else nullcontext() as hashed:
+            made = index_source(source, known, exact=exact, strict=strict, partial=partial)
+            if hashed is not None:
+                made.source = replace(made.source, md5=hashed().hex)
         return made
     finally:
         if opened_here:
@@ -89,6 +93,7 @@ def index_source(
     defaults = None
     if init is not None:
         defaults = {t.id: t.defaults for t in init[2].tracks if t.defaults is not None}
+    keep_freed()
     scan, head = Scan(defaults=defaults), Head()
     if not exact and not strict:
         head.read(source, scan)
@@ -213,7 +218,3 @@ def read_init(what: Any) -> Moov:
                 "the initialization segment has no moov", expected="moov", found="none"
             )
         return scan.movies[0]
-
-
-def _hashed(info: SourceInfo, source: Source) -> SourceInfo:
-    return SourceInfo(info.name, info.size, md5(source).hex, info.etag)

@@ -20,6 +20,8 @@ from fragdex.formats.segment_map import Tables, tables
 from fragdex.formats.sidx_reading import SidxReader
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF
 from fragdex.fragments.findings import Finding, Findings
+from fragdex.fragments.headers import DONE
+from fragdex.fragments.hop_plain import WHOLE_CODES, header_at
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.scan import MEDIA_TYPES, MOOV, SIDX, Scan
 from fragdex.fragments.sync import expanded
@@ -51,11 +53,15 @@ class Head:
         doubts: why a sidx or mfra was not believed.
     """
 
-    pieces: list[tuple[int, bytes]] = field(default_factory=list)
+    pieces: list[tuple[int, bytes | memoryview]] = field(default_factory=list)
     doubts: tuple[Finding, ...] = ()
 
     def read(self, source: Source, scan: Scan) -> None:
         """Read until the first fragment, media data or the end is met."""
+        view = None if source.remote else source.view()
+        if view is not None:
+            self._look(source, view, scan)
+            return
         ahead = FIRST_GUESS if source.remote else READ_AHEAD
         while True:
             need = scan.need
@@ -63,9 +69,6 @@ class Head:
                 return
             kinds = {int(kind) for top in scan.tops() for kind in top["type"]}
             if kinds & {MOOF, MDAT} or scan.waiting_for == MOOF:
-                return
-            if not source.remote and scan.waiting_for == MOOV and need.size > FIRST_GUESS:
-                # A large moov names samples; it is read at once where it can be mapped.
                 return
             # The header behind a box tells whether it ends where a fragment begins.
             data = self.piece(
@@ -75,6 +78,28 @@ class Head:
                 return
             scan.feed(data, need.start)
             ahead = READ_AHEAD
+
+    def _look(self, source: Source, view: memoryview, scan: Scan) -> None:
+        """Take all that stands before the first fragment or media data at once."""
+        at = read = 0
+        while True:
+            status, size, kind, header = header_at(view, at, len(view))
+            if status != DONE:
+                stop = min(at + 16, len(view))
+                break
+            stop = at + header
+            if kind == MDAT:
+                read += header
+            if kind in (MOOF, MDAT) or not size or size > len(view) - at:
+                break
+            if kind == MOOV and size > FIRST_GUESS:
+                # A large moov names samples; it is read where it is mapped.
+                break
+            read += size if kind in WHOLE_CODES else header
+            at += size
+        source.note_read(read)
+        self.pieces.append((0, view[:stop]))
+        scan.feed(view[:stop], 0)
 
     def piece(self, source: Source, wanted: ByteRange) -> bytes:
         """Read a range, or as much of it as there is, and remember it."""
@@ -86,7 +111,7 @@ class Head:
         """Bytes that were read already, or None."""
         for start, data in self.pieces:
             if start <= offset and offset + size <= start + len(data):
-                return data[offset - start : offset - start + size]
+                return bytes(data[offset - start : offset - start + size])
         return None
 
 

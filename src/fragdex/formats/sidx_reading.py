@@ -58,6 +58,7 @@ class SidxReader:
 
     def __init__(self, leads: Iterable[ByteRange] = ()) -> None:
         self._boxes: dict[int, Box] = {}
+        self._nested = False
         self._asked: dict[int, int] = {}
         self._entry: dict[int, int] = {}
         self._refused: set[int] = set()
@@ -68,6 +69,7 @@ class SidxReader:
         """Take a parsed sidx that knows its place."""
         if box.type == "sidx" and "references" in box and len(self._boxes) < MAX_SIDX:
             self._boxes[box.offset] = box
+            self._nested |= bool(box["references"]["reference_type"].any())
 
     def feed(self, offset: int, data: Any) -> None:
         """Take bytes of the file from `offset` on, as one of `need` asked for them.
@@ -107,6 +109,8 @@ class SidxReader:
 
         A range may reach past the end of the file: read as much as there is.
         """
+        if not self._nested:
+            return ()
         missing: dict[int, int] = {}
         for _ in self._walk(missing):
             pass

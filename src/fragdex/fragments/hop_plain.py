@@ -29,15 +29,24 @@ from fragdex.fragments.headers import (
     code,
 )
 
-__all__ = ["Inside", "columns_plain", "fit_plain", "inside_of", "join_plain", "walk_plain"]
+__all__ = [
+    "WHOLE_CODES",
+    "Inside",
+    "columns_plain",
+    "fit_plain",
+    "header_at",
+    "inside_of",
+    "join_plain",
+    "walk_plain",
+]
 
 
 def _codes(packed: bytes) -> frozenset[int]:
     return frozenset(code(packed[i : i + 4].decode()) for i in range(0, len(packed), 4))
 
 
-_CONTAINERS, _WHOLE, _PASSED = map(_codes, (DESCEND, WHOLE, PASSED))
-_MOOF, _UUID = code("moof"), code("uuid")
+_CONTAINERS, WHOLE_CODES, _PASSED = map(_codes, (DESCEND, WHOLE, PASSED))
+_MOOF, _MDAT, _UUID = code("moof"), code("mdat"), code("uuid")
 MAX_DEPTH = 8
 """Containers inside containers; moof and traf make two."""
 
@@ -58,8 +67,12 @@ def join_plain(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -
     return b"".join([view[a:b] for a, b in zip(offsets.tolist(), ends, strict=True)])
 
 
-def _header(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, int]:
-    """Status, size, type and header length of the box at `at`."""
+def header_at(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, int]:
+    """Status, size, type and header length of the box at `at`.
+
+    >>> header_at(memoryview(bytes.fromhex("00000008 66726565")), 0, 8)[1]
+    8
+    """
     left = stop - at
     if left < 8:
         return PARTIAL, 0, 0, 0
@@ -90,48 +103,75 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int, inside: bool = Fal
     >>> walk_plain(memoryview(bytes.fromhex("00000008 66726565")), 0, 10).position
     8
     """
-    rows: list[tuple[int, int, int, int]] = []
-    moofs: list[int] = []
+    starts: list[int] = []
+    odd: dict[int, tuple[int, int]] = {}
     at, stop, status, total, behind_whole = start, len(buffer), DONE, 0, False
     while at < stop:
         # Not behind a fragment's moof: what belongs to it is better met in one stretch.
         if total >= max_rows and not behind_whole:
             status = FULL
             break
-        if stop - at < 8:
+        if not (behind_whole or inside):
+            before = len(starts)
+            at = _pairs(buffer, at, starts, max_rows - total)
+            total += len(starts) - before
+            if at >= stop or total >= max_rows:
+                continue
+        status, size, kind, length = header_at(buffer, at, stop)
+        if status == DONE and not size:
+            status = TO_END
+        if status != DONE:
+            break
+        behind_whole = kind in WHOLE_CODES
+        if behind_whole and size > stop - at:
             status = PARTIAL
             break
-        size, kind = _HEAD(buffer, at)
-        length = 8
-        if size < 8 or kind == _UUID:
-            status, size, kind, length = _header(buffer, at, stop)
-            if status != DONE:
-                break
-            if size == 0:
-                status = TO_END
-                break
-        behind_whole = kind in _WHOLE
-        if behind_whole:
-            if size > stop - at:
-                status = PARTIAL
-                break
-            if kind == _MOOF:
-                moofs.append(len(rows))
-                total += 5 if inside else 0  # about as many rows as a small fragment has
-        rows.append((at, size, kind, length))
-        total += 1
+        total += 1 + (5 if inside and kind == _MOOF else 0)
+        if length > 8 or size >= 1 << 32:
+            odd[len(starts)] = size, length
+        starts.append(at)
         at += size
-    top = np.zeros(len(rows), ROW)
-    if rows:
-        columns = np.array(rows, np.int64)
-        for i, name in enumerate(("offset", "size", "type", "header")):
-            top[name] = columns[:, i]
-        top["whole"] = np.isin(top["type"], list(_WHOLE))
-    if not moofs or not inside:
+    top = _rows(buffer, starts, odd)
+    moofs = np.flatnonzero(top["type"] == _MOOF)
+    if not len(moofs) or not inside:
         return Walked(top, np.zeros(0, ROW), at, status)
     inner, damaged = _insides(buffer, top[moofs])
-    top["damaged"][np.array(moofs)[damaged]] = 1
+    top["damaged"][moofs[damaged]] = 1
     return Walked(top, inner, at, status)
+
+
+def _pairs(buffer: memoryview, at: int, starts: list[int], room: int) -> int:
+    """Pass moofs that a mdat follows, both with short sizes; returns where something else stands.
+
+    Nearly all of a fragmented file is this; whatever else there is, is left to the caller.
+    """
+    last, full, note = len(buffer) - 8, len(starts) + room, starts.append
+    while at <= last and len(starts) < full:
+        size, kind = _HEAD(buffer, at)
+        behind = at + size
+        if kind != _MOOF or size < 8 or behind > last:
+            break
+        size, kind = _HEAD(buffer, behind)
+        if kind != _MDAT or size < 8:
+            break
+        note(at)
+        note(behind)
+        at = behind + size
+    return at
+
+
+def _rows(buffer: memoryview, starts: list[int], odd: dict[int, tuple[int, int]]) -> Rows:
+    """Rows of the boxes at these places; `odd`: size and header length of those not plain."""
+    top = np.zeros(len(starts), ROW)
+    if not starts:
+        return top
+    offsets = np.array(starts, np.int64)
+    heads = _table(buffer, offsets, 8).view(">u4")
+    top["offset"], top["size"], top["type"], top["header"] = offsets, heads[:, 0], heads[:, 1], 8
+    for row, (size, length) in odd.items():
+        top["size"][row], top["header"][row] = size, length
+    top["whole"] = np.isin(top["type"], list(WHOLE_CODES))
+    return top
 
 
 def columns_plain(
@@ -248,7 +288,7 @@ def inside_of(buffer: memoryview, offset: int, size: int) -> Inside | None:
     def inside(start: int, stop: int, depth: int) -> bool:
         at = start
         while stop - at >= 8:
-            status, length, kind, header = _header(buffer, at, stop)
+            status, length, kind, header = header_at(buffer, at, stop)
             found.deciding.append((at - offset, at - offset + max(header, 8)))
             if status == DONE and length == 0 and kind == 0:
                 return True  # padding of zero bytes, as QuickTime's terminator
@@ -262,7 +302,7 @@ def inside_of(buffer: memoryview, offset: int, size: int) -> Inside | None:
             at += length
         return True
 
-    status, _, _, header = _header(buffer, offset, offset + size)
+    status, _, _, header = header_at(buffer, offset, offset + size)
     found.deciding.append((0, header))
     whole = status == DONE and inside(offset + header, offset + size, 1)
     return found if whole else None

@@ -41,8 +41,10 @@ class Steps:
         """The values of samples a to b (exclusive)."""
         first = int(np.searchsorted(self.stop, a, side="right"))
         last = int(np.searchsorted(self.stop, b, side="left")) + 1
-        stops = np.minimum(self.stop[first:last], b)
-        counts = np.diff(stops, prepend=a)
+        counts = self.stop[first:last].copy()
+        counts[-1] = min(counts[-1], b)
+        counts[1:] -= self.stop[first : last - 1]
+        counts[0] -= a
         if len(counts) == 1:
             return np.full(b - a, self.value[first])
         values: Int64 = np.repeat(self.value[first:last], counts)
@@ -124,7 +126,7 @@ class SampleRuns:
         last = int(np.searchsorted(self.chunk_start, b, side="left"))
         starts = self.chunk_start[first:last]
         begin = int(starts[0])
-        counts = np.diff(np.append(starts, b))
+        counts = _gaps(starts, b)
         if len(self.size) == 1:
             size = np.full(b - a, self.size[0])
             base = self.chunk_offset[first:last] - starts * self.size[0]
@@ -244,27 +246,43 @@ def _chunk_starts(entries: npt.NDArray[np.void], chunks: int) -> tuple[Int64, in
     if not len(entries) or not chunks:
         return np.zeros(0, np.int64), 0
     first = entries["first_chunk"].astype(np.int64) - 1
-    order = np.argsort(first, kind="stable") if (np.diff(first) < 0).any() else slice(None)
-    first = np.clip(first[order], 0, chunks)
+    falls = (first[1:] < first[:-1]).any()
+    order = np.argsort(first, kind="stable") if falls else slice(None)
+    first = first[order]
+    np.clip(first, 0, chunks, out=first)
     per_chunk = entries["samples_per_chunk"].astype(np.int64)[order]
     # Chunks before the first entry hold what it says.
     first[0] = 0
-    held = np.repeat(per_chunk, np.diff(np.append(first, chunks)))
+    held = np.repeat(per_chunk, _gaps(first, chunks))
     running = np.cumsum(held)
     # 2^32 chunks of 2^32 samples would not fit; nobody's file comes near.
     total = int(min(running[-1], 2**62)) if running[-1] >= 0 else 2**62
-    return running - held, total
+    running -= held
+    return running, total
+
+
+def _gaps(starts: Int64, stop: int) -> Int64:
+    """From each start to the next, and from the last one to `stop`."""
+    found = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=found[:-1])
+    found[-1:] = stop - starts[-1:]
+    return found
 
 
 def _steps(box: Box, column: str, count: int) -> Steps | None:
     entries = box["entries"]
     if not len(entries):
         return None
-    stop = np.minimum(np.cumsum(entries["sample_count"].astype(np.int64)), count)
-    keep = np.diff(stop, prepend=0) > 0
+    stop = np.cumsum(entries["sample_count"], dtype=np.int64)
+    np.minimum(stop, count, out=stop)
+    keep = np.empty(len(stop), np.bool_)
+    keep[0] = stop[0] > 0
+    np.greater(stop[1:], stop[:-1], out=keep[1:])
     if not keep.any():
         return None
-    stop, value = stop[keep], entries[column].astype(np.int64)[keep]
+    value = entries[column].astype(np.int64)
+    if not keep.all():
+        stop, value = stop[keep], value[keep]
     # Neighbours with one value are one run: some muxers write an entry for every sample.
     change = np.append(value[1:] != value[:-1], True)
-    return Steps(stop[change], value[change])
+    return Steps(stop[change], value[change]) if not change.all() else Steps(stop, value)

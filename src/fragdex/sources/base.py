@@ -143,6 +143,15 @@ class Source(ABC):
         self.requests += requests
         self.bytes_read += size
 
+    def twin(self) -> Source | None:
+        """Open the same bytes a second time for another thread; None where that cannot be.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abc").twin() is None
+        True
+        """
+        return None
+
     def passed(self, stop: int) -> None:
         """Say that the view is not needed before `stop` for now, so that memory can be given back.
 

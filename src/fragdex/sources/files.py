@@ -149,6 +149,15 @@ class FileSource(Source):
         self._within_budget(0, 0)
         return self._fd
 
+    def twin(self) -> Source | None:
+        """Open the same file a second time; None where a budget counts what is read."""
+        self._within_budget(0, 0)
+        if self.max_bytes is not None or self.max_requests is not None:
+            return None
+        found = FileSource(self._path, descriptor=os.dup(self._fd))
+        found.size = self.size
+        return found
+
     def close(self) -> None:
         """Close the file; views already handed out stay valid."""
         if not self.closed:

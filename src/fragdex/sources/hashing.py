@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fragdex import digest
 from fragdex.byterange import ByteRange
+from fragdex.sources.base import Source
 from fragdex.sources.opening import open_source
 
-__all__ = ["md5"]
+__all__ = ["md5", "md5_beside"]
 
 
 def md5(
@@ -35,3 +37,35 @@ def md5(
     finally:
         if source is not what:
             source.close()
+
+
+@contextmanager
+def md5_beside(source: Source) -> Iterator[Callable[[], digest.Digest]]:
+    """Hash a source on another thread while it is read for something else.
+
+    Gives a function that waits for the digest. A source that only one can read is hashed when that
+    is called; on leaving, hashing that nobody waited for is given up.
+
+    >>> with open_source(b"abc") as source, md5_beside(source) as hashed:
+    ...     print(hashed())
+    900150983cd24fb0d6963f7d28e17f72
+    """
+    twin = source.twin()
+    if twin is None:
+        yield lambda: md5(source)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Event
+
+    left = Event()
+
+    def go_on(done: int, total: int | None) -> None:
+        if left.is_set():
+            raise InterruptedError("nobody waits for the digest any more")
+
+    with twin, ThreadPoolExecutor(1) as pool:
+        hashing = pool.submit(digest.md5, twin, None, go_on)
+        try:
+            yield hashing.result
+        finally:
+            left.set()
