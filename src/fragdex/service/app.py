@@ -24,6 +24,7 @@ from fragdex.service.images import routes as images
 from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.door import Jobs, Work, options_of
 from fragdex.service.jobs.door import upgrade as upgrade_engine
+from fragdex.service.page import routes as page
 from fragdex.service.records import blobs, deletion, migrations
 from fragdex.service.records.database import Database
 from fragdex.service.store.opening import open_store
@@ -46,6 +47,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     isobmff.router,
     unprocessed.router,
     files.router,
+    page.router,
 )
 """What the families answer."""
 
