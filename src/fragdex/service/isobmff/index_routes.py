@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request, Response
 
 from fragdex.errors import (
@@ -151,10 +152,10 @@ def _accepted(accept: str | None) -> opened.FormName:
 
 @router.get(
     "/isobmff_files/{id}/seek",
+    response_model=SeekAnswer,
     responses=answers(RecordNotFound, TrackNotFound, SourceNotFound, InvalidRequest, NoSyncSample),
-    response_model_exclude_unset=True,
 )
-def seek_moment(
+async def seek_moment(
     id: RecordId,
     caller: Asking,
     house: InHouse,
@@ -164,6 +165,13 @@ def seek_moment(
         float | None,
         Query(ge=-1e15, le=1e15, allow_inf_nan=False, description="exclusive; asks for `ranges`"),
     ] = None,
-) -> SeekAnswer:
+) -> Response:
     """The bytes at which decoding starts for a moment of the presentation."""
-    return seeking.seek(house, caller.tenant_id, id, track, time_ms, end_ms)
+    answer = None
+    if end_ms is None:
+        answer = seeking.glance(house, caller.tenant_id, id, track, time_ms)
+    if answer is None:
+        answer = await run_sync(seeking.seek, house, caller.tenant_id, id, track, time_ms, end_ms)
+    # made once, and not once more to see whether it is what it is
+    told = answer.model_dump_json(exclude_unset=True)
+    return Response(told, media_type="application/json")

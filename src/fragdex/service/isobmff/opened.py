@@ -23,7 +23,16 @@ from fragdex.seeking.model import How, Period, SourceInfo
 from fragdex.service.house import House
 from fragdex.service.isobmff.model import IndexKeys
 
-__all__ = ["FORMS", "FormName", "Opened", "chosen_track", "etag_md5", "exported", "opened"]
+__all__ = [
+    "FORMS",
+    "FormName",
+    "Opened",
+    "at_hand",
+    "chosen_track",
+    "etag_md5",
+    "exported",
+    "opened",
+]
 
 FormName = Literal["json", "fidx", "arrow", "sidx", "hls"]
 FORMS: tuple[FormName, ...] = get_args(FormName)
@@ -45,18 +54,20 @@ class _Kept(Generic[T]):
 
     def get(self, key: Any, limit: int, make: Callable[[], T]) -> T:
         """What is kept under `key`; made where nothing is, by several at once if it must be."""
-        with self._lock:
-            found = self._items.get(key)
-            if found is not None:
-                self._items.move_to_end(key)
-                return found
+        found = self.find(key)
+        if found is not None:
+            return found
         made = make()
         self.put(key, limit, made)
         return made
 
     def find(self, key: Any) -> T | None:
+        """What is kept under `key`, or None."""
         with self._lock:
-            return self._items.get(key)
+            found = self._items.get(key)
+            if found is not None:
+                self._items.move_to_end(key)
+            return found
 
     def put(self, key: Any, limit: int, made: T) -> None:
         with self._lock:
@@ -93,6 +104,11 @@ def opened(house: House, keys: IndexKeys) -> Opened:
         return Opened(index, tuple(map(init_place, index.periods)))
 
     return _indexes.get(keys, house.settings.open_indexes, make)
+
+
+def at_hand(keys: IndexKeys) -> Opened | None:
+    """The index of a file if it is open already."""
+    return _indexes.find(keys)
 
 
 def etag_md5(keys: IndexKeys) -> bytes:

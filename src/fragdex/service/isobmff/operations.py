@@ -23,6 +23,8 @@ __all__ = [
     "delete_file",
     "file_by_id",
     "file_by_md5",
+    "glance_at_keys",
+    "glance_by_md5",
     "index_keys",
     "list_files",
     "need_file",
@@ -69,14 +71,27 @@ def file_by_id(house: House, tenant_id: str, file_id: str) -> FileRecord:
 
 def file_by_md5(house: House, tenant_id: str, md5: bytes) -> FileRecord:
     """The file of this md5; raises as `file_by_id`."""
-    file = isobmff_files.c
     with house.database.read() as connection:
-        row = connection.execute(
-            sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.md5 == md5)
-        ).one_or_none()
-    if row is None:
+        rows = connection.execute(_BY_MD5, {"tenant": tenant_id, "md5": md5}).all()
+    return _only(rows)
+
+
+def glance_by_md5(house: House, tenant_id: str, md5: bytes) -> FileRecord | None:
+    """`file_by_md5` without waiting; None: ask it."""
+    rows = house.database.glance(_BY_MD5, tenant=tenant_id, md5=md5)
+    return None if rows is None else _only(rows)
+
+
+_BY_MD5 = sa.select(isobmff_files).where(
+    isobmff_files.c.tenant_id == sa.bindparam("tenant"),
+    isobmff_files.c.md5 == sa.bindparam("md5"),
+)
+
+
+def _only(rows: Sequence[Any]) -> FileRecord:
+    if not rows:
         raise RecordNotFound(_NOT_FOUND)
-    return _record(row)
+    return _record(rows[0])
 
 
 def list_files(
@@ -129,12 +144,13 @@ def index_keys(house: House, tenant_id: str, file_id: str) -> IndexKeys:
     """
     with house.database.read() as connection:
         rows = connection.execute(_KEYS, {"tenant": tenant_id, "file": file_id}).all()
-    if not rows:
-        raise RecordNotFound(_NOT_FOUND)
-    keys = _keys(rows)
-    if keys.file is None and not keys.tracks:
-        raise RecordNotFound("the file has no index yet")
-    return keys
+    return _keys(rows)
+
+
+def glance_at_keys(house: House, tenant_id: str, file_id: str) -> IndexKeys | None:
+    """`index_keys` without waiting; None: ask it."""
+    rows = house.database.glance(_KEYS, tenant=tenant_id, file=file_id)
+    return None if rows is None else _keys(rows)
 
 
 # One statement, made once: it is what a seek asks.
@@ -161,11 +177,15 @@ _KEYS = (
 
 
 def _keys(rows: Sequence[Any]) -> IndexKeys:
+    if not rows:
+        raise RecordNotFound(_NOT_FOUND)
     tracks = tuple((row[2], row[3]) for row in rows if row[2] is not None)
+    if rows[0][0] is None and not tracks:
+        raise RecordNotFound("the file has no index yet")
     return IndexKeys(rows[0][0], rows[0][1], tracks)
 
 
-def _record(row: Row[Any]) -> FileRecord:
+def _record(row: Any) -> FileRecord:
     complete = row.index_completed_at is not None
     return FileRecord(
         id=row.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from fastapi import Depends, Query, Response
 
 from fragdex.service.errors import RecordNotFound
@@ -57,10 +58,13 @@ def list_isobmff_files(
     return operations.list_files(house, caller.tenant_id, limit, cursor, status)
 
 
-@router.get("/isobmff_files/md5/{md5}", responses=NOT_FOUND)
-def find_isobmff_file(md5: Md5InPath, caller: Asking, house: InHouse) -> FileRecord:
+@router.get("/isobmff_files/md5/{md5}", response_model=FileRecord, responses=NOT_FOUND)
+async def find_isobmff_file(md5: Md5InPath, caller: Asking, house: InHouse) -> Response:
     """The file of this md5."""
-    return operations.file_by_md5(house, caller.tenant_id, md5)
+    record = operations.glance_by_md5(house, caller.tenant_id, md5)
+    if record is None:
+        record = await run_sync(operations.file_by_md5, house, caller.tenant_id, md5)
+    return Response(record.model_dump_json(), media_type="application/json")
 
 
 @router.get("/isobmff_files/{id}", responses=NOT_FOUND)

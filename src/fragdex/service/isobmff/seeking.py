@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fragdex import NULL
+from fragdex import NULL, FragmentIndex, TrackIndex
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.service.errors import InvalidRequest
 from fragdex.service.house import House
 from fragdex.service.isobmff.model import Place, SeekAnswer
-from fragdex.service.isobmff.opened import chosen_track, opened
-from fragdex.service.isobmff.operations import index_keys
+from fragdex.service.isobmff.opened import Opened, at_hand, chosen_track, opened
+from fragdex.service.isobmff.operations import glance_at_keys, index_keys
 
-__all__ = ["seek"]
+__all__ = ["glance", "seek"]
 
 
 def seek(
@@ -31,14 +31,37 @@ def seek(
         NoSyncSample: decoding of the track can start nowhere.
         InvalidRequest: the end lies before the start.
     """
-    open_ = opened(house, index_keys(house, tenant_id, file_id))
-    index = open_.index
-    track = chosen_track(index, track_id)
-    start = Fraction(time_ms) / 1000
-    hit = track.seek(start)
+    answer, track, index = _answer(
+        opened(house, index_keys(house, tenant_id, file_id)), track_id, time_ms
+    )
+    if end_ms is not None:
+        if end_ms < time_ms:
+            raise InvalidRequest(
+                "the span ends before it starts", pointer="end_ms", expected=f"at least {time_ms}"
+            )
+        start, stop = Fraction(time_ms) / 1000, Fraction(end_ms) / 1000
+        span = index.ranges(start, stop, tracks=[track.id])
+        answer.ranges = [Place(offset=part.start, size=part.size) for part in span.media]
+    return answer
+
+
+def glance(
+    house: House, tenant_id: str, file_id: str, track_id: int | None, time_ms: float
+) -> SeekAnswer | None:
+    """`seek` without waiting, where the index is open already; None: ask it."""
+    keys = glance_at_keys(house, tenant_id, file_id)
+    ready = None if keys is None else at_hand(keys)
+    return None if ready is None else _answer(ready, track_id, time_ms)[0]
+
+
+def _answer(
+    ready: Opened, track_id: int | None, time_ms: float
+) -> tuple[SeekAnswer, TrackIndex, FragmentIndex]:
+    track = chosen_track(ready.index, track_id)
+    hit = track.seek(Fraction(time_ms) / 1000)
     shift = whole_ticks(hit.shift)
     duration = int(track.fragments.duration[hit.fragment])
-    init = open_.inits[track.period]
+    init = ready.inits[track.period]
     answer = SeekAnswer(
         track=hit.track,
         fragment=hit.fragment,
@@ -51,11 +74,4 @@ def seek(
         size=hit.size,
         init=Place(offset=init.start, size=init.size),
     )
-    if end_ms is not None:
-        if end_ms < time_ms:
-            raise InvalidRequest(
-                "the span ends before it starts", pointer="end_ms", expected=f"at least {time_ms}"
-            )
-        span = index.ranges(start, Fraction(end_ms) / 1000, tracks=[track.id])
-        answer.ranges = [Place(offset=part.start, size=part.size) for part in span.media]
-    return answer
+    return answer, track, ready.index

@@ -39,14 +39,21 @@ TRACK = "/isobmff_tracks/{file_id}/{track_id}"
 _NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,9}", re.ASCII)
 
 
-def _file_id(
+async def _file_id(
     caller: Asking,
     file_id: Annotated[str, Path(description="as the service gave it")],
 ) -> str:
-    return record_id(caller, file_id)
+    return await record_id(caller, file_id)
 
 
-def track_number(
+async def _asked_file(
+    caller: Asking,
+    file_id: Annotated[str, Query(description="of which file")],
+) -> str:
+    return await record_id(caller, file_id)
+
+
+async def track_number(
     caller: Asking,  # who has no key learns nothing
     track_id: Annotated[str, Path(description="track_ID; -1: the scrub track", examples=["1"])],
 ) -> int:
@@ -82,10 +89,10 @@ def create_isobmff_track(
 def list_isobmff_tracks(
     caller: Asking,
     house: InHouse,
-    file_id: Annotated[str, Query(description="of which file")],
+    file_id: Annotated[str, Depends(_asked_file)],
 ) -> TrackList:
     """The tracks of a file whose bytes are announced, by their ids."""
-    return tracks.list_tracks(house, caller.tenant_id, record_id(caller, file_id))
+    return tracks.list_tracks(house, caller.tenant_id, file_id)
 
 
 @router.post(

@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from fragdex.service.errors import ConfigError, ServiceError, StoreFull, Unavailable
+from fragdex.service.records.glancing import Glances
 
 __all__ = ["Database", "insert"]
 
@@ -80,6 +81,11 @@ class Database:
                 pool_pre_ping=True,
                 connect_args={"connect_timeout": CONNECT_S},
             )
+        self._glances = (
+            Glances(self.url.database or "", self.engine.dialect)
+            if self.url.get_backend_name() == "sqlite"
+            else None
+        )
         self._reading = self.engine.execution_options(**{_READ_ONLY: True})
 
     @property
@@ -108,6 +114,14 @@ class Database:
         with _told(), self._reading.connect() as connection:
             yield connection
 
+    def glance(self, statement: sa.Select[Any], **values: Any) -> list[Any] | None:
+        """Rows of one statement that a module keeps, without waiting; None: take the long way.
+
+        Only SQLite can be glanced at. `values` are the statement's `bindparam`s; text, bytes and
+        numbers.
+        """
+        return None if self._glances is None else self._glances.rows(statement, values)
+
     def now(self, connection: Connection) -> datetime:
         """The instant by the database's clock, which all processes share."""
         if self.dialect == "sqlite":
@@ -119,6 +133,8 @@ class Database:
     def close(self) -> None:
         """Close all connections that are not in use; the next transaction opens new ones."""
         self.engine.dispose()
+        if self._glances is not None:
+            self._glances.close()
 
 
 def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
@@ -171,7 +187,12 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     reading = connection.get_execution_options().get(_READ_ONLY)
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    # Of the driver itself: SQLAlchemy's way to the same statement takes longer than many a look-up.
+    raw = connection.connection.dbapi_connection
+    try:
+        raw.execute("BEGIN" if reading else "BEGIN IMMEDIATE")  # type: ignore[union-attr]
+    except sqlite3.Error as error:
+        raise sa.exc.OperationalError("BEGIN", None, error) from error
 
 
 @contextmanager
