@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 
 import pytest
 
@@ -112,3 +113,21 @@ def test_a_stopping_worker_hands_its_work_to_the_next(yard):
     (end,) = yard.lines("end", job)
     # Handed back is not failed: it is the first attempt still.
     assert (end.pid, end.attempt) == (second, 1)
+
+
+def test_two_that_order_the_same_at_once_make_one_job(yard):
+    errors = []
+
+    def order():
+        try:
+            yard.order("steps", "r1")
+        except Exception as error:  # noqa: BLE001  told below
+            errors.append(error)
+
+    threads = [threading.Thread(target=order) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert yard.jobs.status("steps-r1") == "queued"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError, Unavailable
@@ -16,7 +16,7 @@ from fragdex.service.jobs.detector import Detector, leave
 from fragdex.service.jobs.engine import Engine, Order, upgrade
 from fragdex.service.jobs.executors import Executor
 from fragdex.service.jobs.runs import Runs
-from fragdex.service.jobs.slices import FanOut
+from fragdex.service.jobs.slices import FanOut, enqueue
 from fragdex.service.jobs.work import (
     JOBS,
     SLICES,
@@ -113,13 +113,8 @@ class Jobs:
         if work is None:
             raise ConfigError(f"no work is called {name}")
         job_id = f"{name}-{record_id}" + (f"-{again}" if again else "")
-        known = select(jobs.c.id).where(jobs.c.id == job_id)
-        if connection.execute(known).one_or_none() is None:
-            now = self.database.now(connection)
-            row = {"id": job_id, "name": name, "attempt": 0, "created_at": now}
-            connection.execute(insert(jobs).values(row))
-            order = Order(job_id, name, record_id, dict(payload or {}), work.queue)
-            self._engine.enqueue(connection, [order])
+        order = Order(job_id, name, record_id, dict(payload or {}), work.queue)
+        enqueue(connection, self.database, self._engine, [order])
         return job_id
 
     def cancel(self, job_id: str, connection: Connection | None = None) -> bool:

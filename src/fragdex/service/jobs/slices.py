@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, select, update
 
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.engine import Engine, Order
 from fragdex.service.jobs.work import SLICES, Job, SliceFailed
-from fragdex.service.records.database import Database
+from fragdex.service.records.database import Database, insert
 from fragdex.service.records.tables import jobs
 
 __all__ = ["FanOut"]
@@ -19,6 +19,19 @@ __all__ = ["FanOut"]
 # Slices put in the queue by one transaction: on SQLite others wait for it.
 _BATCH: Final = 200
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+
+
+def enqueue(
+    connection: Connection, database: Database, engine: Engine, orders: Sequence[Order]
+) -> None:
+    """Write the rows of jobs and put them into their queues; those known stay as they are."""
+    now = database.now(connection)
+    for order in orders:
+        row = {"id": order.id, "name": order.name, "attempt": 0, "created_at": now}
+        statement = insert(connection, jobs).values(row).on_conflict_do_nothing()
+        # Of two that order the same at once, the second waits here, and finds it ordered.
+        if connection.execute(statement).rowcount:
+            engine.enqueue(connection, [order])
 
 
 class FanOut:
@@ -75,11 +88,7 @@ class FanOut:
             ids = [order.id for order in orders]
             known = set(connection.execute(select(jobs.c.id).where(jobs.c.id.in_(ids))).scalars())
             new = [order for order in orders if order.id not in known]
-            if new:
-                now = self.database.now(connection)
-                rows = [{"id": o.id, "name": o.name, "attempt": 0, "created_at": now} for o in new]
-                connection.execute(insert(jobs), rows)
-                self.engine.enqueue(connection, new)
+            enqueue(connection, self.database, self.engine, new)
 
     def _cancel(self, ids: Sequence[str]) -> None:
         for first in range(0, len(ids), _BATCH):
