@@ -278,8 +278,10 @@ def test_drafts_that_nobody_will_finish_are_dropped(database, store, tenants):
     upload(database, tenants[0], "old-but-alive", created_at=LONG_AGO, lease_until=alive)
     assert blobs.sweep(database, store) == 3
     assert list(store.drafts()) == ["going-on", "old-but-alive"]
-    next_bytes = {row.draft: row.next_byte for row in rows(database, tables.uploads)}
+    found = {row.record_id: row for row in rows(database, tables.uploads)}
+    next_bytes = {name: row.next_byte for name, row in found.items()}
     assert next_bytes == {"going-on": 1, "old-but-alive": 1, "old": 0, "finished": 1}
+    assert found["old"].draft != "old"
 
 
 def isobmff(database, tenant, record_id, **more):

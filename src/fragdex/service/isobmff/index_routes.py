@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from fragdex.errors import (
     BuildError,
@@ -28,16 +28,14 @@ from fragdex.service.errors import (
 )
 from fragdex.service.isobmff import indexing, opened, operations, seeking
 from fragdex.service.isobmff.model import FileRecord, SeekAnswer
+from fragdex.service.isobmff.router import router
 from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.negotiation import chosen, etag_of, has_already
 from fragdex.service.web.problems import answers
-from fragdex.service.web.routing import ApiRoute
 
 __all__ = ["MEDIA_TYPES", "index_answer", "router"]
-
-router = APIRouter(route_class=ApiRoute)
 
 MEDIA_TYPES: dict[opened.FormName, str] = {
     form: ALL_FORMS[form].media_type for form in opened.FORMS

@@ -8,7 +8,12 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Query, Response
 
 from fragdex.service.errors import RecordNotFound
-from fragdex.service.isobmff import index_routes, operations, track_routes, tracks
+from fragdex.service.isobmff import (
+    index_routes,  # noqa: F401 (puts its routes on the router)
+    operations,
+    track_routes,  # noqa: F401
+    tracks,
+)
 from fragdex.service.isobmff.model import (
     FileList,
     FileRecord,
@@ -16,15 +21,13 @@ from fragdex.service.isobmff.model import (
     FileWithTracks,
     NewFile,
 )
+from fragdex.service.isobmff.router import router
 from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Md5InPath, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.routing import api_router
 
 __all__ = ["router"]
-
-router = api_router("ISOBMFF files")
 
 KNOWN: dict[int | str, dict[str, Any]] = {
     200: {"model": FileRecord, "description": "There is one of this md5 already"}
@@ -79,7 +82,3 @@ def get_isobmff_file(id: RecordId, caller: Asking, house: InHouse) -> FileWithTr
 def delete_isobmff_file(id: RecordId, caller: Asking, house: InHouse) -> None:
     """Delete a file, its index, its tracks and their bytes."""
     operations.delete_file(house, caller.tenant_id, id)
-
-
-router.include_router(index_routes.router)
-router.include_router(track_routes.router)

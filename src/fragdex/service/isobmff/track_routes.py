@@ -6,22 +6,20 @@ import re
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import MAX_TRACK_ID, NewTrack, TrackList, TrackRecord
+from fragdex.service.isobmff.router import router
 from fragdex.service.uploads.requests import BODY, REFUSALS, receive_request
 from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media, media_answers
-from fragdex.service.web.routing import ApiRoute
 
 __all__ = ["TrackNumber", "router", "track_media"]
-
-router = APIRouter(route_class=ApiRoute)
 
 KNOWN: dict[int | str, dict[str, Any]] = {
     200: {"model": TrackRecord, "description": "It is announced already"}
@@ -43,14 +41,14 @@ async def _file_id(
     caller: Asking,
     file_id: Annotated[str, Path(description="as the service gave it")],
 ) -> str:
-    return await record_id(caller, file_id)
+    return record_id(file_id)
 
 
 async def _asked_file(
     caller: Asking,
     file_id: Annotated[str, Query(description="of which file")],
 ) -> str:
-    return await record_id(caller, file_id)
+    return record_id(file_id)
 
 
 async def track_number(

@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 from fragdex.service.errors import Unavailable
 from fragdex.service.records import tables, trash
 from fragdex.service.records.database import Database, insert
-from fragdex.service.records.identifiers import instant
+from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.store.contract import Store
 
 __all__ = ["Blob", "blob_key", "expect", "find", "keep", "release", "release_all", "sweep"]
@@ -157,6 +157,8 @@ def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(da
             store.draft(name).discard()
             deleted += 1
             if wanted:
-                fresh = {"next_byte": 0, "lease_holder": None, "lease_until": None}
+                # Of another name: what is known of the old draft's bytes must not meet new ones.
+                fresh = {"next_byte": 0, "draft": new_id()}
+                fresh |= {"lease_holder": None, "lease_until": None}
                 connection.execute(table.update().where(table.c.draft == name).values(**fresh))
     return deleted
