@@ -60,14 +60,18 @@ def test_where_nothing_happens_there_are_heartbeats(client):
     assert events[-1] == ("complete", {})
 
 
+def count(server):
+    return server.app.state.metrics.running._value.get()
+
+
 def test_a_client_that_leaves_ends_its_stream(server):
     with server.client.stream("GET", "/api/v1/test/events/endless") as answer:
         next(answer.iter_raw())
-        assert server.app.state.metrics.running._value.get() == 1
+        assert count(server) >= 1
     deadline = time.monotonic() + 10
-    while server.app.state.metrics.running._value.get() and time.monotonic() < deadline:
+    while count(server) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert server.app.state.metrics.running._value.get() == 0
+    assert count(server) == 0
 
 
 def test_a_server_that_ends_breaks_streams_off_and_lets_requests_finish(tmp_path):

@@ -13,7 +13,6 @@ from typing import Annotated
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import select
 
 from fragdex.service.errors import Forbidden, Unauthenticated
@@ -22,7 +21,18 @@ from fragdex.service.records import keys, tables
 from fragdex.service.web import tokens
 from fragdex.service.web.rates import Rates
 
-__all__ = ["Asking", "Caller", "Doorman", "InHouse", "authenticate", "own_origin", "the_house"]
+__all__ = [
+    "SCHEME",
+    "SECURITY_SCHEMES",
+    "Asking",
+    "Caller",
+    "Doorman",
+    "InHouse",
+    "authenticate",
+    "bearer_of",
+    "own_origin",
+    "the_house",
+]
 
 REMEMBER_SECONDS = 5
 """How long a key that was found is believed; so long may a revoked one still open."""
@@ -95,7 +105,7 @@ class Doorman:
 
 
 def the_house(request: Request) -> House:
-    """The house of this application, for routes: `house: InHouse`."""
+    """The house of this application; routes have it as `house: InHouse`."""
     house: House = request.app.state.house
     return house
 
@@ -106,17 +116,24 @@ def own_origin(request: Request) -> str:
     return public or tokens.origin_of(request.url.scheme, request.url.netloc)
 
 
-_bearer = HTTPBearer(
-    auto_error=False,
-    scheme_name="key",
-    description="An API key (`ef_…_…`), or a URL token for GET and HEAD of its URL.",
-)
+SCHEME = "key"
+SECURITY_SCHEMES = {
+    SCHEME: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key (`ef_…_…`), or a URL token for GET and HEAD of its URL.",
+    }
+}
+"""What the OpenAPI document says of it; FastAPI's own dependency costs every request a detour."""
 
 
-async def authenticate(
-    request: Request,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-) -> Caller:
+def bearer_of(request: Request) -> str | None:
+    """What stands behind `Bearer` in Authorization, if anything."""
+    kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+    return bearer.strip() or None if kind.lower() == "bearer" else None
+
+
+async def authenticate(request: Request) -> Caller:
     """The caller of a request.
 
     Raises:
@@ -124,18 +141,22 @@ async def authenticate(
         Forbidden: a URL token that does not open this.
     """
     doorman: Doorman = request.app.state.doorman
-    if credentials is not None:
-        caller = await doorman.caller(credentials.credentials)
-    else:
-        token = request.query_params.get("token", "")
-        if token.count(".") != 2:
+    bearer = bearer_of(request)
+    if bearer is None:
+        bearer = request.query_params.get("token", "")
+        if bearer.count(".") != 2:
             raise Unauthenticated("send `Authorization: Bearer` with a key of this service")
-        caller = await doorman.caller(token)
+    caller = await doorman.caller(bearer)
     grant = caller.grant
     if grant is not None and not grant.opens(request.method, own_origin(request), request["path"]):
         raise Forbidden("this token opens another URL")
     return caller
 
 
+async def _house_of(request: Request) -> House:
+    # FastAPI runs dependencies that are not async in threads, one visit each
+    return the_house(request)
+
+
 Asking = Annotated[Caller, Depends(authenticate)]
-InHouse = Annotated[House, Depends(the_house)]
+InHouse = Annotated[House, Depends(_house_of)]

@@ -14,6 +14,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from fragdex.service.web.auth import SECURITY_SCHEMES
 from fragdex.service.web.problems import HTTP, PROBLEMS
 
 __all__ = ["PROBLEM_SCHEMA", "document", "install", "router"]
@@ -80,13 +81,15 @@ def install(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
-    app.include_router(router)
+    app.router.routes.extend(router.routes)
 
 
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI 3.1 document: what every operation really answers."""
     made = get_openapi(title=TITLE, version=app.version, description=DESCRIPTION, routes=app.routes)
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    components = made.setdefault("components", {})
+    components["securitySchemes"] = SECURITY_SCHEMES
+    schemas = components.setdefault("schemas", {})
     schemas["Problem"] = PROBLEM_SCHEMA
     # FastAPI's own form of a refusal, which nothing answers here
     for name in ("HTTPValidationError", "ValidationError"):

@@ -1,6 +1,6 @@
 """Fields that many requests and answers share: one rule, one description.
 
-`RecordId` and `Md5InPath` are dependencies: they read the path parameters `id` and `md5`.
+Parameters of a path are looked at after the caller: who has no key learns nothing of them.
 """
 
 from __future__ import annotations
@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import Depends, Path, Query
-from pydantic import BaseModel, Field
+from fastapi import Path, Query
+from pydantic import AfterValidator, BaseModel, Field, PlainValidator, WithJsonSchema
 
 from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import DEFAULT_LIMIT, MAX_LIMIT
-from fragdex.service.web.auth import Asking
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -30,35 +29,29 @@ __all__ = [
 ]
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
 MD5_PATTERN = "^(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
 
 
-def record_id(
-    caller: Asking,  # who has no key learns nothing, not even this
-    id: Annotated[str, Path(description="as the service gave it")],
-) -> str:
-    """The `id` of a path; one that the service never makes is of no record.
+def record_id(text: str) -> str:
+    """An `id` of a path; one that the service never makes is of no record.
 
     No database is asked for texts that it might not even take (NUL in PostgreSQL).
+
+    Raises:
+        RecordNotFound: as if it had been asked for.
     """
-    if not _ID.fullmatch(id):
+    if not _ID.fullmatch(text):
         raise RecordNotFound("there is no such record")
-    return id
+    return text
 
 
-def _md5_of_path(
-    caller: Asking,
-    md5: Annotated[
-        str, Path(description="32 hex digits, or dashed; either case", pattern=MD5_PATTERN)
-    ],
-) -> bytes:
-    return md5_bytes(md5, "md5")
-
-
-RecordId = Annotated[str, Depends(record_id)]
-Md5InPath = Annotated[bytes, Depends(_md5_of_path)]
+RecordId = Annotated[str, Path(description="as the service gave it"), AfterValidator(record_id)]
+Md5InPath = Annotated[
+    bytes,
+    Path(description="32 hex digits, or dashed; either case"),
+    PlainValidator(lambda text: md5_bytes(text, "md5")),
+    WithJsonSchema({"type": "string", "pattern": MD5_PATTERN}),
+]
 
 # a name is kept and given back, never a path of ours; control characters would break headers
 FileName = Annotated[

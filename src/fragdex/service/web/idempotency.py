@@ -35,7 +35,7 @@ KEPT_HEADERS = frozenset({"content-type", "location", "etag"})
 REPLAYED = "Idempotency-Replayed"
 
 
-def idempotency_key(
+async def idempotency_key(
     key: Annotated[
         str | None,
         Header(

@@ -16,7 +16,8 @@ from fastapi import APIRouter, params
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message
+from starlette.routing import Match
+from starlette.types import Message, Scope
 
 from fragdex.errors import FragdexError
 from fragdex.service.errors import (
@@ -31,7 +32,7 @@ from fragdex.service.errors import (
     Unauthenticated,
     Unavailable,
 )
-from fragdex.service.web.auth import Doorman
+from fragdex.service.web.auth import SCHEME, Doorman, bearer_of
 from fragdex.service.web.bodies import body
 from fragdex.service.web.idempotency import idempotency_key, replayed
 from fragdex.service.web.problems import answers
@@ -51,7 +52,17 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 def api_router(tag: str) -> APIRouter:
     """A router below `/api/v1` for the operations of one family."""
-    return APIRouter(prefix=PREFIX, tags=[tag], route_class=ApiRoute)
+    return APIRouter(
+        prefix=PREFIX,
+        tags=[tag],
+        route_class=ApiRoute,
+        generate_unique_id_function=operation_id,
+    )
+
+
+def operation_id(route: APIRoute) -> str:
+    """The function's name; HEAD often shares it with GET."""
+    return f"{route.name}_head" if route.methods == {"HEAD"} else route.name
 
 
 class ApiRoute(APIRoute):
@@ -64,6 +75,7 @@ class ApiRoute(APIRoute):
         *,
         responses: dict[int | str, dict[str, Any]] | None = None,
         dependencies: Sequence[params.Depends] | None = None,
+        openapi_extra: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
         self.creates = any(one.dependency is idempotency_key for one in dependencies or ())
@@ -81,8 +93,16 @@ class ApiRoute(APIRoute):
             endpoint,
             responses=told,
             dependencies=dependencies,
+            openapi_extra={"security": [{SCHEME: []}], **(openapi_extra or {})},
             **more,
         )
+        self._begin = path.partition("{")[0]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether this route answers; most do not, and the beginning of their path tells."""
+        if not scope["path"].startswith(self._begin):
+            return Match.NONE, {}
+        return super().matches(scope)
 
     def get_route_handler(self) -> Handler:
         """The handler of a request; a JSON body is read before, within its limit."""
@@ -118,11 +138,11 @@ def _need_whole_characters(read: bytes) -> None:
 
 async def _tenant(request: Request) -> str | None:
     """The tenant of a key; None where the handler itself will refuse the caller."""
-    kind, _, bearer = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not bearer:
+    bearer = bearer_of(request)
+    if bearer is None:
         return None
     doorman: Doorman = request.app.state.doorman
-    caller = await doorman.caller(bearer.strip(), count=False)
+    caller = await doorman.caller(bearer, count=False)
     return None if caller.grant is not None else caller.tenant_id
 
 
