@@ -74,3 +74,21 @@ def sqlite_database(tmp_path):
     upgrade(database)
     yield database
     database.close()
+
+
+@pytest.fixture(scope="session")
+def working(tmp_path_factory):
+    """The service as a process of its own that works on jobs, with a data folder of its own."""
+    from service.working import working
+
+    with working(tmp_path_factory.mktemp("working")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def server(request, tmp_path_factory):
+    """The service on a real socket, over each kind of database in turn; jobs wait."""
+    from service.working import serving_over
+
+    with serving_over(request.param, request, tmp_path_factory) as served:
+        yield served

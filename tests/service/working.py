@@ -1,0 +1,115 @@
+"""The service as a process of its own that works on jobs: the engine works once a process."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from fragdex.service.app import close_house, open_house
+from fragdex.service.config import Settings
+from fragdex.service.records import keys
+from service.serving import API, Served, client_of, serving
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+JSON = {"Accept": "application/json"}
+
+
+@contextmanager
+def working(folder, *flags):
+    """`fragdex serve` over `folder`; two tenants have keys."""
+    house = open_house(Settings(data=folder, job_workers=0))
+    key = keys.create_key(house.database, "ours")
+    other = keys.create_key(house.database, "theirs")
+    command = [sys.executable, "-m", "fragdex", "serve", "--port", "0", "--data", str(folder)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
+    child = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        found = re.match(r"Serving (http://\S+) ", child.stdout.readline())
+        assert found
+        url = found[1]
+        with (
+            client_of(url, key) as client,
+            client_of(url, other) as stranger,
+            client_of(url) as anyone,
+        ):
+            tenant = keys.find_key(house.database, key).tenant_id
+            yield Served(url, house, key, tenant, client, stranger, anyone, None, child)
+    finally:
+        child.terminate()
+        try:
+            child.wait(60)
+        finally:
+            child.kill()
+            child.stdout.close()
+            close_house(house)
+
+
+@contextmanager
+def serving_over(database, request, tmp_path_factory, **settings):
+    """The service over a new database of a kind; its jobs wait."""
+    folder = tmp_path_factory.mktemp(database)
+    if database == "sqlite":
+        with serving(folder, **settings) as served:
+            yield served
+        return
+    url = sa.make_url(request.getfixturevalue("postgres_url"))
+    admin = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
+    name = re.sub(r"\W", "_", folder.name)
+    with admin.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    own = url.set(database=name).render_as_string(hide_password=False)
+    try:
+        with serving(folder, database_url=own, **settings) as served:
+            yield served
+    finally:
+        with admin.connect() as connection:
+            connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+def fixture_bytes(name, salt=None):
+    """A fixture; `salt` makes it another file of the same content: a free box at its end."""
+    data = (FIXTURES / name).read_bytes()
+    if salt is None:
+        return data
+    more = str(salt).encode()
+    return data + (8 + len(more)).to_bytes(4, "big") + b"free" + more
+
+
+def md5_of(data):
+    return hashlib.md5(data).hexdigest()
+
+
+def announced(client, data, name="a.mp4", family="unprocessed_files", **more):
+    """The record of a file that is announced."""
+    body = {"filename": name, "byte_size": len(data), "md5": md5_of(data), **more}
+    answer = client.post(f"{API}/{family}", json=body)
+    assert answer.status_code in (200, 201), answer.text
+    return answer.json()
+
+
+def uploaded(client, data, name="a.mp4", family="unprocessed_files", **more):
+    """The record of a file whose bytes are sent, whole."""
+    record = announced(client, data, name, family, **more)
+    answer = client.post(f"{API}/{family}/{record['id']}/upload", content=data)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def events_of(client, path):
+    """All events of a stream, to its end: (name, data)."""
+    with client.stream("GET", API + path) as answer:
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        text = b"".join(answer.iter_raw()).decode("ascii")
+    assert text.endswith("\n\n")
+    events = []
+    for frame in text.removesuffix("\n\n").split("\n\n"):
+        name, data = frame.split("\n")
+        events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return events
