@@ -269,3 +269,34 @@ def test_a_track_is_told_by_its_own_upload(house, tenant, file_id):
     with house.database.read() as connection:
         assert connection.execute(sa.select(all_tables.uploads)).all() == []
         assert connection.execute(sa.select(all_tables.blobs)).all() == []
+
+
+def test_an_index_in_an_object_store_is_copied_and_mapped(house, tenant, file_id, tmp_path):
+    import shutil
+    from contextlib import contextmanager
+
+    from fragdex.service.store.disk import DiskStore
+
+    class Away(DiskStore):
+        """Its objects lie elsewhere."""
+
+        def path(self, key):
+            return None
+
+        @contextmanager
+        def local(self, key):
+            with super().local(key) as found:
+                copy = shutil.copy(found, tmp_path / "copy")
+            try:
+                yield copy
+            finally:
+                copy.unlink()
+
+    house = type(house)(house.settings, house.database, Away(tmp_path / "away"), house.jobs)
+    send(house, tenant, file_id, index_json())
+    for form in opened.FORMS:
+        found = operations.index_keys(house, tenant, file_id)
+        assert opened.exported(house, found, form, uri="a")
+    hit = fragdex.index(FILM).track(1).seek(5)
+    assert seeking.seek(house, tenant, file_id, 1, 5000).offset == hit.offset
+    assert not (tmp_path / "copy").exists()

@@ -232,8 +232,10 @@ def _period(
 
 
 def _open_one(house: House, key: str) -> FragmentIndex:
-    path = house.store.path(key)
-    return open_index(_bytes(house, key) if path is None else path)
+    # Of an object store it is a copy, mapped and then unlinked: pages that are not read cost no
+    # memory, and the bytes go with the last mapping.
+    with house.store.local(key) as path:
+        return open_index(path)
 
 
 def _bytes(house: House, key: str) -> bytes:
