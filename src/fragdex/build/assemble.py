@@ -18,8 +18,12 @@ from fragdex.fragments.scan import Scan
 from fragdex.fragments.sections import Section
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import Period
+from fragdex.sources import give_back
 
 __all__ = ["Assembled", "assemble"]
+
+MANY = 1 << 10
+"""Moofs read again together, above which the pages around them are given back."""
 
 
 @dataclass(slots=True)
@@ -189,6 +193,8 @@ def _moof_source(scan: Scan) -> MoofBytes:
             mine = index[owner == number]
             first = int(edges[number - 1]) if number else 0
             parts.append(hop.join(buffer, places[mine - first], sizes[mine]))
+            if len(mine) > MANY:
+                give_back(buffer)
         return b"".join(parts), sizes[index]
 
     return read

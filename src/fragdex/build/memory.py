@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 __all__ = ["keep_freed"]
 
 LARGE = (32 << 20) - (1 << 13)
 """Bytes of a block just below the size from which glibc learns nothing any more."""
 
 
+@cache
 def keep_freed() -> None:
-    """Let the C library keep freed memory for the next column.
+    """Let the C library keep freed memory for the next column; once in a process is enough.
 
     glibc's malloc gives what is freed back to the system at once, until it has seen a large block
     come and go (mallopt(3), M_MMAP_THRESHOLD). Columns of a megabyte then cost a page fault every

@@ -43,6 +43,9 @@ SMALL_TAIL = 0.02
 ENOUGH_REFERENCES = 2
 """A sidx of fewer references stands before each fragment: hopping reads them all anyway."""
 
+LEADS = frozenset(LEAD.tolist()) - {SIDX}
+"""Boxes beside sidx that introduce a fragment."""
+
 
 @dataclass(slots=True)
 class Head:
@@ -127,13 +130,8 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     boxes = [c for c in scan.captured if c.type == SIDX and c.offset < first]
     if not boxes or source.size is None or len(scan.movies) > 1:
         return None
-    lead = np.isin(types, LEAD) & (types != SIDX)
-    reader = SidxReader(
-        [
-            ByteRange.of(at, n)
-            for at, n in zip(offsets[lead].tolist(), sizes[lead].tolist(), strict=True)
-        ]
-    )
+    rows = zip(offsets.tolist(), sizes.tolist(), types.tolist(), strict=True)
+    reader = SidxReader([ByteRange.of(at, n) for at, n, kind in rows if kind in LEADS])
     for box in boxes:
         try:
             reader.add(parse_box(box.data, offset=box.offset))

@@ -111,7 +111,8 @@ def _doubt(
         add("sidx-past-end", "the sidx promises more bytes than the file has", stream.stop)
     if (stream.size <= 0).any():
         add("sidx-empty-reference", "a reference of the sidx has no bytes")
-    if (np.diff(stream.reference) <= 0).any() or (np.diff(stream.time) < 0).any():
+    places, times = stream.reference, stream.time
+    if (places[1:] <= places[:-1]).any() or (times[1:] < times[:-1]).any():
         add("sidx-order", "places or times of the sidx do not rise")
     if not stream.timescale:
         add("sidx-timescale", "the sidx has the timescale 0")
@@ -195,7 +196,7 @@ def approximate(
     )
     row = np.flatnonzero(access != NULL)
     cts = access[row]
-    if (np.diff(cts) < 0).any():
+    if (cts[1:] < cts[:-1]).any():
         order = np.argsort(cts, kind="stable")
         row, cts = row[order], cts[order]
     nothing = np.full(len(row), NULL)

@@ -12,7 +12,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
 from fragdex.sources.base import PIECE_SIZE, Source, steps
 
-__all__ = ["FileSource"]
+__all__ = ["FileSource", "give_back"]
 
 _FEED = "feed its bytes to fragdex.Indexer as they arrive"
 
@@ -23,6 +23,15 @@ _KINDS = (
     (stat.S_ISCHR, "a character device, which cannot be read at any position", _FEED),
     (stat.S_ISBLK, "a block device", "copy the file out of it"),
 )
+
+
+def give_back(view: memoryview) -> None:
+    """Let the system take back the pages of a mapped file; they come again when they are read.
+
+    >>> give_back(memoryview(b"not mapped: nothing happens"))
+    """
+    if isinstance(view.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        view.obj.madvise(mmap.MADV_DONTNEED)
 
 
 class FileSource(Source):
