@@ -10,8 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.service.errors import RecordNotFound, TooLarge, Unavailable, Unprocessable
+from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.house import House
+from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.jobs.door import problem_of
 from fragdex.service.records import deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
@@ -28,6 +29,7 @@ from fragdex.service.unprocessed.model import (
 )
 from fragdex.service.unprocessed.worker import Kept
 from fragdex.service.uploads import Arrival, Arrived, Upload, begin
+from fragdex.service.uploads.shelf import Shelf, need_within
 
 __all__ = [
     "FAMILY",
@@ -41,11 +43,9 @@ __all__ = [
 ]
 
 FAMILY = "unprocessed"
+_SHELF = Shelf(FAMILY, unprocessed_files, "unprocessed file")
 
 _FILE = unprocessed_files.c
-_RECORDS = sa.select(unprocessed_files, uploads.c.next_byte).outerjoin(
-    uploads, (uploads.c.family == FAMILY) & (uploads.c.record_id == _FILE.id)
-)
 _COMPLETE = _FILE.completed_at.is_not(None)
 _BEGUN = sa.func.coalesce(uploads.c.next_byte, 0) > 0
 _STATUS = {
@@ -85,11 +85,7 @@ def announce(
         TooLarge: more bytes than a file may have.
         Unprocessable: no bytes are announced, and an md5 that they do not have.
     """
-    limit = house.settings.max_unprocessed_bytes
-    if byte_size > limit:
-        raise TooLarge(
-            f"a file has {limit} bytes at most", pointer="/byte_size", more={"limit": int(limit)}
-        )
+    need_within(byte_size, house.settings.max_unprocessed_bytes, "unprocessed file")
     with house.database.write() as connection:
         known = None if md5 is None else _same(connection, tenant_id, md5, byte_size)
         if known is None:
@@ -108,7 +104,7 @@ def announce(
             connection.execute(unprocessed_files.insert().values(**row))
             how = arrival(house)
             begin(house, connection, tenant_id, FAMILY, file_id, byte_size, md5, how)
-            return _told(connection.execute(_RECORDS.where(_FILE.id == file_id)).one()), True
+            return _told(_SHELF.row(connection, tenant_id, file_id)), True
         wanted = unprocessed_files.update().where(_FILE.id == known.id)
         # the row as it is now: its last byte may have come since it was read
         ready = (
@@ -129,9 +125,7 @@ def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) ->
     one_at_a_time = sa.select(tenants.c.id).where(tenants.c.id == tenant_id)
     # does not wait for those who insert rows of this tenant, only for those who ask the same
     connection.execute(one_at_a_time.with_for_update(key_share=True))
-    return _first(
-        connection, tenant_id, (_FILE.md5 == md5) & (_COMPLETE | (_FILE.byte_size == byte_size))
-    )
+    return _SHELF.known(connection, tenant_id, md5, byte_size)
 
 
 def file_by_id(house: House, tenant_id: str, file_id: str) -> UnprocessedFile:
@@ -140,7 +134,7 @@ def file_by_id(house: House, tenant_id: str, file_id: str) -> UnprocessedFile:
     Raises:
         RecordNotFound: this tenant has none of it.
     """
-    return _need(house, tenant_id, _FILE.id == file_id)
+    return _told(_SHELF.get(house, tenant_id, file_id))
 
 
 def file_by_md5(house: House, tenant_id: str, md5: bytes) -> UnprocessedFile:
@@ -149,7 +143,7 @@ def file_by_md5(house: House, tenant_id: str, md5: bytes) -> UnprocessedFile:
     Raises:
         RecordNotFound: this tenant has none of it.
     """
-    return _need(house, tenant_id, _FILE.md5 == md5)
+    return _told(_SHELF.find(house, tenant_id, md5))
 
 
 def list_files(
@@ -164,7 +158,9 @@ def list_files(
     Raises:
         InvalidRequest: a limit out of bounds, or no cursor of ours.
     """
-    wanted = _RECORDS.where(_FILE.tenant_id == tenant_id)
+    own = (uploads.c.family == FAMILY) & (uploads.c.record_id == _FILE.id)
+    wanted = sa.select(unprocessed_files, uploads.c.next_byte).outerjoin(uploads, own)
+    wanted = wanted.where(_FILE.tenant_id == tenant_id)
     if status is not None:
         wanted = wanted.where(_STATUS[status])
     with house.database.read() as connection:
@@ -211,7 +207,7 @@ def _examine(house: House, arrived: Arrived) -> _Found:
     index = None if refusal else look.index(arrived.md5)
     if index is None:
         return _Found(refusal, None, None)
-    index_key = processing.write_index(house, arrived.tenant_id, index)
+    index_key = store_index(house, arrived.tenant_id, index).key
     wanted = sa.select(_FILE.process_when_complete).where(_FILE.id == arrived.record_id)
     with house.database.read() as connection:
         process = connection.scalar(wanted)
@@ -240,26 +236,9 @@ def _finished(house: House, connection: Connection, arrived: Arrived) -> None:
         processing.start(house, connection, row, found.track)
 
 
-def _need(house: House, tenant_id: str, which: sa.ColumnElement[bool]) -> UnprocessedFile:
-    with house.database.read() as connection:
-        found = _first(connection, tenant_id, which)
-    if found is None:
-        raise RecordNotFound("there is no such unprocessed file")
-    return _told(found)
-
-
-def _first(
-    connection: Connection, tenant_id: str, which: sa.ColumnElement[bool]
-) -> Row[Any] | None:
-    wanted = _RECORDS.where(_FILE.tenant_id == tenant_id, which)
-    return connection.execute(
-        wanted.order_by(_COMPLETE.desc(), _FILE.id.desc()).limit(1)
-    ).one_or_none()
-
-
 def _told(row: Row[Any]) -> UnprocessedFile:
     complete = row.completed_at is not None
-    next_byte = row.byte_size if complete else row.next_byte or 0
+    next_byte = _SHELF.next_byte(row)
     if row.failed_at is not None:
         status = UnprocessedStatus.FAILED
     elif complete:

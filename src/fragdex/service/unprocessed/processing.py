@@ -11,8 +11,9 @@ from fragdex import FragmentIndex, open_index
 from fragdex.errors import FragdexError
 from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
 from fragdex.service.house import House
+from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.media.made import Made
-from fragdex.service.records import blobs, trash
+from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import isobmff_files, processes, unprocessed_files, uploads
@@ -29,13 +30,11 @@ __all__ = [
     "as_a_track",
     "cancel_all",
     "delete_process",
-    "latest_process",
     "list_processes",
     "need_file",
     "process",
     "process_by_id",
     "start",
-    "write_index",
 ]
 
 _FILE, _RUN = unprocessed_files.c, processes.c
@@ -142,17 +141,7 @@ def as_a_track(
         duration_ms=round(1000 * seconds),
         probe_info=probe_info | {"copied": True, "reasons": []},
     )
-    return Kept(made, md5, sha256, write_index(house, tenant_id, index))
-
-
-def write_index(house: House, tenant_id: str, index: FragmentIndex) -> str:
-    """Write an index into the store; returns its key, in the trash until a record claims it."""
-    key = f"indexes/{tenant_id}/{new_id()}.fidx"
-    data = index.export("fidx")
-    with house.database.write() as connection:
-        trash.expect(connection, key)
-    house.store.write(key, [data])
-    return key
+    return Kept(made, md5, sha256, store_index(house, tenant_id, index).key)
 
 
 def process_by_id(house: House, tenant_id: str, process_id: str) -> ProcessRecord:
@@ -163,12 +152,6 @@ def process_by_id(house: House, tenant_id: str, process_id: str) -> ProcessRecor
     """
     with house.database.read() as connection:
         return _record(_need_process(connection, tenant_id, process_id))
-
-
-def latest_process(connection: Connection, file_id: str) -> Row[Any] | None:
-    """The newest process of a file."""
-    newest = sa.select(processes).where(_RUN.unprocessed_file_id == file_id)
-    return connection.execute(newest.order_by(_RUN.id.desc()).limit(1)).one_or_none()
 
 
 def list_processes(
@@ -240,7 +223,8 @@ def _need_media(connection: Connection, row: Row[Any]) -> None:
 
 def _going(connection: Connection, file_id: str) -> Row[Any] | None:
     """The newest process, if it runs, or if what it made is still there."""
-    row = latest_process(connection, file_id)
+    newest = sa.select(processes).where(_RUN.unprocessed_file_id == file_id)
+    row = connection.execute(newest.order_by(_RUN.id.desc()).limit(1)).one_or_none()
     if row is None or row.failed_at is not None:
         return None
     if row.completed_at is None:
