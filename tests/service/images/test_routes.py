@@ -82,6 +82,8 @@ def test_POST_of_an_md5_announced_with_another_size_is_another_record(client):
         ({"filename": ""}, "#/filename"),
         ({"filename": "a\x00.png"}, "#/filename"),
         ({"filename": "a.png", "byte_size": -1}, "#/byte_size"),
+        ({"filename": "a.png", "byte_size": False}, "#/byte_size"),
+        ({"filename": "a.png", "byte_size": "12"}, "#/byte_size"),
         ({"filename": "a.png", "md5": "x" * 32}, "#/md5"),
         ({"filename": "a.png", "width": 0}, "#/width"),
     ],

@@ -101,6 +101,7 @@ def test_405_names_the_methods_of_every_route_of_the_path(client):
     answer = client.put("/api/v1/image_files/0192f0c1-0000-7000-8000-000000000000")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "DELETE, GET, HEAD"
+    assert client.put("/api/v1/image_files/x.json").headers["allow"] == "GET"
 
 
 def test_without_a_key_even_odd_paths_are_401(server):

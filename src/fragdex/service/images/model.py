@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from fragdex.service.uploads.shelf import FileStatus
-from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text, Number
 
 __all__ = ["TYPES", "ImageList", "ImageRecord", "NewImage", "type_of"]
 
@@ -22,7 +22,7 @@ TYPES = {
 
 ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/svg": "image/svg+xml"}
 
-Pixels = Annotated[int, Field(ge=1, le=2**31 - 1, description="pixels")]
+Pixels = Annotated[Number, Field(ge=1, le=2**31 - 1, description="pixels")]
 
 
 class NewImage(BaseModel):

@@ -48,8 +48,18 @@ def stream(events: AsyncIterator[Event], *, heartbeat: float = HEARTBEAT_SECONDS
 
 def event_answers(description: str) -> dict[int | str, dict[str, Any]]:
     """What `stream` answers, for the `responses` of a route."""
-    text = {"text/event-stream": {"schema": {"type": "string"}}}
-    return {200: {"description": description, "content": text}}
+    event = {
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"enum": sorted(NAMES)},
+            "data": {"type": "string", "contentMediaType": "application/json"},
+        },
+    }
+    # of OpenAPI 3.2: `schema` would speak of the whole stream as one text
+    return {
+        200: {"description": description, "content": {"text/event-stream": {"itemSchema": event}}}
+    }
 
 
 async def changes(look: Callable[[], Event], every: float = 0.25) -> AsyncIterator[Event]:

@@ -9,7 +9,14 @@ import re
 from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
 
 from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.identifiers import md5_bytes
@@ -24,12 +31,20 @@ __all__ = [
     "Listed",
     "Md5InPath",
     "Md5Text",
+    "Number",
     "RecordId",
     "record_id",
 ]
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MD5_PATTERN = "^(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
+
+
+def _number(value: object) -> object:
+    """JSON's own numbers alone: neither `"12"` nor `true`."""
+    if isinstance(value, bool | str):
+        raise ValueError("a whole number is expected")
+    return value
 
 
 def record_id(text: str) -> str:
@@ -66,7 +81,8 @@ Md5Text = Annotated[
         examples=["d41d8cd9-8f00-b204-e980-0998ecf8427e"],
     ),
 ]
-ByteSize = Annotated[int, Field(ge=0, description="bytes in all", examples=[12345])]
+Number = Annotated[int, BeforeValidator(_number)]
+ByteSize = Annotated[Number, Field(ge=0, description="bytes in all", examples=[12345])]
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="records on a page")]
 Cursor = Annotated[

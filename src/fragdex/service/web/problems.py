@@ -229,12 +229,14 @@ def install(app: FastAPI) -> None:
 
 def _methods_at(app: FastAPI, path: str) -> list[str]:
     """What a path takes (RFC 9110, 10.2.1); the router itself knows of one route at a time."""
-    found: set[str] = set()
+    found: list[tuple[int, list[str]]] = []
     for template, item in app.openapi()["paths"].items():
+        literal = re.sub(r"\{\w+\}", "", template)
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
         if re.fullmatch(pattern, path):
-            found.update(method.upper() for method in item)
-    return sorted(found)
+            found.append((len(literal), [method.upper() for method in item]))
+    # `/image_files/{id}.json` and `/image_files/{id}` both match: the closer one is meant
+    return sorted(max(found, default=(0, []))[1])
 
 
 def _invalid(found: Iterable[Any]) -> Response:
