@@ -162,4 +162,5 @@ def _names_json(request: Request) -> bool:
     return any("json" in asked.get(name, "").lower() for name in ("accept", "content-type"))
 
 
-router.include_router(track_routes.router)
+# the application takes routes as they are, not routers within routers
+router.routes.extend(track_routes.router.routes)

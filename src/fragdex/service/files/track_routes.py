@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from fragdex.errors import (
     BuildError,
@@ -44,11 +44,11 @@ from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers
-from fragdex.service.web.routing import PREFIX, ApiRoute
+from fragdex.service.web.routing import PREFIX, api_router
 
 __all__ = ["router"]
 
-router = APIRouter(route_class=ApiRoute)
+router = api_router("files")
 
 Answers = dict[int | str, dict[str, Any]]
 
