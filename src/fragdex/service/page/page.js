@@ -20,6 +20,7 @@ function complain(error) {
 
 function clean() {
   $("problem").hidden = true;
+  $("problem").textContent = "";
 }
 
 // ---- the key
@@ -185,11 +186,9 @@ async function openFilm(id) {
     }
     $("film-progress").hidden = true;
     text("");
-    if (file.status !== "ready") {
-      const why = file.problem?.detail ?? `This file is ${file.status}; nothing can be shown yet.`;
-      throw new Error(why);
-    }
-    await show(file, signal);
+    if (file.status === "failed") throw new Error(file.problem?.detail ?? "The file cannot be used.");
+    if (file.status === "ready") await show(file, signal);
+    else text("Bytes of this file are missing. Drop it again to go on with its upload.");
   } catch (error) {
     if (signal.aborted) return;
     $("film-progress").hidden = true;

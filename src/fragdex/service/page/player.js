@@ -1,7 +1,8 @@
 // Plays a file from its index and ranges of bytes alone: for a moment, the initialization segment
 // and the fragment that holds the moment, each track from its own file (Media Source Extensions).
 
-const AHEAD = 10; // seconds that are fetched before they are needed
+const AHEAD = 10; // seconds that are fetched before they are needed, while it plays
+const WAITING = 2; // while it does not
 const BEHIND = 30; // seconds that are kept after they were shown
 const STEPS_BACK = 8; // fragments to go back for one that can be decoded from its start
 
@@ -77,6 +78,7 @@ class Player {
     this.start = Math.max(0, Math.min(...lanes.map((lane) => lane.start)));
     this.video.addEventListener("seeking", () => this.load(this.video.currentTime), options);
     this.video.addEventListener("timeupdate", () => this.fill(), options);
+    this.video.addEventListener("play", () => this.fill(), options);
     this.video.addEventListener("error", () => this.tell.failed(this.broken()), options);
     this.load(this.start);
     if (this.start > 0) this.video.currentTime = this.start;
@@ -97,7 +99,8 @@ class Player {
 
   // What the moment needs; a later call ends an earlier one.
   load(time) {
-    if (time === this.moment && this.busy) return; // the browser's own seek to the start
+    // the browser's own seek to the start
+    if (this.busy && Math.abs(time - this.moment) < 1e-3) return;
     this.moment = time;
     this.tell.began(time);
     this.stop.abort();
@@ -157,8 +160,9 @@ class Player {
       if (buffered.length && buffered.start(0) < now - 2 * BEHIND) {
         await settled(lane.buffer, () => lane.buffer.remove(0, now - BEHIND));
       }
-      while (lane.next < lane.count && lane.starts[lane.next] < this.video.currentTime + AHEAD) {
-        if (signal.aborted) return;
+      for (;;) {
+        const until = this.video.currentTime + (this.video.paused ? WAITING : AHEAD);
+        if (signal.aborted || lane.next >= lane.count || lane.starts[lane.next] >= until) break;
         await this.append(lane, lane.next, signal, true);
         lane.next++;
       }
