@@ -1,0 +1,108 @@
+"""Measure the service against what it is made of: python benchmarks/service/run.py.
+
+Writes results.json and results.md. Everything runs on loopback, in folders that are removed at
+the end; the large film is kept in benchmarks/data. All of it takes some minutes, --quick less
+than one; --only measures some rows and leaves the others as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+# The clock, the inputs and the words of the rows are those of the library's benchmarks.
+sys.path.insert(1, str(HERE.parent))
+
+import film  # noqa: E402
+import inputs  # noqa: E402
+import processes  # noqa: E402
+import rows_requests  # noqa: E402
+import rows_uploads  # noqa: E402
+import told  # noqa: E402
+from measure import Setting  # noqa: E402
+from processes import Server  # noqa: E402
+from report import VERDICT  # noqa: E402
+
+ROWS = ("look-ups", "ranges", "upload", "large-index", "many-uploads")
+MIB = 1 << 20
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help=str(ROWS))
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each contender (5)")
+    parser.add_argument("--seconds", type=float, default=4, help="of each run under load (4)")
+    parser.add_argument("--size", type=int, default=1024, help="MiB of the large film (1024)")
+    parser.add_argument(
+        "--quick", action="store_true", help="2 rounds of 1 s, 64 MiB; written to build/"
+    )
+    parser.add_argument("--data", type=Path, default=inputs.FOLDER, help="where films are kept")
+    parser.add_argument("--output", type=Path, help="folder of the results")
+    parser.add_argument(
+        "--pause", type=Path, metavar="FILE", help="wait before a run while this file exists"
+    )
+    return parser.parse_args()
+
+
+def measure(key: str, setting: Setting, folder: Path) -> rows_uploads.Measured:
+    """One row, with servers of its own."""
+    large = setting.data / f"film-{setting.size // MIB}-mib.mp4"
+    film.make(large, setting.size)
+
+    def frames() -> Path:
+        return inputs.make(setting.data)["frames"][0]
+
+    served: dict[str, Callable[[Server], rows_uploads.Measured]] = {
+        "look-ups": lambda server: rows_requests.look_ups(setting, server, large),
+        "upload": lambda server: rows_uploads.upload(setting, server, large),
+        "large-index": lambda server: rows_requests.large_index(
+            setting, server, inputs.make(setting.data)["2h"][0], frames()
+        ),
+    }
+    if key in served:
+        with processes.service(folder) as server:
+            return served[key](server)
+    if key == "ranges":
+        return rows_requests.ranges(setting, folder, large, rows_uploads.send)
+    return rows_uploads.many(setting, folder)
+
+
+def main() -> int:
+    """Run the rows asked for; 0 where nothing was missed, else 1."""
+    asked = _arguments()
+    size = 64 * MIB if asked.quick else asked.size * MIB
+    rounds, seconds = (2, 1.0) if asked.quick else (asked.rounds, asked.seconds)
+    setting = Setting(asked.data, size, rounds, seconds, pause=asked.pause)
+    output = asked.output or (HERE.parent / "build" / "service" if asked.quick else HERE)
+    here = told.surroundings()
+    command = shlex.join([*shlex.split(told.COMMAND), *sys.argv[1:]])
+    missed = 0
+    for key in asked.only or ROWS:
+        setting.wait()
+        print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
+        # beside the films: memory is no disk
+        with tempfile.TemporaryDirectory(prefix="service-", dir=asked.data) as folder:
+            row, amounts = measure(key, setting, Path(folder))
+        for name, amount in amounts.items():
+            middle = told.amount(amount.as_dict()["median"], amount.unit)
+            print(f"    {name:40} {middle:>16}  {len(amount.runs)} runs")
+        for want in row.wants:
+            reached = told.amount(want.reached, want.unit)
+            print(f"    {want.text:40} {reached:>16}  {VERDICT[want.ok].strip('*')}", flush=True)
+        missed += sum(want.ok is False for want in row.wants)
+        results = {**told.as_dict(row, amounts), "command": command}
+        # Written after each row: a run that is broken off keeps what it has.
+        told.write(output, told.merge(output, here, {key: results}, list(ROWS)))
+    print(f"{missed} wants missed; see {output / told.MARKDOWN}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
