@@ -86,7 +86,6 @@ class Settings(BaseSettings):
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
     replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
     url_token_seconds: int = Field(3600, ge=1, description="how long a URL token opens its URL")
-    upload_hours: float = Field(24, gt=0, description="how long an unfinished upload is kept")
 
     heartbeat_seconds: float = Field(2, gt=0, description="how often a worker says it is alive")
     lease_seconds: float = Field(
