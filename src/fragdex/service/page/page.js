@@ -79,7 +79,11 @@ function row(file) {
     make("span", file.status, { className: `chip ${file.status}` }),
     make("span", [size, date].filter(Boolean).join(" · "), { className: "soft" }));
   button.dataset.id = file.id;
-  button.addEventListener("click", () => openFilm(file.id));
+  button.addEventListener("click", async () => {
+    await openFilm(file.id);
+    // on a narrow screen the film stands below the list
+    if ($("film").dataset.id === file.id) $("film-title").focus();
+  });
   if (file.id === $("film").dataset.id) button.setAttribute("aria-current", "true");
   const item = make("li");
   item.append(button);
