@@ -100,7 +100,10 @@ class Rows:
                 expected=f"at most {len(body) // size}",
                 found=count,
             )
-        table = plan.widen(np.frombuffer(body, plan.stored, count))
+        stored = np.frombuffer(body, plan.stored, count)
+        if plan.splits is None and _may_stay(body, count * size):
+            return stored, count * size
+        table = plan.widen(stored)
         table.setflags(write=False)
         return table, count * size
 
@@ -154,6 +157,15 @@ class Rows:
             if not np.array_equal(cast[name], given[name]):
                 raise BuildError("a value does not fit its column", path=name, expected=dtype)
         return cast
+
+
+MOST_KEPT = 16
+"""How many times its own size a table may keep in memory where it is seen and not copied."""
+
+
+def _may_stay(body: memoryview, size: int) -> bool:
+    """Whether a table may look into the buffer that it was read from: nobody can change it."""
+    return type(body.obj) is bytes and size * MOST_KEPT >= len(body.obj)
 
 
 @dataclass(frozen=True, slots=True)
