@@ -105,17 +105,15 @@ def announce(
             how = arrival(house)
             begin(house, connection, tenant_id, FAMILY, file_id, byte_size, md5, how)
             return _told(_SHELF.row(connection, tenant_id, file_id)), True
-        wanted = unprocessed_files.update().where(_FILE.id == known.id)
-        # the row as it is now: its last byte may have come since it was read
-        ready = (
-            process
-            and connection.execute(
-                wanted.values(process_when_complete=True).returning(
-                    _FILE.completed_at.is_not(None) & _FILE.failed_at.is_(None)
-                )
-            ).scalar_one()
-        )
-    if ready:
+        if not process:
+            return _told(known), False
+        change = unprocessed_files.update().where(_FILE.id == known.id)
+        # The row as it is now: its last byte may have come since it was read. (Columns as they
+        # are: SQLite 3.40 gets `IS NOT NULL` wrong here.)
+        now = connection.execute(
+            change.values(process_when_complete=True).returning(_FILE.completed_at, _FILE.failed_at)
+        ).one()
+    if now.completed_at is not None and now.failed_at is None:
         processing.process(house, tenant_id, known.id)
     return _told(known), False
 
