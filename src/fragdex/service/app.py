@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from importlib.metadata import version
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
@@ -21,6 +22,7 @@ from fragdex.service.files import routes as files
 from fragdex.service.house import House
 from fragdex.service.images import routes as images
 from fragdex.service.isobmff import routes as isobmff
+from fragdex.service.isobmff import shortcuts as isobmff_shortcuts
 from fragdex.service.jobs.door import Jobs, Work, options_of
 from fragdex.service.jobs.door import upgrade as upgrade_engine
 from fragdex.service.page import routes as page
@@ -33,6 +35,7 @@ from fragdex.service.web import cors, documents, health, idempotency, links, pro
 from fragdex.service.web.auth import Doorman
 from fragdex.service.web.front import Front
 from fragdex.service.web.metrics import Metrics
+from fragdex.service.web.shortcuts import Shortcut, Shortcuts
 
 __all__ = ["ROUTERS", "WORK", "close_house", "make_app", "open_database", "open_house", "upgrade"]
 
@@ -53,6 +56,9 @@ ROUTERS: tuple[APIRouter, ...] = (
 WORK: tuple[Work, ...] = (*processing.WORK,)
 """What the families have done by workers."""
 
+SHORTCUTS: tuple[Shortcut, ...] = (*isobmff_shortcuts.SHORTCUTS,)
+"""What is answered before the framework where it is at hand."""
+
 HOUSEKEEPING_SECONDS = 60.0
 
 
@@ -64,7 +70,7 @@ def open_house(settings: Settings) -> House:
         Unavailable: the database or the store does not answer.
     """
     database = open_database(settings)
-    store = open_store(settings.store_url)
+    store = open_store(settings.store_url, settings.store_options)
     jobs = Jobs(database, options_of(settings))
     jobs.register(*WORK)
     return House(settings, database, store, jobs)
@@ -129,7 +135,7 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
     )
     metrics = Metrics()
     app.state.house = house
-    app.state.doorman = Doorman(house)
+    app.state.doorman = doorman = Doorman(house)
     app.state.metrics = metrics
     app.state.draining = asyncio.Event()
     app.state.stuck_jobs = []
@@ -138,17 +144,19 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
     for router in (*ROUTERS, *routers):
         # not `include_router`, which looks at every route twice for each request
         app.router.routes.extend(router.routes)
-    app.add_middleware(Front, metrics=metrics)
+    shortcuts = Shortcuts(house, doorman, SHORTCUTS)
+    app.add_middleware(Front, metrics=metrics, shortcuts=shortcuts)
     cors.install(app, house.settings)
     return app
 
 
 def _keep_house(house: House, ended: threading.Event) -> None:
     """Once a minute: what is past its time goes. Every process does it; they do not hurt."""
+    age = timedelta(hours=house.settings.upload_hours)
     while not ended.wait(HOUSEKEEPING_SECONDS):
         try:
             deletion.expired(house.database)
             idempotency.forget(house)
-            blobs.sweep(house.database, house.store)
+            blobs.sweep(house.database, house.store, age)
         except (FragdexError, OSError) as error:
             log.warning("housekeeping waits: %s", error)

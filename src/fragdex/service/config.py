@@ -59,6 +59,11 @@ class Settings(BaseSettings):
     store_url: str = Field(
         "", description="`file:///…` (default: in the data folder) or `s3://bucket/prefix` …"
     )
+    store_options: dict[str, str] = Field(
+        {},
+        description="of an object store: `endpoint`, `region`, `access_key_id` …; JSON in a "
+        "variable, a table in the file",
+    )
     public_url: str = Field(
         "", description="scheme, host and port under which clients see the service"
     )
@@ -85,6 +90,9 @@ class Settings(BaseSettings):
     rate_limit: float = Field(0, ge=0, description="requests a second of one key; 0: no limit")
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
     replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
+    upload_hours: float = Field(
+        24, gt=0, description="how long the bytes of an unfinished upload are kept"
+    )
     url_token_seconds: int = Field(3600, ge=1, description="how long a URL token opens its URL")
 
     heartbeat_seconds: float = Field(2, gt=0, description="how often a worker says it is alive")
@@ -175,6 +183,8 @@ class Settings(BaseSettings):
         value = getattr(self, name)
         if isinstance(value, tuple):
             return " ".join(value)
+        if isinstance(value, dict):
+            return " ".join(f"{key}=***" for key in value)
         if name.endswith("_url"):
             return _without_password(value)
         return str(value)

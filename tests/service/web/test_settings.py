@@ -74,3 +74,10 @@ def test_variables_that_are_no_settings_are_told(monkeypatch):
     monkeypatch.setenv("FRAGDEX_PROT", "1")
     assert "FRAGDEX_PROT" in strange_variables()
     assert "FRAGDEX_PORT" not in strange_variables()
+
+
+def test_options_of_an_object_store_are_told_by_name_alone(monkeypatch):
+    monkeypatch.setenv("FRAGDEX_STORE_OPTIONS", '{"endpoint": "http://s3.test", "region": "x"}')
+    settings = load_settings()
+    assert settings.store_options == {"endpoint": "http://s3.test", "region": "x"}
+    assert settings.shown()["store_options"] == "endpoint=*** region=***"

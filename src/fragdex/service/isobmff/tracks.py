@@ -141,15 +141,44 @@ def track_bytes(house: House, tenant_id: str, file_id: str, track_id: int) -> Tr
         RecordNotFound: this tenant has no such track.
         NotReady: not all of them are here.
     """
-    track = isobmff_tracks.c
-    same = (blobs.c.tenant_id == track.tenant_id) & (blobs.c.md5 == track.md5)
-    query = (
-        sa.select(track.type, blobs.c.store_key, blobs.c.byte_size, blobs.c.md5, blobs.c.sha256)
-        .select_from(isobmff_tracks.outerjoin(blobs, same))
-        .where(track.tenant_id == tenant_id, track.file_id == file_id, track.track_id == track_id)
-    )
     with house.database.read() as connection:
-        row = connection.execute(query).one_or_none()
+        row = connection.execute(
+            _BYTES, {"tenant": tenant_id, "file": file_id, "track": track_id}
+        ).one_or_none()
+    return _bytes_of(row)
+
+
+def glance_at_bytes(house: House, tenant_id: str, file_id: str, track_id: int) -> TrackBytes | None:
+    """`track_bytes` without waiting; None: ask it."""
+    rows = house.database.glance(_BYTES, tenant=tenant_id, file=file_id, track=track_id)
+    return None if rows is None else _bytes_of(rows[0] if rows else None)
+
+
+# One statement, made once: every range that a player fetches asks it.
+_BYTES = (
+    sa.select(
+        isobmff_tracks.c.type,
+        blobs.c.store_key,
+        blobs.c.byte_size,
+        blobs.c.md5,
+        blobs.c.sha256,
+    )
+    .select_from(
+        isobmff_tracks.outerjoin(
+            blobs,
+            (blobs.c.tenant_id == isobmff_tracks.c.tenant_id)
+            & (blobs.c.md5 == isobmff_tracks.c.md5),
+        )
+    )
+    .where(
+        isobmff_tracks.c.tenant_id == sa.bindparam("tenant"),
+        isobmff_tracks.c.file_id == sa.bindparam("file"),
+        isobmff_tracks.c.track_id == sa.bindparam("track"),
+    )
+)
+
+
+def _bytes_of(row: Any) -> TrackBytes:
     if row is None:
         raise RecordNotFound(_NOT_FOUND)
     if row.store_key is None:
