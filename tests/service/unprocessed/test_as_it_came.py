@@ -114,7 +114,9 @@ def test_the_process_is_complete_at_once(server, name):
 def test_its_index_tells_of_the_bytes_as_they_came(server):
     data = fixture_bytes("frag-global-sidx-video.mp4", salt=f"index {server.url}")
     record = uploaded(server.client, data)
-    server.client.post(f"{FILES}/{record['id']}/process")
+    assert record["fragment_index_complete"]
+    process = server.client.post(f"{FILES}/{record['id']}/process").json()
+    assert process["status"] == "complete"
     (track,) = server.client.get(f"{API}/isobmff_files/{record['id']}/index").json().values()
     place = f"{API}/isobmff_tracks/{record['id']}/{track['track']}"
     assert server.client.get(place).content == data

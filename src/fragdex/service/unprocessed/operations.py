@@ -109,7 +109,7 @@ def announce(
             return _told(known), False
         change = unprocessed_files.update().where(_FILE.id == known.id)
         # The row as it is now: its last byte may have come since it was read. (Columns as they
-        # are: SQLite 3.40 gets `IS NOT NULL` wrong here.)
+        # are: SQLite 3.40 gets `IS NULL` wrong here.)
         now = connection.execute(
             change.values(process_when_complete=True).returning(_FILE.completed_at, _FILE.failed_at)
         ).one()
