@@ -219,7 +219,7 @@ async function show(file, signal) {
   $("video").classList.toggle("sound", !able.some((lane) => lane.kind === "video"));
   $("fetched-all").textContent = "";
   if (unable.length) $("film-state").textContent = `This browser does not play ${unable.join(", ")}.`;
-  if (!lanes.some((lane) => lane.count)) throw new Error("The index tells of no fragments.");
+  if (!lanes.some((lane) => lane.count)) throw new Error("The index tells of no segments.");
   timeline.show(lanes);
   if (!able.length) throw new Error("There is no track that this browser can play.");
   player = new Player($("video"), (lane) => `files/${file.id}/tracks/${lane.id}`, report(able));
@@ -232,7 +232,7 @@ function card(lane) {
   const what = lane.kind === "video" ? `${told.width} × ${told.height}`
     : `${count(told.sample_rate)} Hz, ${told.channel_count} ch`;
   const length = clock(lane.end - lane.start);
-  const parts = [told.codec, what, `${count(lane.count)} fragments`, length, bytesText(lane.bytes)];
+  const parts = [told.codec, what, `${count(lane.count)} segments`, length, bytesText(lane.bytes)];
   item.append(make("strong", lane.name), make("span", parts.join(" · "), { className: "soft" }));
   return item;
 }
@@ -257,13 +257,13 @@ function report(lanes) {
     fetched(lane, n, ahead) {
       const { offset, size } = lane.place(n);
       total += size;
-      timeline.draw();
+      timeline.drawSoon();
       sums();
       if (ahead) return;
       needed.size += size;
       needed.ranges++;
       const line = make("tr");
-      line.append(make("td", lane.name), make("td", n < 0 ? "initialization" : `fragment ${n + 1}`),
+      line.append(make("td", lane.name), make("td", n < 0 ? "initialization" : `segment ${n + 1}`),
         make("td", n < 0 ? "" : clock(lane.starts[n])),
         make("td", `${count(offset)}–${count(offset + size - 1)}`), make("td", bytesText(size)));
       $("fetched").append(line);

@@ -1,12 +1,12 @@
 // Plays a file from its index and ranges of bytes alone: for a moment, the initialization segment
-// and the fragment that holds the moment, each track from its own file (Media Source Extensions).
+// and the segment that holds the moment, each track from its own file (Media Source Extensions).
 
 const AHEAD = 10; // seconds that are fetched before they are needed, while it plays
 const WAITING = 2; // while it does not
 const BEHIND = 30; // seconds that are kept after they were shown
-const STEPS_BACK = 8; // fragments to go back for one that can be decoded from its start
+const STEPS_BACK = 8; // segments to go back for one that can be decoded from its start
 
-// A track of the index: its fragments as columns, in seconds and bytes.
+// A track of the index: its segments as columns, in seconds and bytes.
 class Lane {
   constructor(id, told) {
     this.id = Number(id);
@@ -26,7 +26,7 @@ class Lane {
     this.fetched = new Set();
   }
 
-  // The last fragment that starts at or before `time`; the first one where none does.
+  // The last segment that starts at or before `time`; the first one where none does.
   at(time) {
     let low = 0;
     let high = this.count;
@@ -38,7 +38,7 @@ class Lane {
     return Math.max(low - 1, 0);
   }
 
-  // Where the fragment is in the track's file; -1: the initialization segment.
+  // Where the segment is in the track's file; -1: the initialization segment.
   place(n) {
     return n < 0 ? this.init : { offset: this.offsets[n], size: this.sizes[n] };
   }
@@ -51,7 +51,7 @@ class Lane {
 class Player {
   // `address(lane)`: where a track's bytes are. `tell`: what is called as things happen:
   // began(time) and reached(time) of a seek, fetched(lane, n, ahead) of every range, where n is a
-  // fragment or -1 for the initialization segment, and failed(error).
+  // segment or -1 for the initialization segment, and failed(error).
   constructor(video, address, tell) {
     this.video = video;
     this.address = address;
@@ -136,7 +136,7 @@ class Player {
     if (there) {
       lane.next = lane.at(there.end + 0.05) + (lane.end <= there.end + 0.05);
       const at = lane.next;
-      // a fragment that is half there is fetched again
+      // a segment that is half there is fetched again
       if (at < lane.count && (lane.starts[at] + lane.ends[at]) / 2 < there.end) lane.next++;
       return;
     }
@@ -145,7 +145,7 @@ class Player {
       lane.ready = true;
     }
     const at = lane.at(time);
-    // Most files have fragments that start with what needs nothing before it.
+    // Most files have segments that start with what needs nothing before it.
     for (let first = at; first >= Math.max(at - STEPS_BACK, 0); first--) {
       for (let n = first; n <= at; n++) await this.append(lane, n, signal, false);
       if (rangeAt(lane.buffer.buffered, time) || time < lane.start || time >= lane.end) break;

@@ -1,4 +1,4 @@
-// The fragments of all tracks over time: a slider that is also a picture.
+// The segments of all tracks over time: a slider that is also a picture.
 
 const LANE = 46; // pixels
 const AXIS = 20;
@@ -30,7 +30,7 @@ class Timeline {
     const filled = lanes.filter((lane) => lane.count);
     this.start = Math.min(...filled.map((lane) => lane.start));
     this.end = Math.max(...filled.map((lane) => lane.end));
-    // keys go by the fragments of the picture
+    // keys go by the segments of the picture
     this.main = filled.find((lane) => lane.kind === "video" && lane.id >= 0) ?? filled[0];
     this.element.style.height = `${lanes.length * LANE + AXIS}px`;
     this.element.setAttribute("aria-valuemin", this.start.toFixed(3));
@@ -45,7 +45,7 @@ class Timeline {
     this.element.setAttribute("aria-valuenow", time.toFixed(3));
     const n = this.main.at(time);
     this.element.setAttribute("aria-valuetext",
-      `${clock(time)}, fragment ${n + 1} of ${this.main.count}`);
+      `${clock(time)}, segment ${n + 1} of ${this.main.count}`);
     this.read(time);
   }
 
@@ -57,7 +57,7 @@ class Timeline {
     if (!lane) return;
     const n = lane.at(time);
     const { offset, size } = lane.place(n);
-    this.readout.textContent = `${clock(time)} · ${lane.name}, fragment ${n + 1} of ${lane.count}: `
+    this.readout.textContent = `${clock(time)} · ${lane.name}, segment ${n + 1} of ${lane.count}: `
       + `${clock(lane.starts[n])} to ${clock(lane.ends[n])}, `
       + `bytes ${count(offset)}–${count(offset + size - 1)} (${bytesText(size)})`;
   }
@@ -81,7 +81,13 @@ class Timeline {
     return this.start + part * (this.end - this.start);
   }
 
+  // Soon, and once for all that happens until then.
+  drawSoon() {
+    this.drawing ??= requestAnimationFrame(() => this.draw());
+  }
+
   draw() {
+    this.drawing = null;
     const width = this.element.clientWidth;
     if (!width || !this.lanes.length) return;
     const height = this.lanes.length * LANE + AXIS;
