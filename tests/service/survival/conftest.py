@@ -1,0 +1,41 @@
+"""Sites of every kind, and a film that takes some seconds to process."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from processes import Site, film
+
+from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
+
+
+@pytest.fixture
+def site(tmp_path):
+    """SQLite and a folder: what `fragdex serve` has without any set-up."""
+    made = Site(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def postgres_site(tmp_path, new_postgres):
+    """PostgreSQL and a folder."""
+    made = Site(tmp_path, new_postgres())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cloud(tmp_path, new_postgres, s3_url):  # noqa: F811
+    """PostgreSQL and an object store: nothing is kept on the machines that work."""
+    made = Site(tmp_path, new_postgres(), s3_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def slow_film(tmp_path_factory):
+    return film(tmp_path_factory.mktemp("film") / "film.mkv").read_bytes()

@@ -1,0 +1,114 @@
+"""Files are processed whatever dies: once, whole, and nothing is left of what was broken off."""
+
+import threading
+import time
+
+import pytest
+from processes import (
+    announced_track,
+    done,
+    emptied,
+    holds,
+    noise,
+    ordered,
+    progress,
+    span,
+    until,
+)
+
+from fragdex.service.records import tables
+
+pytestmark = pytest.mark.slow
+
+
+def test_one_process_is_killed_and_started_again(site, slow_film):
+    serving = site.serve(job_workers=1)
+    with site.client(serving) as client:
+        process, _ = ordered(client, slow_film)
+        until(lambda: progress(site) > 0)
+    serving.kill()
+    assert progress(site) < 0.9
+
+    serving = site.serve(job_workers=1)
+    with site.client(serving) as client:
+        made = done(client, process)
+        assert holds(client, slow_film)["id"] == made["isobmff_file_id"]
+        until(lambda: not serving.works)
+        emptied(site, client)
+
+
+def test_sigterm_lets_requests_end_and_hands_jobs_back(site, slow_film):
+    serving = site.serve(job_workers=1)
+    data = noise(1 << 20)
+    with site.client(serving) as client:
+        process, _ = ordered(client, slow_film)
+        path = announced_track(client, data)
+        until(lambda: progress(site) > 0)
+
+        def slowly():
+            yield data[:1000]
+            serving.process.terminate()
+            time.sleep(0.5)
+            yield data[1000:]
+
+        headers = {**span(0, len(data), len(data)), "Content-Length": str(len(data))}
+        answer = client.post(f"{path}/upload", content=slowly(), headers=headers)
+        assert answer.status_code == 201
+    serving.ended()
+    assert progress(site) < 0.9
+    # Handed back, not left to be found: no attempt is counted, no worker is missed.
+    (job,) = site.rows(tables.jobs)
+    assert (job.attempt, job.problem, site.rows(tables.executors)) == (0, None, [])
+
+    serving = site.serve(job_workers=1)
+    with site.client(serving) as client:
+        done(client, process)
+        assert client.get(path).content == data
+        until(lambda: not serving.works)
+
+
+def test_a_worker_beside_the_service_is_killed(site, slow_film):
+    """SQLite, two processes: one answers, one works."""
+    serving, first = site.serve(job_workers=0), site.worker()
+    with site.client(serving) as client:
+        process, _ = ordered(client, slow_film)
+        until(lambda: progress(site) > 0)
+        first.kill()
+        second = site.worker()
+        done(client, process)
+        holds(client, slow_film)
+        until(lambda: not second.works)
+        emptied(site, client)
+        second.end()
+
+
+def test_one_of_two_workers_on_other_machines_is_killed(cloud, slow_film):
+    """PostgreSQL and an object store, three processes: the other worker takes up the work."""
+    serving = cloud.serve(job_workers=0)
+    workers = [cloud.worker(apart=True), cloud.worker(apart=True)]
+    with cloud.client(serving) as client:
+        events = []
+        process, _ = ordered(client, slow_film)
+        listening = threading.Thread(target=listen, args=(client, process, events))
+        listening.start()
+        until(lambda: progress(cloud) > 0)
+        (owner,) = (worker for worker in workers if worker.works)
+        (heir,) = (worker for worker in workers if worker is not owner)
+        owner.kill()
+        done(client, process)
+        listening.join()
+        told = [line for line in events if line.startswith("event: ")]
+        assert told[-1] == "event: complete"
+        assert set(told) <= {"event: progress", "event: complete", "event: heartbeat"}
+        holds(client, slow_film)
+        until(lambda: not heir.works)
+        for killed in (owner.data / "work").iterdir():
+            killed.rename(cloud.folder / "gone-with-its-machine")
+        emptied(cloud, client)
+    heir.end()
+    serving.end()
+
+
+def listen(client, process, events):
+    with client.stream("GET", f"{process}/progress") as answer:
+        events.extend(answer.iter_lines())
