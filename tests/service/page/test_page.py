@@ -10,6 +10,8 @@ import pytest
 import fragdex
 from service.page import films
 
+CHUNK = 4 * 2**20
+PADDING = 9 * 2**20
 PLACES = ("25.1", "1.3", "0:37.62")
 
 
@@ -186,31 +188,57 @@ def test_the_key_and_the_files_are_there_after_a_reload(shown):
     shown.page.get_by_label("Key", exact=True).wait_for()
 
 
-def test_an_upload_goes_on_where_it_was_broken_off(opened, film):
-    """The second chunk is lost on its way twice; the page tells the service nothing again."""
-    padding = 9 * 2**20
+@pytest.fixture
+def padded(film):
+    """A film of three chunks."""
     path = film.folder / "padded.mp4"
-    box = struct.pack(">I4s", padding, b"free") + bytes(padding - 8)
+    box = struct.pack(">I4s", PADDING, b"free") + bytes(PADDING - 8)
     path.write_bytes(film.fragmented.read_bytes() + box)
-    sent = []
+    return path
 
-    def pass_on(route):
-        sent.append(route.request.headers["content-range"])
-        if len(sent) in (2, 3):
+
+class Road:
+    """The way of chunks to the service; `lost`: which of them do not arrive, counted from 0."""
+
+    def __init__(self, page, *lost):
+        self.firsts, self.lost = [], lost
+        page.route("**/upload", self.go)
+
+    def go(self, route):
+        if route.request.method != "POST":
+            route.continue_()
+            return
+        first = route.request.headers["content-range"].split()[1].partition("-")[0]
+        self.firsts.append(int(first))
+        if len(self.firsts) - 1 in self.lost:
             route.abort("connectionreset")
         else:
             route.continue_()
 
-    opened.page.route("**/upload", lambda route: (
-        pass_on(route) if route.request.method == "POST" else route.continue_()
-    ))  # fmt: skip
-    opened.choose(path)
+
+def test_an_upload_goes_on_where_it_was_broken_off(opened, padded):
+    """The second chunk is lost on its way twice; no byte that arrived is sent again."""
+    road = Road(opened.page, 1, 2)
+    opened.choose(padded)
     opened.ready("padded.mp4")
-    firsts = [int(one.split()[1].partition("-")[0]) for one in sent]
-    assert firsts == [0, 2**22, 2**22, 2**22, 2 * 2**22]
+    assert road.firsts == [0, CHUNK, CHUNK, CHUNK, 2 * CHUNK]
     record = opened.served.client.get("/api/v1/files?limit=1").json()["files"][0]
-    assert record["md5"].replace("-", "") == hashlib.md5(path.read_bytes()).hexdigest()
-    # what the browser itself says of the lost requests, and of what is not there yet
+    assert record["md5"].replace("-", "") == hashlib.md5(padded.read_bytes()).hexdigest()
+    opened.wrong.clear()  # the browser tells of the lost requests, and of the 404 with next_byte
+
+
+def test_an_upload_that_was_stopped_goes_on_when_it_is_chosen_again(opened, padded):
+    page = opened.page
+    road = Road(page, *range(1, 100))
+    opened.choose(padded)
+    page.get_by_text("Trying again").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("Stopped").wait_for()
+    tried = len(road.firsts)
+    road.lost = ()
+    opened.choose(padded)
+    opened.ready("padded.mp4")
+    assert road.firsts[tried:] == [CHUNK, 2 * CHUNK]
     opened.wrong.clear()
 
 
@@ -222,7 +250,7 @@ def test_what_is_no_film_is_told_in_words(opened, film):
     alert.wait_for()
     record = opened.served.client.get("/api/v1/files?limit=1").json()["files"][0]
     assert record["status"] == "failed"
-    assert alert.inner_text() == record["problem"]["detail"]
+    assert alert.inner_text().lower() == record["problem"]["detail"].lower()
     assert "failed" in opened.page.get_by_role("button", name="notes.txt").inner_text()
 
 

@@ -15,6 +15,7 @@ function make(name, text = "", values = {}) {
 function complain(error) {
   $("problem").textContent = error?.message ?? String(error);
   $("problem").hidden = false;
+  $("problem").scrollIntoView({ block: "nearest" });
   if (error instanceof Problem && error.status === 401) lock();
 }
 
@@ -82,7 +83,7 @@ function row(file) {
   button.addEventListener("click", async () => {
     await openFilm(file.id);
     // on a narrow screen the film stands below the list
-    if ($("film").dataset.id === file.id) $("film-title").focus();
+    if ($("film").dataset.id === file.id && $("problem").hidden) $("film-title").focus();
   });
   if (file.id === $("film").dataset.id) button.setAttribute("aria-current", "true");
   const item = make("li");
@@ -115,9 +116,10 @@ function take(files) {
 async function send(file, item, bar, words, signal) {
   try {
     signal.throwIfAborted();
-    const record = await upload(file, (_, sent) => {
+    const record = await upload(file, (sent, problem) => {
       bar.value = sent;
-      words.textContent = `${bytesText(sent)} of ${bytesText(file.size)}`;
+      const lost = problem ? ` · Trying again: ${problem.message}` : "";
+      words.textContent = `${bytesText(sent)} of ${bytesText(file.size)}${lost}`;
     }, signal);
     item.remove();
     await list();

@@ -14,7 +14,7 @@ async function upload(file, told, signal) {
   }
   const place = `files/${record.id}/upload`;
   let next = record.next_byte ?? 0;
-  told(record, next);
+  told(next);
   for (let failed = 0; next < file.size;) {
     const end = Math.min(next + CHUNK, file.size);
     try {
@@ -30,10 +30,11 @@ async function upload(file, told, signal) {
       if (!(problem instanceof Problem)) throw await unreadable(file, problem);
       const otherPlace = problem.status === 409 && problem.nextByte !== undefined;
       if (!(problem.mayPass || otherPlace) || ++failed > TRIES) throw problem;
+      told(next, problem);
       await pause(1000 * (problem.retryAfter || Math.min(2 ** failed / 4, 15)));
       next = await durable(place, next, file.size);
     }
-    told(record, next);
+    told(next);
   }
   sessionStorage.removeItem(name);
   return record;
