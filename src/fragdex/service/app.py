@@ -151,12 +151,16 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
 
 
 def _keep_house(house: House, ended: threading.Event) -> None:
-    """Once a minute: what is past its time goes. Every process does it; they do not hurt."""
+    """At once, then every minute: what is past its time goes. Several processes may do it."""
     age = timedelta(hours=house.settings.upload_hours)
-    while not ended.wait(HOUSEKEEPING_SECONDS):
+    while not ended.is_set():
         try:
             deletion.expired(house.database)
             idempotency.forget(house)
             blobs.sweep(house.database, house.store, age)
         except (FragdexError, OSError) as error:
             log.warning("housekeeping waits: %s", error)
+        except Exception:
+            # A thread that dies would leave everything to lie for ever.
+            log.exception("housekeeping goes on after an error")
+        ended.wait(HOUSEKEEPING_SECONDS)
