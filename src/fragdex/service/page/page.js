@@ -214,7 +214,8 @@ async function show(file, signal) {
   const played = ["video", "audio"]
     .map((kind) => lanes.find((lane) => lane.kind === kind && lane.id >= 0 && lane.count))
     .filter(Boolean);
-  const able = played.filter((lane) => MediaSource.isTypeSupported(lane.mime));
+  const plays = "MediaSource" in window;
+  const able = played.filter((lane) => plays && MediaSource.isTypeSupported(lane.mime));
   const unable = played.filter((lane) => !able.includes(lane)).map((lane) => lane.mime);
   $("tracks").replaceChildren(...lanes.map(card));
   $("stage").hidden = false;
