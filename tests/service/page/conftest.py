@@ -9,7 +9,7 @@ import pytest
 from service.page import films
 from service.working import working
 
-PATIENCE = 15_000
+PATIENCE = 60_000
 NAMES = ("chromium-headless-shell", "chromium")
 
 

@@ -10,6 +10,8 @@ import pytest
 import fragdex
 from service.page import films
 
+pytestmark = pytest.mark.slow
+
 CHUNK = 4 * 2**20
 PADDING = 9 * 2**20
 PLACES = ("25.1", "1.3", "0:37.62")
