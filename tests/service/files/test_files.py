@@ -177,6 +177,17 @@ def test_an_md5_that_nobody_told_is_known_at_the_end(server):
         assert server.client.get(f"{place}/tracks/1").content == data
 
 
+@types
+def test_the_md5_of_any_type_may_be_left_out(server, type_):
+    make, name = MAKERS[type_]
+    data = make()
+    body = {"filename": name, "byte_size": len(data), "type": type_}
+    record = server.client.post(FILES, json=body).json()
+    assert record["md5"] is None
+    sent = server.client.post(f"{FILES}/{record['id']}/upload", content=data)
+    assert (sent.status_code, sent.json()["md5"]) == (201, str(uuid.UUID(md5_of(data))))
+
+
 def test_a_client_may_send_tracks_and_index_itself(server):
     data = fixture_bytes("frag-global-sidx-video.mp4", salt=uuid.uuid4())
     record = announced(server.client, bytes(500), "raw.mov", "files", type="video")

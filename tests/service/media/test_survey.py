@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.media.survey import _first_slice
+from fragdex.service.media.avc import first_slice
 
 SLICES = {1, 2, 3, 4, 5}
 units = st.lists(
@@ -21,16 +21,16 @@ def test_with_lengths_before_the_units(found, size):
     data = b"".join(
         (len(body) + 1).to_bytes(size, "big") + bytes([head]) + body for head, body in found
     )
-    assert _first_slice(memoryview(data), size) == truth(found)
+    assert first_slice(memoryview(data), size) == truth(found)
 
 
 @given(units, st.sampled_from([b"\0\0\1", b"\0\0\0\1"]))
 def test_with_start_codes(found, code):
     # a unit of no body at the very end is one that was cut
     data = b"".join(code + bytes([head or 1]) + body + b"\1" for head, body in found)
-    assert _first_slice(memoryview(data), 0) == truth([(head or 1, b"") for head, _ in found])
+    assert first_slice(memoryview(data), 0) == truth([(head or 1, b"") for head, _ in found])
 
 
 @given(st.binary(max_size=200), st.integers(0, 4))
 def test_any_bytes_have_an_answer(data, size):
-    assert _first_slice(memoryview(data), size) in {None, *SLICES}
+    assert first_slice(memoryview(data), size) in {None, *SLICES}

@@ -14,7 +14,15 @@ from fragdex.service.captions.webvtt import parse_webvtt
 from fragdex.service.uploads.shelf import FileStatus
 from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
 
-__all__ = ["PARSERS", "CaptionList", "CaptionRecord", "CaptionType", "NewCaption", "type_of"]
+__all__ = [
+    "PARSERS",
+    "CaptionFacts",
+    "CaptionList",
+    "CaptionRecord",
+    "CaptionType",
+    "NewCaption",
+    "type_of",
+]
 
 
 class CaptionType(StrEnum):
@@ -41,10 +49,9 @@ DECLARED = {
 }
 
 
-class NewCaption(BaseModel):
-    """A caption file to come."""
+class CaptionFacts(BaseModel):
+    """What is told of a caption file to come."""
 
-    md5: Md5Text
     filename: FileName
     byte_size: ByteSize
     mime_type: str | None = Field(
@@ -53,6 +60,12 @@ class NewCaption(BaseModel):
         description="text/vtt, application/x-subrip or application/json; else from the name",
         examples=["text/vtt"],
     )
+
+
+class NewCaption(CaptionFacts):
+    """A caption file to come."""
+
+    md5: Md5Text
 
 
 class CaptionRecord(BaseModel):
@@ -65,7 +78,7 @@ class CaptionRecord(BaseModel):
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     status: FileStatus
-    md5: str = Field(description="dashed")
+    md5: str | None = Field(description="dashed; null until it is told or known")
     created_at: str
     completed_at: str | None
     expires_at: str | None

@@ -12,10 +12,10 @@ from sqlalchemy.engine import Connection, Row
 from fragdex import ByteRange
 from fragdex.service.captions.model import (
     PARSERS,
+    CaptionFacts,
     CaptionList,
     CaptionRecord,
     CaptionType,
-    NewCaption,
     type_of,
 )
 from fragdex.service.errors import InvalidRequest
@@ -41,7 +41,11 @@ _SHELF = Shelf(FAMILY, caption_files, "caption file")
 
 
 def create_caption(
-    house: House, tenant_id: str, new: NewCaption, expires_at: datetime | None = None
+    house: House,
+    tenant_id: str,
+    new: CaptionFacts,
+    told_md5: str | None,
+    expires_at: datetime | None = None,
 ) -> tuple[CaptionRecord, bool]:
     """A record for captions to come, and whether it is a new one.
 
@@ -60,11 +64,12 @@ def create_caption(
             found=new.mime_type or new.filename,
         )
     need_within(new.byte_size, house.settings.max_caption_bytes, "caption file")
-    md5 = md5_bytes(new.md5)
+    md5 = None if told_md5 is None else md5_bytes(told_md5)
     with house.database.write() as connection:
-        known = _SHELF.known(connection, tenant_id, md5, new.byte_size)
-        if known is not None:
-            return _told(known), False
+        if md5 is not None:
+            known = _SHELF.known(connection, tenant_id, md5, new.byte_size)
+            if known is not None:
+                return _told(known), False
         caption_id = new_id()
         row = {
             "id": caption_id,
@@ -156,7 +161,9 @@ def _examine(house: House, arrived: Arrived) -> None:
 
 def _finished(connection: Connection, arrived: Arrived) -> None:
     mine = caption_files.c.id == arrived.record_id
-    connection.execute(caption_files.update().where(mine).values(completed_at=instant()))
+    connection.execute(
+        caption_files.update().where(mine).values(md5=arrived.md5, completed_at=instant())
+    )
 
 
 def _told(row: Row[Any]) -> CaptionRecord:
@@ -168,7 +175,7 @@ def _told(row: Row[Any]) -> CaptionRecord:
         next_byte=_SHELF.next_byte(row),
         complete=row.completed_at is not None,
         status=_SHELF.status(row),
-        md5=md5_text(row.md5),
+        md5=None if row.md5 is None else md5_text(row.md5),
         created_at=rfc3339(row.created_at) or "",
         completed_at=rfc3339(row.completed_at),
         expires_at=rfc3339(row.expires_at),

@@ -39,7 +39,7 @@ def create_caption_file(
     new: NewCaption, response: Response, caller: Asking, house: InHouse
 ) -> CaptionRecord:
     """Announce a caption file; its bytes follow by upload."""
-    record, is_new = operations.create_caption(house, caller.tenant_id, new)
+    record, is_new = operations.create_caption(house, caller.tenant_id, new, new.md5)
     if not is_new:
         response.status_code = 200
     response.headers["Location"] = f"/api/v1/caption_files/{record.id}.json"

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from fragdex.service.captions import operations as captions
-from fragdex.service.captions.model import NewCaption
+from fragdex.service.captions.model import CaptionFacts
 from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.files import rows
 from fragdex.service.files.model import (
@@ -79,10 +79,8 @@ def create_file(house: House, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile,
         made = images.create_image(house, tenant_id, image, new.expires_at)
         return file_by_id(house, tenant_id, made[0].id), made[1]
     if new.type is FileType.CAPTION:
-        if new.md5 is None:
-            raise InvalidRequest("captions are announced with their md5", pointer="/md5")
-        caption = NewCaption(md5=new.md5, **told)
-        written = captions.create_caption(house, tenant_id, caption, new.expires_at)
+        caption = CaptionFacts(**told)
+        written = captions.create_caption(house, tenant_id, caption, new.md5, new.expires_at)
         return file_by_id(house, tenant_id, written[0].id), written[1]
     record, is_new = unprocessed.announce(
         house,

@@ -1,6 +1,7 @@
 """What needs FFmpeg's libraries: any video or audio file becomes tracks that players append.
 
 probe       what a file holds; refuses playlists and what is no media file
+avc         what the bytes of a picture tell, without FFmpeg's libraries
 survey      one pass over the packets: what can be copied, and what must be encoded
 tracks      writes one track: copied packets, or encoded frames, as a fragmented file
 made        what comes of it

@@ -22,6 +22,7 @@ import av.error
 from av.container import InputContainer
 
 from fragdex.service.errors import Unprocessable
+from fragdex.service.media.avc import IDR, first_slice
 from fragdex.service.media.probe import LONGEST_SECONDS, streams_of
 
 __all__ = ["StreamSurvey", "codec_of", "packets", "random_access", "survey"]
@@ -36,8 +37,6 @@ COPIED_VIDEO: Final = {
 COPIED_AUDIO: Final = {"aac", "mp3", "mp3float", "opus", "flac"}
 # Decoders by the name of their codec.
 _CODECS: Final = {"libdav1d": "av1", "libaom-av1": "av1", "libvpx-vp9": "vp9", "libopus": "opus"}
-
-_IDR, _FIRST_SLICE, _LAST_SLICE = 5, 1, 5
 
 
 @dataclass(slots=True)
@@ -77,29 +76,9 @@ def random_access(stream: Any) -> Callable[[Any], bool]:
     size = (extra[4] & 3) + 1 if extra and len(extra) > 4 and extra[0] == 1 else 0
 
     def is_idr(packet: Any) -> bool:
-        return bool(packet.is_keyframe) and _first_slice(memoryview(packet), size) == _IDR
+        return bool(packet.is_keyframe) and first_slice(memoryview(packet), size) == IDR
 
     return is_idr
-
-
-def _first_slice(data: memoryview, size: int) -> int | None:
-    """nal_unit_type of the first slice (ISO/IEC 14496-10, 7.3.1); `size` 0: Annex B."""
-    if size:
-        at = 0
-        while at + size < len(data):
-            kind = data[at + size] & 0x1F
-            if _FIRST_SLICE <= kind <= _LAST_SLICE:
-                return kind
-            at += size + int.from_bytes(data[at : at + size], "big")
-        return None
-    raw = bytes(data)
-    at = raw.find(b"\0\0\1")
-    while 0 <= at < len(raw) - 3:
-        kind = raw[at + 3] & 0x1F
-        if _FIRST_SLICE <= kind <= _LAST_SLICE:
-            return kind
-        at = raw.find(b"\0\0\1", at + 3)
-    return None
 
 
 def packets(container: InputContainer, streams: list[Any]) -> Iterator[Any]:
