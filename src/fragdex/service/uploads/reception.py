@@ -214,7 +214,7 @@ class Reception:
                     return
             hashes = self._hashes
             if hashes is not None and hashes.position <= self._durable:
-                hashes.wait()
+                # what is still to be hashed is hashed while the client gets the next chunk ready
                 held.put(upload.draft, hashes)
         finally:
             with suppress(RecordNotFound):

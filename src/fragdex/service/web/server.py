@@ -58,6 +58,12 @@ class PatientProtocol(HttpToolsProtocol):
         self._stop_writing()
         super().resume_writing()
 
+    def on_body(self, body: bytes) -> None:
+        """Hand on what came in one piece as it is; it would be copied twice."""
+        if not self.cycle.body:
+            self.cycle.body, body = body, b""  # type: ignore[assignment]
+        super().on_body(body)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
         self._stop_waiting()
