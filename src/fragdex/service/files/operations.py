@@ -26,7 +26,7 @@ from fragdex.service.images import operations as images
 from fragdex.service.images.model import NewImage
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.model import TrackRecord
-from fragdex.service.isobmff.tracks import tracks_of
+from fragdex.service.isobmff.whole import file_with_tracks
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
 from fragdex.service.records.tables import isobmff_tracks
@@ -213,7 +213,7 @@ def _tracks(house: House, tenant_id: str, row: Row[Any]) -> list[TrackRecord]:
     if row.isobmff_id is None:
         return []
     try:
-        return tracks_of(house, tenant_id, row.isobmff_id)
+        return file_with_tracks(house, tenant_id, row.isobmff_id).tracks
     except RecordNotFound:
         return []  # deleted meanwhile
 

@@ -19,6 +19,7 @@ from fragdex.service.records.tables import isobmff_files, isobmff_tracks
 
 __all__ = [
     "FAMILY",
+    "NOT_FOUND",
     "create_file",
     "delete_file",
     "file_by_id",
@@ -28,12 +29,13 @@ __all__ = [
     "index_keys",
     "list_files",
     "need_file",
+    "record_of",
     "register",
 ]
 
 FAMILY = "isobmff"
 
-_NOT_FOUND = "there is no such ISOBMFF file"
+NOT_FOUND = "there is no such ISOBMFF file"
 
 
 def create_file(house: House, tenant_id: str, new: NewFile) -> tuple[FileRecord, bool]:
@@ -41,7 +43,7 @@ def create_file(house: House, tenant_id: str, new: NewFile) -> tuple[FileRecord,
     md5 = md5_bytes(new.md5)
     with house.database.write() as connection:
         row, is_new = register(connection, tenant_id, md5, new.filename)
-    return _record(row), is_new
+    return record_of(row), is_new
 
 
 def register(
@@ -66,7 +68,7 @@ def file_by_id(house: House, tenant_id: str, file_id: str) -> FileRecord:
         RecordNotFound: this tenant has none.
     """
     with house.database.read() as connection:
-        return _record(need_file(connection, tenant_id, file_id))
+        return record_of(need_file(connection, tenant_id, file_id))
 
 
 def file_by_md5(house: House, tenant_id: str, md5: bytes) -> FileRecord:
@@ -90,8 +92,8 @@ _BY_MD5 = sa.select(isobmff_files).where(
 
 def _only(rows: Sequence[Any]) -> FileRecord:
     if not rows:
-        raise RecordNotFound(_NOT_FOUND)
-    return _record(rows[0])
+        raise RecordNotFound(NOT_FOUND)
+    return record_of(rows[0])
 
 
 def list_files(
@@ -109,7 +111,7 @@ def list_files(
         query = query.where(indexed if status == "ready" else ~indexed)
     with house.database.read() as connection:
         found = page(connection, query, isobmff_files, limit, cursor)
-    records = [_record(row) for row in found.rows]
+    records = [record_of(row) for row in found.rows]
     return FileList(isobmff_files=records, next_cursor=found.next_cursor)
 
 
@@ -132,7 +134,7 @@ def need_file(
     query = sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.id == file_id)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
-        raise RecordNotFound(_NOT_FOUND)
+        raise RecordNotFound(NOT_FOUND)
     return row
 
 
@@ -178,14 +180,15 @@ _KEYS = (
 
 def _keys(rows: Sequence[Any]) -> IndexKeys:
     if not rows:
-        raise RecordNotFound(_NOT_FOUND)
+        raise RecordNotFound(NOT_FOUND)
     tracks = tuple((row[2], row[3]) for row in rows if row[2] is not None)
     if rows[0][0] is None and not tracks:
         raise RecordNotFound("the file has no index yet")
     return IndexKeys(rows[0][0], rows[0][1], tracks)
 
 
-def _record(row: Any) -> FileRecord:
+def record_of(row: Any) -> FileRecord:
+    """What is told of a row."""
     complete = row.index_completed_at is not None
     return FileRecord(
         id=row.id,

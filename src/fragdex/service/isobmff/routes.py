@@ -12,7 +12,7 @@ from fragdex.service.isobmff import (
     index_routes,  # noqa: F401 (puts its routes on the router)
     operations,
     track_routes,  # noqa: F401
-    tracks,
+    whole,
 )
 from fragdex.service.isobmff.model import (
     FileList,
@@ -70,12 +70,13 @@ async def find_isobmff_file(md5: Md5InPath, caller: Asking, house: InHouse) -> R
     return Response(record.model_dump_json(), media_type="application/json")
 
 
-@router.get("/isobmff_files/{id}", responses=NOT_FOUND)
-def get_isobmff_file(id: RecordId, caller: Asking, house: InHouse) -> FileWithTracks:
+@router.get("/isobmff_files/{id}", response_model=FileWithTracks, responses=NOT_FOUND)
+async def get_isobmff_file(id: RecordId, caller: Asking, house: InHouse) -> Response:
     """A file and its tracks."""
-    record = operations.file_by_id(house, caller.tenant_id, id)
-    found = tracks.tracks_of(house, caller.tenant_id, id)
-    return FileWithTracks(**record.model_dump(), tracks=found)
+    record = whole.glance(house, caller.tenant_id, id)
+    if record is None:
+        record = await run_sync(whole.file_with_tracks, house, caller.tenant_id, id)
+    return Response(record.model_dump_json(), media_type="application/json")
 
 
 @router.delete("/isobmff_files/{id}", status_code=204, responses=NOT_FOUND)

@@ -11,8 +11,7 @@ from fragdex import TrackIndex
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.house import House
 from fragdex.service.isobmff.model import NewTrack, TrackBytes, TrackList, TrackRecord
-from fragdex.service.isobmff.opened import opened
-from fragdex.service.isobmff.operations import index_keys, need_file
+from fragdex.service.isobmff.operations import need_file
 from fragdex.service.records import deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
@@ -22,13 +21,15 @@ from fragdex.service.uploads import Arrival, Arrived, begin
 __all__ = [
     "ARRIVAL",
     "FAMILY",
+    "OWN_UPLOAD",
     "create_track",
     "delete_track",
     "list_tracks",
+    "record_of",
+    "record_of_indexed",
     "track_by_id",
     "track_bytes",
     "track_name",
-    "tracks_of",
 ]
 
 FAMILY = "tracks"
@@ -78,7 +79,7 @@ def create_track(house: House, tenant_id: str, new: NewTrack) -> tuple[TrackReco
                 f"track {new.track_id} is there with {found.byte_size} bytes; delete it first",
                 more={"byte_size": found.byte_size},
             )
-    return _record(found), is_new
+    return record_of(found), is_new
 
 
 def _finished(connection: Connection, arrived: Arrived) -> None:
@@ -102,7 +103,7 @@ def track_by_id(house: House, tenant_id: str, file_id: str, track_id: int) -> Tr
         RecordNotFound: this tenant has no such track.
     """
     with house.database.read() as connection:
-        return _record(_need_track(connection, tenant_id, file_id, track_id))
+        return record_of(_need_track(connection, tenant_id, file_id, track_id))
 
 
 def list_tracks(house: House, tenant_id: str, file_id: str) -> TrackList:
@@ -115,23 +116,7 @@ def list_tracks(house: House, tenant_id: str, file_id: str) -> TrackList:
     with house.database.read() as connection:
         need_file(connection, tenant_id, file_id)
         query = _with_upload().where(track.file_id == file_id).order_by(track.track_id)
-        return TrackList(isobmff_tracks=[_record(row) for row in connection.execute(query)])
-
-
-def tracks_of(house: House, tenant_id: str, file_id: str) -> list[TrackRecord]:
-    """`list_tracks`, and those that the index alone tells of.
-
-    Raises:
-        RecordNotFound: this tenant has no such file.
-    """
-    known = list_tracks(house, tenant_id, file_id).isobmff_tracks
-    try:
-        index = opened(house, index_keys(house, tenant_id, file_id)).index
-    except RecordNotFound:
-        return known
-    ids = {track.track_id for track in known}
-    told = [_told(file_id, track) for track in index.tracks if track.id not in ids]
-    return sorted(known + told, key=lambda track: track.track_id)
+        return TrackList(isobmff_tracks=[record_of(row) for row in connection.execute(query)])
 
 
 def track_bytes(house: House, tenant_id: str, file_id: str, track_id: int) -> TrackBytes:
@@ -208,17 +193,24 @@ def _need_track(connection: Connection, tenant_id: str, file_id: str, track_id: 
     return row
 
 
+# Without parameters, so that it may stand in a statement that is glanced at.
+OWN_UPLOAD = (uploads.c.family == sa.literal_column(f"'{FAMILY}'")) & (
+    uploads.c.record_id
+    == isobmff_tracks.c.file_id
+    + sa.literal_column("'/'", sa.String)
+    + sa.cast(isobmff_tracks.c.track_id, sa.String)
+)
+"""Joins a track with its upload; those that were made here had none."""
+
+
 def _with_upload() -> sa.Select[Any]:
-    """Tracks, and how far their uploads are; those that were made here had none."""
-    track = isobmff_tracks.c
-    name = track.file_id + "/" + sa.cast(track.track_id, sa.String)
-    upload = (uploads.c.family == FAMILY) & (uploads.c.record_id == name)
     return sa.select(isobmff_tracks, uploads.c.next_byte).select_from(
-        isobmff_tracks.outerjoin(uploads, upload)
+        isobmff_tracks.outerjoin(uploads, OWN_UPLOAD)
     )
 
 
-def _record(row: Row[Any]) -> TrackRecord:
+def record_of(row: Any) -> TrackRecord:
+    """What is told of a row of a track and its upload."""
     complete = row.completed_at is not None
     next_byte = row.byte_size if complete else row.next_byte
     return TrackRecord(
@@ -237,7 +229,8 @@ def _record(row: Row[Any]) -> TrackRecord:
     )
 
 
-def _told(file_id: str, track: TrackIndex) -> TrackRecord:
+def record_of_indexed(file_id: str, track: TrackIndex) -> TrackRecord:
+    """What is told of a track that the index alone tells of."""
     start, end = track.start, track.end
     lasts = None if start is None or end is None else round((end.exact - start.exact) * 1000)
     return TrackRecord(
