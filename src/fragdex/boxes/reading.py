@@ -65,7 +65,12 @@ def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...
 
 
 def parse_box(
-    data: Any, parent: str | None = None, *, offset: int = 0, strict: bool = False
+    data: Any,
+    parent: str | None = None,
+    *,
+    offset: int = 0,
+    strict: bool = False,
+    leave: frozenset[str] = frozenset(),
 ) -> Box:
     """The one box that `data` starts with; bytes after it are not looked at.
 
@@ -74,6 +79,7 @@ def parse_box(
         parent: type of the box around it: a few codes mean other things in other places.
         offset: where `data` starts in its file.
         strict: as for `parse`.
+        leave: types of boxes inside that are not looked into: they stay opaque.
 
     Raises:
         TruncatedInput: the box is longer than `data`.
@@ -83,7 +89,7 @@ def parse_box(
     7
     """
     view = memoryview(data).cast("B")
-    return _Reader(view, offset, strict).box(0, len(view), parent, 0)
+    return _Reader(view, offset, strict, leave).box(0, len(view), parent, 0)
 
 
 def _known(view: memoryview) -> bool:
@@ -96,10 +102,13 @@ def _known(view: memoryview) -> bool:
 class _Reader:
     """One top-level box being read; it counts the boxes inside."""
 
-    __slots__ = ("base", "budget", "strict", "view")
+    __slots__ = ("base", "budget", "leave", "strict", "view")
 
-    def __init__(self, view: memoryview, base: int, strict: bool) -> None:
+    def __init__(
+        self, view: memoryview, base: int, strict: bool, leave: frozenset[str] = frozenset()
+    ) -> None:
         self.view = view
+        self.leave = leave
         self.base = base
         self.strict = strict
         self.budget = MAX_BOXES_PER_ROOT
@@ -141,7 +150,7 @@ class _Reader:
             fields["user_type"] = view[at + header - 16 : at + header].hex()
             layout = layout_of(fields["user_type"])
         else:
-            layout = layout_of(code, parent)
+            layout = None if code in self.leave else layout_of(code, parent)
         body = view[at + header : at + size]
         misfit = ""
         children: tuple[Box, ...] = ()

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
-from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64
+from fragdex.fragments.sync import expanded
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
 __all__ = [
@@ -269,11 +271,12 @@ def first_access(track: TrackIndex) -> tuple[Int64, Int64]:
     if len(named) and len(numbered):
         numbered = numbered.rows(np.argsort(numbered.sample, kind="stable"))
         number = table.sample_start[named] + table.sync[named]
-        run = np.maximum(np.searchsorted(numbered.sample, number, side="right") - 1, 0)
-        step = np.maximum(numbered.sample_step[run], 1)
-        turn, off = np.divmod(number - numbered.sample[run], step)
-        right = (off == 0) & (turn >= 0) & (turn < numbered.count[run])
-        time = numbered.cts[run] + turn * numbered.step[run]
+        time, right = _times_of(numbered, number)
+        if not right.all():
+            # Runs follow presentation order: with pictures reordered they may interleave.
+            each = expanded(numbered)
+            each = each.rows(np.argsort(each.sample, kind="stable"))
+            time, right = _times_of(each, number)
         cts[named] = np.where(right, time, NULL)
     # What was not numbered: the sync table says which row holds the first of each run.
     missing = (cts == NULL) & (~known | (table.sync >= 0))
@@ -285,6 +288,21 @@ def first_access(track: TrackIndex) -> tuple[Int64, Int64]:
     # A sidx tells no sample: its access point is the first sample where nothing is shown before.
     guessed = (in_row == NULL) & (cts != NULL) & (cts == table.cts_min)
     return np.where(guessed, 0, np.where((in_row == NULL) & (cts == NULL), -1, in_row)), cts
+
+
+def _times_of(runs: SyncTable, number: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Composition times of sync samples by their numbers, and which of them the runs hold.
+
+    Args:
+        runs: sorted by `sample`; a number is looked for in the last run that begins before it.
+        number: numbers of samples in the track.
+    """
+    run = np.maximum(np.searchsorted(runs.sample, number, side="right") - 1, 0)
+    step = np.maximum(runs.sample_step[run], 1)
+    behind: Int64 = number - runs.sample[run]
+    turn = behind // step
+    right = (turn * step == behind) & (turn >= 0) & (turn < runs.count[run])
+    return runs.cts[run] + turn * runs.step[run], right
 
 
 def init_range(period: Period) -> ByteRange:

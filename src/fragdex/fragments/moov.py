@@ -14,6 +14,8 @@ __all__ = ["Moov", "read_moov"]
 MAX_DAMAGED = 8
 """Damaged boxes of a moov that are passed over; one with more is refused."""
 CONTAINERS = frozenset({b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl"})
+UNUSED = frozenset(["udta", "meta", "dinf", "vmhd", "smhd", "hmhd", "nmhd", "sthd", "gmhd", "iods"])
+"""Boxes that say nothing about bytes or times: not looked into, whatever they hold."""
 TABLES = frozenset(
     ["stts", "ctts", "stss", "stsz", "stz2", "stsc", "stco", "co64", "stbl", "minf", "mdia"]
 )
@@ -53,7 +55,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
     ()
     """
     try:
-        whole = parse_box(data, offset=offset)
+        whole = parse_box(data, offset=offset, leave=UNUSED)
     except MalformedBox as error:
         first = error
     else:
@@ -70,7 +72,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
         found.append((reason, around[1], mended[name].decode("latin-1")))
         mended[name] = b"free"
         try:
-            moov = parse_box(mended, offset=offset)
+            moov = parse_box(mended, offset=offset, leave=UNUSED)
         except MalformedBox as error:
             reason = error
     headers = {box.offset - offset: box.find("tkhd") for box in moov.find_all("trak")}
