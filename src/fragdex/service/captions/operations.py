@@ -33,6 +33,7 @@ __all__ = [
     "delete_caption",
     "find_caption",
     "get_caption",
+    "glance_at_caption",
     "list_captions",
 ]
 
@@ -103,6 +104,12 @@ def find_caption(house: House, tenant_id: str, md5: bytes) -> CaptionRecord:
         RecordNotFound: this tenant has none of it.
     """
     return _told(_SHELF.find(house, tenant_id, md5))
+
+
+def glance_at_caption(house: House, tenant_id: str, md5: bytes) -> CaptionRecord | None:
+    """`find_caption` without waiting; None: ask it."""
+    row = _SHELF.glance(house, tenant_id, md5)
+    return None if row is None else _told(row)
 
 
 def list_captions(

@@ -58,10 +58,13 @@ def list_caption_files(
     return operations.list_captions(house, caller.tenant_id, limit, cursor, status)
 
 
-@router.get("/caption_files/md5/{md5}", responses=NOT_FOUND)
-def find_caption_file(md5: Md5InPath, caller: Asking, house: InHouse) -> CaptionRecord:
+@router.get("/caption_files/md5/{md5}", response_model=CaptionRecord, responses=NOT_FOUND)
+async def find_caption_file(md5: Md5InPath, caller: Asking, house: InHouse) -> Response:
     """The caption file whose bytes have this md5."""
-    return operations.find_caption(house, caller.tenant_id, md5)
+    record = operations.glance_at_caption(house, caller.tenant_id, md5)
+    if record is None:
+        record = await run_sync(operations.find_caption, house, caller.tenant_id, md5)
+    return Response(record.model_dump_json(), media_type="application/json")
 
 
 @router.post(

@@ -61,10 +61,13 @@ def list_image_files(
     return operations.list_images(house, caller.tenant_id, limit, cursor, status)
 
 
-@router.get("/image_files/md5/{md5}", responses=NOT_FOUND)
-def find_image_file(md5: Md5InPath, caller: Asking, house: InHouse) -> ImageRecord:
+@router.get("/image_files/md5/{md5}", response_model=ImageRecord, responses=NOT_FOUND)
+async def find_image_file(md5: Md5InPath, caller: Asking, house: InHouse) -> Response:
     """The image file whose bytes have this md5."""
-    return operations.find_image(house, caller.tenant_id, md5)
+    record = operations.glance_at_image(house, caller.tenant_id, md5)
+    if record is None:
+        record = await run_sync(operations.find_image, house, caller.tenant_id, md5)
+    return Response(record.model_dump_json(), media_type="application/json")
 
 
 @router.post(

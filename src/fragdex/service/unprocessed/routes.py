@@ -72,10 +72,13 @@ def list_unprocessed_files(
     return operations.list_files(house, caller.tenant_id, limit, cursor, status)
 
 
-@router.get("/unprocessed_files/md5/{md5}", responses=NOT_FOUND)
-def find_unprocessed_file(md5: Md5InPath, caller: Asking, house: InHouse) -> UnprocessedFile:
+@router.get("/unprocessed_files/md5/{md5}", response_model=UnprocessedFile, responses=NOT_FOUND)
+async def find_unprocessed_file(md5: Md5InPath, caller: Asking, house: InHouse) -> Response:
     """The unprocessed file whose bytes have this md5."""
-    return operations.file_by_md5(house, caller.tenant_id, md5)
+    record = operations.glance_by_md5(house, caller.tenant_id, md5)
+    if record is None:
+        record = await run_sync(operations.file_by_md5, house, caller.tenant_id, md5)
+    return Response(record.model_dump_json(), media_type="application/json")
 
 
 @router.get("/unprocessed_files/{id}", responses=NOT_FOUND)

@@ -6,6 +6,7 @@ records tell is its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -56,13 +57,21 @@ class Shelf:
         begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
         complete = table.c.completed_at.is_not(None)
         self._complete = complete
+        self._order = (complete.desc(), table.c.id.desc())
         self._which = {
             FileStatus.READY: complete,
             FileStatus.UPLOADING: ~complete & begun,
             FileStatus.CREATED: ~complete & ~begun,
         }
-        own = (uploads.c.family == family) & (uploads.c.record_id == table.c.id)
-        self._rows = sa.select(table, uploads.c.next_byte).outerjoin(uploads, own)
+        # no parameters but those with names: it stands in a statement that is glanced at
+        of_family = uploads.c.family == sa.literal_column(f"'{family}'")
+        own = of_family & (uploads.c.record_id == table.c.id)
+        joined = table.outerjoin(uploads, own)
+        self._rows = sa.select(table, uploads.c.next_byte).select_from(joined)
+        # nor a limit, which has one of its own; there are few of an md5
+        self._by_md5 = self._rows.where(
+            table.c.tenant_id == sa.bindparam("tenant"), table.c.md5 == sa.bindparam("md5")
+        ).order_by(*self._order)
 
     def get(self, house: House, tenant_id: str, record_id: str) -> Row[Any]:
         """The row of an id, with `next_byte`.
@@ -80,17 +89,25 @@ class Shelf:
             raise self.not_found()
         return found
 
-    def find(self, house: House, tenant_id: str, md5: bytes) -> Row[Any]:
+    def find(self, house: House, tenant_id: str, md5: bytes) -> Any:
         """The row of an md5; a complete one before others, then the newest.
 
         Raises:
             RecordNotFound: this tenant has none of it.
         """
         with house.database.read() as connection:
-            found = self._first(connection, tenant_id, self.table.c.md5 == md5)
-        if found is None:
+            rows = connection.execute(self._by_md5, {"tenant": tenant_id, "md5": md5}).all()
+        return self._only(rows)
+
+    def glance(self, house: House, tenant_id: str, md5: bytes) -> Any | None:
+        """`find` without waiting; None: ask it."""
+        rows = house.database.glance(self._by_md5, tenant=tenant_id, md5=md5)
+        return None if rows is None else self._only(rows)
+
+    def _only(self, rows: Sequence[Any]) -> Any:
+        if not rows:
             raise self.not_found()
-        return found
+        return rows[0]
 
     def known(
         self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
@@ -167,8 +184,7 @@ class Shelf:
         self, connection: Connection, tenant_id: str, which: sa.ColumnElement[bool]
     ) -> Row[Any] | None:
         wanted = self._rows.where(self.table.c.tenant_id == tenant_id, which)
-        order = (self._complete.desc(), self.table.c.id.desc())
-        return connection.execute(wanted.order_by(*order).limit(1)).first()
+        return connection.execute(wanted.order_by(*self._order).limit(1)).first()
 
 
 def need_within(byte_size: int, limit: int, noun: str) -> None:
