@@ -4,6 +4,9 @@ import socket
 import time
 
 import httpx
+import pytest
+
+from service.serving import serving
 
 UPLOAD = "/api/v1/test/upload"
 LIMIT = 16 << 20
@@ -85,3 +88,11 @@ def test_a_client_that_leaves_in_its_body_leaves_nothing_running(server):
         time.sleep(0.05)
     assert server.app.state.metrics.running._value.get() == 0
     assert httpx.get(f"{server.url}/healthz", trust_env=False).status_code == 200
+
+
+@pytest.mark.parametrize("body", [b"\x80", b"\xff\xfe{\x00}\x00", b"[" * 100_000, b"{"])
+def test_what_is_no_json_is_refused_as_documented(tmp_path, body):
+    with serving(tmp_path) as served:
+        answer = served.client.post("/api/v1/image_files", content=body)
+        assert answer.status_code == 422
+        assert answer.headers["content-type"] == "application/problem+json"

@@ -14,6 +14,7 @@ from typing import Any
 
 from fastapi import APIRouter, params
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
@@ -118,8 +119,17 @@ class ApiRoute(APIRoute):
             if self.creates and "idempotency-key" in request.headers:
                 caller = await _tenant(request)
                 if caller is not None:
-                    return await replayed(again, caller, read, handler)
-            return await handler(again)
+                    return await replayed(again, caller, read, readable)
+            return await readable(again)
+
+        async def readable(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except HTTPException as error:
+                # FastAPI's word for bytes that are no UTF-8, or nest too deep for its parser
+                if error.status_code != 400:
+                    raise
+                raise InvalidRequest("the body cannot be read as JSON (RFC 8259)") from error
 
         return guarded
 

@@ -1,0 +1,150 @@
+"""Whatever a client sends, the answer is one that the OpenAPI document tells of, and no fault.
+
+schemathesis makes requests out of the document, right ones and wrong ones; every second one is
+about records that are there.
+"""
+
+import hashlib
+import itertools
+from pathlib import Path
+
+import pytest
+import requests
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+
+import fragdex
+from service.serving import API, serving
+
+schemathesis = pytest.importorskip("schemathesis")
+
+from schemathesis import GenerationMode, checks  # noqa: E402
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+FILM = (FIXTURES / "frag-default-base.mp4").read_bytes()
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
+    "0000000c4944415408d763f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+)
+VTT = b"WEBVTT\n\n00:00.000 --> 00:01.000\nword\n"
+
+EXAMPLES = 5
+"""Requests of each kind an operation: some 600 in all, well below a minute."""
+
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+    checks.response_headers_conformance,
+]
+DETERMINISTIC = settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def md5(data):
+    return hashlib.md5(data).hexdigest()
+
+
+def uploaded(client, collection, new, data):
+    made = client.post(f"{API}/{collection}", json=new)
+    assert made.status_code == 201, made.text
+    place = f"{API}/{collection}/{made.json()['id']}/upload"
+    assert client.post(place, content=data).status_code == 201
+    return made.json()["id"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("openapi")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def records(server, tmp_path_factory):
+    """Ids and md5s by the first part of a path, for one complete record of each family."""
+    client = server.client
+    announced = {"md5": md5(FILM), "filename": "film.mp4", "byte_size": len(FILM)}
+    unprocessed = uploaded(client, "unprocessed_files", announced, FILM)
+    process = client.post(f"{API}/unprocessed_files/{unprocessed}/process").json()
+    file_id = client.post(
+        f"{API}/isobmff_files", json={"md5": md5(b"indexed"), "filename": "indexed.mp4"}
+    ).json()["id"]
+    index = tmp_path_factory.mktemp("index") / "film.fidx"
+    fragdex.index(FILM).save(index)
+    place = f"{API}/isobmff_files/{file_id}/index/upload"
+    assert client.post(place, content=index.read_bytes()).status_code == 201
+    track = {"file_id": file_id, "track_id": 1, "type": "video", "byte_size": len(FILM)}
+    assert client.post(f"{API}/isobmff_tracks", json=track).status_code == 201
+    place = f"{API}/isobmff_tracks/{file_id}/1/upload"
+    assert client.post(place, content=FILM).status_code == 201
+    image = uploaded(client, "image_files", {"filename": "dot.png", "byte_size": len(PNG)}, PNG)
+    caption = uploaded(
+        client,
+        "caption_files",
+        {"md5": md5(VTT), "filename": "words.vtt", "byte_size": len(VTT)},
+        VTT,
+    )
+    return {
+        "unprocessed_files": {"id": unprocessed, "md5": md5(FILM)},
+        "process_isobmff": {"id": process["id"]},
+        "isobmff_files": {"id": file_id, "md5": md5(b"indexed")},
+        "isobmff_tracks": {"file_id": file_id, "track_id": "1"},
+        "image_files": {"id": image, "md5": md5(PNG)},
+        "caption_files": {"id": caption, "md5": md5(VTT)},
+        "files": {"id": image, "md5": md5(PNG), "n": "1"},
+    }
+
+
+def tried(operation, mode, known, session):
+    """Send requests of a kind to one operation; gives their number, and what was wrong."""
+    numbers = itertools.count()
+    wrong = []
+
+    @DETERMINISTIC
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def sent(case):
+        if next(numbers) % 2 and known is not None and operation.method.upper() != "DELETE":
+            case.path_parameters = {
+                name: known.get(name, value) for name, value in case.path_parameters.items()
+            }
+        try:
+            answer = case.call(session=session, timeout=10)
+            case.validate_response(answer, checks=CHECKS)
+        except (checks.FailureGroup, requests.RequestException) as error:
+            told = getattr(error, "exceptions", [error])
+            wrong.append(
+                f"{operation.label}: {case.as_curl_command()}: {'; '.join(map(str, told))}"
+            )
+
+    try:
+        sent()
+    except Unsatisfiable as error:
+        # nothing can be made wrong where there is nothing to be sent
+        if mode is GenerationMode.POSITIVE:
+            wrong.append(f"{operation.label}: {error}")
+    return next(numbers), wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_every_answer_is_documented_and_none_is_a_fault(server, records, mode):
+    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+    session = requests.Session()
+    session.trust_env = False
+    session.headers["Authorization"] = f"Bearer {server.key}"
+    wrong, count = [], 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        family = operation.path.removeprefix(f"{API}/").partition("/")[0]
+        number, found_wrong = tried(operation, mode, records.get(family), session)
+        wrong += found_wrong
+        count += number
+    assert count > 200
+    assert not wrong, f"{len(wrong)} answers\n" + "\n\n".join(wrong)
