@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import film
+import media_service
 
 import fragdex
 from fragdex.testing import RangeServer
@@ -114,6 +115,13 @@ def story(source: Path | None, seconds: int) -> None:
     chapter("Over HTTP", "The index moves into the file; then two requests tell all fragments.")
     command("index", fragmented, "--embed", "-o", "seekable.mp4")
     over_http(moment)
+
+    chapter("As a service", "The same over HTTP: upload, process, seek, fetch the bytes.")
+    lacking = media_service.missing()
+    if lacking is None:
+        media_service.story(movie, moment, expect)
+    else:
+        print(f"  {lacking} is not installed (pip install 'fragdex[service]'): left out.")
 
     chapter("Trust, but verify")
     command("verify", "movie.mp4", "movie.fidx")
