@@ -66,6 +66,12 @@ class Child:
             self.process.stdout.close()
 
     @property
+    def descendants(self):
+        """The processes that it started, where the system tells."""
+        lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [int(pid) for one in lists for pid in one.read_text().split()]
+
+    @property
     def works(self):
         """Whether a job of it makes files in its data folder."""
         return any((self.data / "work").glob("*.*"))
@@ -252,14 +258,14 @@ def progress(site):
     return row.progress if row.completed_at is None else 1.0
 
 
-def film(path, seconds=9):
+def film(path, seconds=6):
     """A film that takes some seconds: browsers do not play its codec, and it is noisy."""
-    lines = [noise(640, seed) for seed in range(64)]
+    lines = [noise(1024, seed) for seed in range(64)]
     with av.open(str(path), "w") as out:
         stream = out.add_stream("mpeg4", rate=25)
-        stream.width, stream.height = 640, 360
-        stream.codec_context.bit_rate = 2_000_000
-        frame = av.VideoFrame(640, 360, "yuv420p")
+        stream.width, stream.height = 960, 540
+        stream.codec_context.bit_rate = 500_000
+        frame = av.VideoFrame(960, 540, "yuv420p")
         for n in range(25 * seconds):
             plane = frame.planes[0]
             row = lines[n % 64][: plane.line_size].ljust(plane.line_size, b"\0")
@@ -270,7 +276,7 @@ def film(path, seconds=9):
     return path
 
 
-def holds(client, film_bytes, seconds=9, *, others=0):
+def holds(client, film_bytes, seconds=6, *, others=0):
     """A processed film is there, once, and can be played from; beside it are other files."""
     assert len(client.get("/isobmff_files").json()["isobmff_files"]) == 1 + others
     file = client.get(f"/isobmff_files/md5/{md5_of(film_bytes)}").json()

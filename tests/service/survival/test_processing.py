@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from processes import (
@@ -67,19 +68,42 @@ def test_sigterm_lets_requests_end_and_hands_jobs_back(site, slow_film):
         until(lambda: not serving.works)
 
 
-def test_a_worker_beside_the_service_is_killed(site, slow_film):
-    """SQLite, two processes: one answers, one works."""
+@pytest.mark.parametrize("end", ["killed", "frozen"])
+def test_a_worker_beside_the_service_is(end, site, slow_film):
+    """SQLite: one process answers, another works; a third one takes its place."""
     serving, first = site.serve(job_workers=0), site.worker()
     with site.client(serving) as client:
         process, _ = ordered(client, slow_film)
         until(lambda: progress(site) > 0)
-        first.kill()
+        media = first.descendants
+        assert media or not any(Path("/proc/self/task").glob("*/children"))
+        if end == "killed":
+            first.kill()
+            # what it had started does not work on for nobody
+            until(lambda: not any(map(is_alive, media)))
+        else:
+            first.freeze()
         second = site.worker()
         done(client, process)
-        holds(client, slow_film)
+        file = holds(client, slow_film)
+        before = client.get(f"/isobmff_files/{file['id']}").json()
+        if end == "frozen":
+            first.thaw()
         until(lambda: not second.works)
+        assert client.get(f"/isobmff_files/{file['id']}").json() == before
         emptied(site, client)
         second.end()
+    if end == "frozen":
+        first.end()
+
+
+def is_alive(pid):
+    """Whether it runs; one that ended and that nobody has asked about does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def test_one_of_two_workers_on_other_machines_is_killed(cloud, slow_film):
