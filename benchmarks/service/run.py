@@ -82,7 +82,14 @@ def main() -> int:
     setting = Setting(asked.data, size, rounds, seconds, pause=asked.pause)
     output = asked.output or (HERE.parent / "build" / "service" if asked.quick else HERE)
     here = told.surroundings()
-    command = shlex.join([*shlex.split(told.COMMAND), *sys.argv[1:]])
+    # folders are this machine's own affair
+    private = {"--pause", "--data", "--output"}
+    words = [
+        word
+        for before, word in zip(sys.argv, sys.argv[1:], strict=False)
+        if word.partition("=")[0] not in private and before not in private
+    ]
+    command = shlex.join([*shlex.split(told.COMMAND), *words])
     missed = 0
     for key in asked.only or ROWS:
         setting.wait()
