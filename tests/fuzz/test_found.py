@@ -168,3 +168,24 @@ def test_samples_of_a_claimed_number():
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 16 << 20
+
+
+def test_durations_beyond_every_column():
+    """An mdhd, mvhd and elst that claim 2^63 ticks say nothing; the index goes through its file."""
+
+    def claim(box):
+        match box.type:
+            case "mdhd" | "mvhd":
+                return box.replace(version=1, duration=1 << 63)
+            case "elst":
+                return make_box("elst", version=1, entries=[(1 << 63, 0, 1, 0)])
+        return None
+
+    made = movie(edit=1000)
+    boxes = [changed(box, claim) for box in fragdex.parse(made)]
+    assert any(box.find("trak/edts/elst") for box in boxes)
+    found = fragdex.index(build(boxes))
+    assert found.periods[0].movie.duration == 0
+    assert found.track(1).info.media_duration == 0
+    assert [edit.duration for edit in found.track(1).info.edits] == [0]
+    assert fidx.read(found.export("fidx")).track(1).info == found.track(1).info

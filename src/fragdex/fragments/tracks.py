@@ -214,9 +214,14 @@ def sample_tables(moov: Box) -> dict[int, Box]:
 def _duration(box: Box | None) -> int:
     if box is None:
         return 0
-    value = box.fields.get("fragment_duration", box.fields.get("duration", 0))
+    value = int(box.fields.get("fragment_duration", box.fields.get("duration", 0)))
     # All ones mean "unknown" (ISO/IEC 14496-12, 8.2.2.3).
-    return 0 if value in (2**32 - 1, 2**64 - 1) else int(value)
+    return 0 if value == 2**32 - 1 else _countable(value)
+
+
+def _countable(duration: int) -> int:
+    """No recording lasts 2^63 ticks: such a duration says nothing, and columns have no room."""
+    return duration if duration < 2**63 else 0
 
 
 def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) -> TrackInfo:
@@ -268,7 +273,7 @@ def _edits(trak: Box) -> tuple[Edit, ...]:
     entries = elst["entries"]
     return tuple(
         Edit(
-            int(row["segment_duration"]),
+            _countable(int(row["segment_duration"])),
             int(row["media_time"]),
             int(row["media_rate_integer"]) + int(row["media_rate_fraction"]) % 65536 / 65536,
         )
