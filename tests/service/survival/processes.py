@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -65,11 +66,19 @@ class Child:
         if self.process.stdout is not None:
             self.process.stdout.close()
 
-    @property
-    def descendants(self):
-        """The processes that it started, where the system tells."""
+    @contextmanager
+    def held_up(self):
+        """The media work that it started stands still meanwhile, where the system tells of it.
+
+        Gives the ids of those processes. However fast the machine is, the work does not end here.
+        """
         lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [int(pid) for one in lists for pid in one.read_text().split()]
+        pids = [int(pid) for one in lists for pid in one.read_text().split()]
+        _signal(pids, signal.SIGSTOP)
+        try:
+            yield pids
+        finally:
+            _signal(pids, signal.SIGCONT)
 
     @property
     def works(self):
@@ -176,6 +185,12 @@ class Site:
         self.database.close()
 
 
+def _signal(pids, number):
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 class NotServing(Exception):
     """It ended before it served; what it said."""
 
@@ -258,7 +273,7 @@ def progress(site):
     return row.progress if row.completed_at is None else 1.0
 
 
-def film(path, seconds=6):
+def film(path, seconds=8):
     """A film that takes some seconds: browsers do not play its codec, and it is noisy."""
     lines = [noise(1024, seed) for seed in range(64)]
     with av.open(str(path), "w") as out:
@@ -276,7 +291,7 @@ def film(path, seconds=6):
     return path
 
 
-def holds(client, film_bytes, seconds=6, *, others=0):
+def holds(client, film_bytes, seconds=8, *, others=0):
     """A processed film is there, once, and can be played from; beside it are other files."""
     assert len(client.get("/isobmff_files").json()["isobmff_files"]) == 1 + others
     file = client.get(f"/isobmff_files/md5/{md5_of(film_bytes)}").json()

@@ -51,7 +51,7 @@ def test_the_database_goes_and_comes_back(postgres_site, postgres_url, slow_film
         process, record = ordered(client, slow_film)
         until(lambda: progress(site) > 0)
         chunk = {"content": data[MIB:], "headers": span(MIB, len(data), len(data))}
-        with away(postgres_url, site):
+        with serving.held_up(), away(postgres_url, site):
             for answer in (
                 client.get(f"/unprocessed_files/md5/{record['md5']}"),
                 client.get(process),
