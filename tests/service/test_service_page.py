@@ -1,0 +1,79 @@
+"""docs/service.md is followed with curl alone, against `fragdex serve` in a process."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fragdex
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "service.md"
+# Two tracks, so that there is something to process; small chunks, so that there are several.
+MOVIE = ROOT / "fixtures" / "frag-cmaf.mp4"
+CHUNK = ("CHUNK=1048576", "CHUNK=3000")
+
+
+@pytest.fixture
+def started(tmp_path):
+    """The URL and the key that a first start prints."""
+    command = [sys.executable, "-m", "fragdex", "serve", "--data", "DIR", "--port", "0"]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("FRAGDEX_")}
+    log = tmp_path / "serve.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            text=True,
+            env=plain | {"PYTHONUNBUFFERED": "1"},
+        )
+        key = ""
+        try:
+            for line in process.stdout:
+                key = line.strip() if line.startswith("ef_") else key
+                if found := re.match(r"Serving (http://\S+)", line):
+                    yield found[1], key
+                    break
+            else:
+                pytest.fail(log.read_text())
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is missing")
+def test_the_page_of_the_service_works_with_curl_alone(started, tmp_path):
+    pytest.importorskip("PIL.Image").new("RGB", (64, 48)).save(tmp_path / "photo.png")
+    shutil.copy(MOVIE, tmp_path / "movie.mp4")
+    url, key = started
+    assert key
+    script = "\n".join(
+        re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    )
+    assert CHUNK[0] in script
+    told = subprocess.run(
+        ["sh", "-eu", "-c", script.replace(*CHUNK)],
+        cwd=tmp_path,
+        env=os.environ | {"API": f"{url}/api/v1", "KEY": key, "NO_PROXY": "*", "no_proxy": "*"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "event: complete" in told.stdout
+    assert "#EXTM3U" in told.stdout
+    assert "206\n" in told.stdout
+    assert '"status":"ready"' in told.stdout
+    assert (tmp_path / "copy.png").read_bytes() == (tmp_path / "photo.png").read_bytes()
+    # what was cut out by ranges plays the moment that was sought
+    [moment] = fragdex.index(tmp_path / "moment.mp4").tracks
+    assert moment.seek(1.5).time.seconds <= 1.5 < moment.end.seconds
+    assert fragdex.open_index(tmp_path / "movie.fidx").tracks
