@@ -51,7 +51,7 @@ def serve(
         if not is_loopback(settings.host):
             raise service("errors").ConfigError(
                 f"there is no key yet, and {settings.host} can be reached by others",
-                advice="make one first: fragdex key create",
+                advice="make one first: fragdex key create, with the same --data or database",
             )
         key = keys.create_key(house.database)
         print(f"A key was made; it is told once:\n{key}", flush=True)
