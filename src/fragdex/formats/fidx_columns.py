@@ -162,43 +162,56 @@ class ColumnReader:
             if not isinstance(entry, list) or len(entry) != 4 or not isinstance(entry[0], str):
                 raise refuse(place, "[name, dtype, offset, crc32]", entry)
             if entry[0] in wanted:
-                found[entry[0]] = self._column(entry, wanted[entry[0]], rows, place)
+                found[entry[0]] = self._column(entry, *wanted[entry[0]], rows, place)
         for name in wanted:
             if name not in found:
                 raise refuse(f"{pointer}/columns", f"a column {name}", "none")
         return kind(**found)
 
     def _column(
-        self, entry: list[Any], dtype: np.dtype[Any], rows: int, pointer: str
+        self, entry: list[Any], dtype: np.dtype[Any], stored: str, rows: int, pointer: str
     ) -> npt.NDArray[Any]:
-        stored = dtype.newbyteorder("<")
-        if entry[1] != stored.str:
-            raise refuse(f"{pointer}/1", f"dtype {stored.str}", entry[1])
+        _, said, offset, checksum = entry
+        if said != stored:
+            raise refuse(f"{pointer}/1", f"dtype {stored}", said)
         last = len(self._space) - rows * dtype.itemsize
         if last < 0:
             raise refuse(pointer, f"{rows} rows inside the file", "fewer bytes than they take")
-        offset = integer(entry[2], f"{pointer}/2", 0, last)
+        # Opening is mostly these lines, once a column: their errors are made only when needed.
+        if type(offset) is not int or not 0 <= offset <= last:
+            integer(offset, f"{pointer}/2", 0, last)
         if offset % ALIGNMENT:
             raise refuse(f"{pointer}/2", f"a multiple of {ALIGNMENT}", offset)
+        if type(checksum) is not int or not 0 <= checksum < 2**32:
+            integer(checksum, f"{pointer}/3", 0, 2**32 - 1)
         # In native order by name: memoryviews of such arrays can be indexed, others cannot.
         if sys.byteorder == "little":
-            stored = dtype
-        array = np.frombuffer(self._space if rows else b"\0" * 8, stored, rows, offset * bool(rows))
-        if stored is not dtype:
+            array = np.frombuffer(
+                self._space if rows else _NOTHING, dtype, rows, offset * bool(rows)
+            )
+        else:
+            array = np.frombuffer(
+                self._space if rows else _NOTHING, stored, rows, offset * bool(rows)
+            )
             array = array.astype(dtype)
             array.setflags(write=False)
-        checksum = integer(entry[3], f"{pointer}/3", 0, 2**32 - 1)
         self.placed.append(PlacedColumn(pointer, array, offset, checksum))
         return array
 
 
-def _dtypes(kind: type[Table]) -> dict[str, np.dtype[Any]]:
+def _dtypes(kind: type[Table]) -> dict[str, tuple[np.dtype[Any], str]]:
+    """Of each column the dtype it is shown in, and the name of the one it is stored in."""
     if kind not in _DTYPES:
-        _DTYPES[kind] = {c.name: np.dtype(c.dtype) for c in kind.schema()}
+        _DTYPES[kind] = {
+            c.name: (np.dtype(c.dtype), np.dtype(c.dtype).newbyteorder("<").str)
+            for c in kind.schema()
+        }
     return _DTYPES[kind]
 
 
-_DTYPES: dict[type[Table], dict[str, np.dtype[Any]]] = {}
+_DTYPES: dict[type[Table], dict[str, tuple[np.dtype[Any], str]]] = {}
+# frombuffer refuses an empty buffer
+_NOTHING = bytes(8)
 
 TABLES: dict[str, type[Table]] = {
     kind.SCHEMA_NAME: kind for kind in (FragmentTable, SyncTable, SampleTable, GroupTable)
