@@ -171,7 +171,7 @@ class Site:
 
     def left(self):
         """All objects, drafts and files of work that lie about."""
-        work = self.folder.glob("*/work/*")
+        work = (file for folder in self.folder.glob("*/work") for file in folder.iterdir())
         return [*self.store.keys(), *self.store.drafts(), *map(str, work)]
 
     def rows(self, table):
