@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
 from fragdex.service.captions.model import (
@@ -20,25 +21,20 @@ from fragdex.service.captions.model import (
 )
 from fragdex.service.errors import InvalidRequest
 from fragdex.service.house import House
-from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
+from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import caption_files
-from fragdex.service.uploads import Arrival, Arrived, begin
-from fragdex.service.uploads.shelf import FileStatus, Shelf, StoredBytes, need_within
+from fragdex.service.uploads import Arrival, Arrived
+from fragdex.service.uploads.shelf import FileStatus, Shelf, StoredBytes, facts, need_within
 
-__all__ = [
-    "FAMILY",
-    "arrival",
-    "caption_bytes",
-    "create_caption",
-    "delete_caption",
-    "find_caption",
-    "get_caption",
-    "glance_at_caption",
-    "list_captions",
-]
+__all__ = ["CAPTIONS", "FAMILY", "arrival", "caption_bytes", "create_caption", "list_captions"]
+
+
+def _told(row: Any) -> CaptionRecord:
+    return CaptionRecord(mime_type=row.mime_type, **facts(row))
+
 
 FAMILY = "captions"
-_SHELF = Shelf(FAMILY, caption_files, "caption file")
+CAPTIONS = Shelf(FAMILY, caption_files, "caption file", _told)
 
 
 def create_caption(
@@ -66,50 +62,12 @@ def create_caption(
         )
     need_within(new.byte_size, house.settings.max_caption_bytes, "caption file")
     md5 = None if told_md5 is None else md5_bytes(told_md5)
-    with house.database.write() as connection:
-        if md5 is not None:
-            known = _SHELF.known(connection, tenant_id, md5, new.byte_size)
-            if known is not None:
-                return _told(known), False
-        caption_id = new_id()
-        row = {
-            "id": caption_id,
-            "tenant_id": tenant_id,
-            "filename": new.filename,
-            "mime_type": mime_type.value,
-            "byte_size": new.byte_size,
-            "md5": md5,
-            "created_at": instant(),
-            "expires_at": expires_at,
-        }
-        connection.execute(caption_files.insert().values(**row))
-        how = arrival(house)
-        begin(house, connection, tenant_id, FAMILY, caption_id, new.byte_size, md5, how)
-        return _told(_SHELF.row(connection, tenant_id, caption_id)), True
-
-
-def get_caption(house: House, tenant_id: str, caption_id: str) -> CaptionRecord:
-    """A record by its id.
-
-    Raises:
-        RecordNotFound: this tenant has none of it.
-    """
-    return _told(_SHELF.get(house, tenant_id, caption_id))
-
-
-def find_caption(house: House, tenant_id: str, md5: bytes) -> CaptionRecord:
-    """A record by the md5 of its bytes; a complete one before others, then the newest.
-
-    Raises:
-        RecordNotFound: this tenant has none of it.
-    """
-    return _told(_SHELF.find(house, tenant_id, md5))
-
-
-def glance_at_caption(house: House, tenant_id: str, md5: bytes) -> CaptionRecord | None:
-    """`find_caption` without waiting; None: ask it."""
-    row = _SHELF.glance(house, tenant_id, md5)
-    return None if row is None else _told(row)
+    values = {
+        "filename": new.filename,
+        "mime_type": mime_type.value,
+        "expires_at": expires_at,
+    }
+    return CAPTIONS.announce(house, tenant_id, new.byte_size, md5, arrival(house), values)
 
 
 def list_captions(
@@ -124,28 +82,23 @@ def list_captions(
     Raises:
         InvalidRequest: a limit out of bounds, or no cursor of ours.
     """
-    found = _SHELF.page(house, tenant_id, limit, cursor, status)
-    told = [_told(row) for row in found.rows]
-    return CaptionList(caption_files=told, next_cursor=found.next_cursor)
-
-
-def delete_caption(house: House, tenant_id: str, caption_id: str) -> None:
-    """Delete a record; its bytes go with the last record that needs them.
-
-    Raises:
-        RecordNotFound: this tenant has none of it.
-    """
-    _SHELF.delete(house, tenant_id, caption_id)
+    found, next_cursor = CAPTIONS.page(house, tenant_id, limit, cursor, status)
+    return CaptionList(caption_files=found, next_cursor=next_cursor)
 
 
 def caption_bytes(house: House, tenant_id: str, caption_id: str) -> StoredBytes:
-    """Where the bytes of captions are.
+    """Where the bytes of captions are; their type tells how they are written.
+
+    JSON is UTF-8 by itself (RFC 8259, 8.1); of the others it has to be said.
 
     Raises:
         RecordNotFound: this tenant has none of it.
         NotReady: they are not all here yet.
     """
-    return _SHELF.stored(house, tenant_id, caption_id)
+    found = CAPTIONS.stored(house, tenant_id, caption_id)
+    if found.mime_type == CaptionType.JSON:
+        return found
+    return replace(found, mime_type=f"{found.mime_type}; charset=utf-8")
 
 
 def arrival(house: House) -> Arrival:
@@ -160,7 +113,7 @@ def _examine(house: House, arrived: Arrived) -> None:
     with house.database.read() as connection:
         mime_type = connection.scalar(declared)
     if mime_type is None:
-        raise _SHELF.not_found()
+        raise CAPTIONS.not_found()
     # bounded by max_caption_bytes, which was announced and is held to
     pieces = house.store.read(arrived.store_key, ByteRange(0, arrived.byte_size))
     PARSERS[CaptionType(mime_type)](b"".join(pieces))
@@ -170,20 +123,4 @@ def _finished(connection: Connection, arrived: Arrived) -> None:
     mine = caption_files.c.id == arrived.record_id
     connection.execute(
         caption_files.update().where(mine).values(md5=arrived.md5, completed_at=instant())
-    )
-
-
-def _told(row: Row[Any]) -> CaptionRecord:
-    return CaptionRecord(
-        id=row.id,
-        filename=row.filename,
-        mime_type=row.mime_type,
-        byte_size=row.byte_size,
-        next_byte=_SHELF.next_byte(row),
-        complete=row.completed_at is not None,
-        status=_SHELF.status(row),
-        md5=None if row.md5 is None else md5_text(row.md5),
-        created_at=rfc3339(row.created_at) or "",
-        completed_at=rfc3339(row.completed_at),
-        expires_at=rfc3339(row.expires_at),
     )

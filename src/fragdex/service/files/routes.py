@@ -18,7 +18,7 @@ from fragdex.service.files.model import (
     NewAnyFile,
 )
 from fragdex.service.images.model import TYPES
-from fragdex.service.images.operations import image_bytes
+from fragdex.service.images.operations import IMAGES
 from fragdex.service.images.routes import POLICY
 from fragdex.service.unprocessed.progress import whole
 from fragdex.service.uploads.operations import state
@@ -144,7 +144,7 @@ def get_file(id: RecordId, request: Request, caller: Asking, house: InHouse) -> 
         return Response(
             record.model_dump_json(), media_type="application/json", headers={"Vary": VARY}
         )
-    found = image_bytes(house, caller.tenant_id, id)
+    found = IMAGES.stored(house, caller.tenant_id, id)
     return media(
         request,
         key=found.store_key,

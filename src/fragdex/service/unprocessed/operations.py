@@ -15,8 +15,7 @@ from fragdex.service.house import House
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.jobs.door import problem_of
 from fragdex.service.records import deletion, trash
-from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
-from fragdex.service.records.pages import page
+from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import tenants, unprocessed_files, uploads
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.arrival import Look
@@ -28,33 +27,46 @@ from fragdex.service.unprocessed.model import (
     UnprocessedStatus,
 )
 from fragdex.service.unprocessed.worker import Kept
-from fragdex.service.uploads import Arrival, Arrived, Upload, begin
-from fragdex.service.uploads.shelf import Shelf, need_within
+from fragdex.service.uploads import Arrival, Arrived, Upload
+from fragdex.service.uploads.shelf import Shelf, facts, need_within
 
 __all__ = [
     "FAMILY",
+    "UNPROCESSED",
     "announce",
     "arrival",
     "create_file",
     "delete_file",
-    "file_by_id",
-    "file_by_md5",
-    "glance_by_md5",
     "list_files",
 ]
 
 FAMILY = "unprocessed"
-_SHELF = Shelf(FAMILY, unprocessed_files, "unprocessed file")
 
 _FILE = unprocessed_files.c
 _COMPLETE = _FILE.completed_at.is_not(None)
 _BEGUN = sa.func.coalesce(uploads.c.next_byte, 0) > 0
-_STATUS = {
+_STATUSES = {
     UnprocessedStatus.CREATED: ~_COMPLETE & ~_BEGUN,
     UnprocessedStatus.UPLOADING: ~_COMPLETE & _BEGUN,
     UnprocessedStatus.COMPLETE: _COMPLETE & _FILE.failed_at.is_(None),
     UnprocessedStatus.FAILED: _FILE.failed_at.is_not(None),
 }
+
+
+def _told(row: Any) -> UnprocessedFile:
+    known = facts(row)
+    if row.failed_at is not None:
+        known["status"] = UnprocessedStatus.FAILED
+    elif row.completed_at is not None:
+        known["status"] = UnprocessedStatus.COMPLETE
+    return UnprocessedFile(
+        fragment_index_complete=row.index_key is not None,
+        problem=Problem.of(row.problem),
+        **known,
+    )
+
+
+UNPROCESSED = Shelf(FAMILY, unprocessed_files, "unprocessed file", _told, _STATUSES)
 
 
 def create_file(
@@ -90,22 +102,15 @@ def announce(
     with house.database.write() as connection:
         known = None if md5 is None else _same(connection, tenant_id, md5, byte_size)
         if known is None:
-            file_id = new_id()
-            row = {
-                "id": file_id,
-                "tenant_id": tenant_id,
+            values = {
                 "filename": filename,
                 "mime_type": mime_type,
-                "byte_size": byte_size,
-                "md5": md5,
                 "process_when_complete": process,
-                "created_at": instant(),
                 "expires_at": expires_at,
             }
-            connection.execute(unprocessed_files.insert().values(**row))
             how = arrival(house)
-            begin(house, connection, tenant_id, FAMILY, file_id, byte_size, md5, how)
-            return _told(_SHELF.row(connection, tenant_id, file_id)), True
+            made = UNPROCESSED.add(house, connection, tenant_id, byte_size, md5, how, values)
+            return made, True
         if not process:
             return _told(known), False
         change = unprocessed_files.update().where(_FILE.id == known.id)
@@ -124,31 +129,7 @@ def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) ->
     one_at_a_time = sa.select(tenants.c.id).where(tenants.c.id == tenant_id)
     # does not wait for those who insert rows of this tenant, only for those who ask the same
     connection.execute(one_at_a_time.with_for_update(key_share=True))
-    return _SHELF.known(connection, tenant_id, md5, byte_size)
-
-
-def file_by_id(house: House, tenant_id: str, file_id: str) -> UnprocessedFile:
-    """A record by its id.
-
-    Raises:
-        RecordNotFound: this tenant has none of it.
-    """
-    return _told(_SHELF.get(house, tenant_id, file_id))
-
-
-def file_by_md5(house: House, tenant_id: str, md5: bytes) -> UnprocessedFile:
-    """A record by the md5 of its bytes; a complete one before others, then the newest.
-
-    Raises:
-        RecordNotFound: this tenant has none of it.
-    """
-    return _told(_SHELF.find(house, tenant_id, md5))
-
-
-def glance_by_md5(house: House, tenant_id: str, md5: bytes) -> UnprocessedFile | None:
-    """`file_by_md5` without waiting; None: ask it."""
-    row = _SHELF.glance(house, tenant_id, md5)
-    return None if row is None else _told(row)
+    return UNPROCESSED.known(connection, tenant_id, md5, byte_size)
 
 
 def list_files(
@@ -163,15 +144,8 @@ def list_files(
     Raises:
         InvalidRequest: a limit out of bounds, or no cursor of ours.
     """
-    own = (uploads.c.family == FAMILY) & (uploads.c.record_id == _FILE.id)
-    wanted = sa.select(unprocessed_files, uploads.c.next_byte).outerjoin(uploads, own)
-    wanted = wanted.where(_FILE.tenant_id == tenant_id)
-    if status is not None:
-        wanted = wanted.where(_STATUS[status])
-    with house.database.read() as connection:
-        found = page(connection, wanted, unprocessed_files, limit, cursor)
-    records = [_told(row) for row in found.rows]
-    return UnprocessedFileList(unprocessed_files=records, next_cursor=found.next_cursor)
+    found, next_cursor = UNPROCESSED.page(house, tenant_id, limit, cursor, status)
+    return UnprocessedFileList(unprocessed_files=found, next_cursor=next_cursor)
 
 
 def delete_file(house: House, tenant_id: str, file_id: str) -> None:
@@ -239,28 +213,3 @@ def _finished(house: House, connection: Connection, arrived: Arrived) -> None:
     row = connection.execute(sa.select(unprocessed_files).where(mine)).one_or_none()
     if row is not None and row.process_when_complete and row.failed_at is None:
         processing.start(house, connection, row, found.track)
-
-
-def _told(row: Row[Any]) -> UnprocessedFile:
-    complete = row.completed_at is not None
-    next_byte = _SHELF.next_byte(row)
-    if row.failed_at is not None:
-        status = UnprocessedStatus.FAILED
-    elif complete:
-        status = UnprocessedStatus.COMPLETE
-    else:
-        status = UnprocessedStatus.UPLOADING if next_byte else UnprocessedStatus.CREATED
-    return UnprocessedFile(
-        id=row.id,
-        filename=row.filename,
-        md5=None if row.md5 is None else md5_text(row.md5),
-        byte_size=row.byte_size,
-        next_byte=next_byte,
-        complete=complete,
-        status=status,
-        fragment_index_complete=row.index_key is not None,
-        problem=Problem.of(row.problem),
-        created_at=rfc3339(row.created_at),
-        completed_at=rfc3339(row.completed_at),
-        expires_at=rfc3339(row.expires_at),
-    )

@@ -7,6 +7,9 @@ hashing     md5, sha-256 and a family's watcher over the bytes; kept between two
 reception   one request's bytes, from the lease to the answer
 operations  begin, state, receive, drop
 receiving   the same for a body that arrives as an asynchronous stream
+requests    the same for a request of the web
+shelf       the records of files that are kept as they came
+family      the routes of a family of records, upload and all
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Files that are kept as they came: found, listed, given back and deleted alike in every family.
+"""Files that are kept as they came: made, found, listed, given back and deleted alike.
 
-A family's table has `filename`, `mime_type`, `byte_size`, `md5`, `completed_at`; what else its
-records tell is its own.
+A family's table has `filename`, `mime_type`, `byte_size`, `md5`, `created_at`, `completed_at` and
+`expires_at`; what else its records tell is its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -17,10 +17,15 @@ from sqlalchemy.engine import Connection, Row
 from fragdex.service.errors import NotReady, RecordNotFound, TooLarge
 from fragdex.service.house import House
 from fragdex.service.records import deletion
-from fragdex.service.records.pages import Page, page
+from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
+from fragdex.service.records.pages import page
 from fragdex.service.records.tables import blobs, uploads
+from fragdex.service.uploads.model import Arrival
+from fragdex.service.uploads.operations import begin
 
-__all__ = ["FileStatus", "Shelf", "StoredBytes", "need_within"]
+__all__ = ["FileStatus", "Shelf", "StoredBytes", "facts", "need_within"]
+
+Record = TypeVar("Record")
 
 
 class FileStatus(StrEnum):
@@ -43,22 +48,31 @@ class StoredBytes:
     filename: str
 
 
-class Shelf:
+class Shelf(Generic[Record]):
     """The records of one family. Another tenant's are never found.
 
     Args:
         family: its word in `uploads` and `blob_uses`.
         table: its records.
         noun: what one is called in errors.
+        told: a row (of the table, with `next_byte`) as the record that callers see.
+        statuses: which rows a list of one status shows; None: the three of `FileStatus`.
     """
 
-    def __init__(self, family: str, table: sa.Table, noun: str) -> None:
-        self.family, self.table, self._noun = family, table, noun
+    def __init__(
+        self,
+        family: str,
+        table: sa.Table,
+        noun: str,
+        told: Callable[[Any], Record],
+        statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
+    ) -> None:
+        self.family, self.table, self._noun, self._told = family, table, noun, told
         begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
         complete = table.c.completed_at.is_not(None)
         self._complete = complete
         self._order = (complete.desc(), table.c.id.desc())
-        self._which = {
+        self._which = statuses or {
             FileStatus.READY: complete,
             FileStatus.UPLOADING: ~complete & begun,
             FileStatus.CREATED: ~complete & ~begun,
@@ -73,41 +87,67 @@ class Shelf:
             table.c.tenant_id == sa.bindparam("tenant"), table.c.md5 == sa.bindparam("md5")
         ).order_by(*self._order)
 
-    def get(self, house: House, tenant_id: str, record_id: str) -> Row[Any]:
-        """The row of an id, with `next_byte`.
+    def announce(
+        self,
+        house: House,
+        tenant_id: str,
+        byte_size: int,
+        md5: bytes | None,
+        arrival: Arrival,
+        values: Mapping[str, Any],
+    ) -> tuple[Record, bool]:
+        """A record for a file to come, and whether it is a new one; `values` are its other columns.
+
+        One of the same md5 that is complete, or waits for as many bytes, is given again.
+        Raises as `begin`.
+        """
+        with house.database.write() as connection:
+            known = None if md5 is None else self.known(connection, tenant_id, md5, byte_size)
+            if known is not None:
+                return self._told(known), False
+            return self.add(house, connection, tenant_id, byte_size, md5, arrival, values), True
+
+    def add(
+        self,
+        house: House,
+        connection: Connection,
+        tenant_id: str,
+        byte_size: int,
+        md5: bytes | None,
+        arrival: Arrival,
+        values: Mapping[str, Any],
+    ) -> Record:
+        """A new record, and the upload of its bytes begun, in the caller's transaction."""
+        record_id = new_id()
+        own = {"id": record_id, "tenant_id": tenant_id, "byte_size": byte_size, "md5": md5}
+        row = {**own, "created_at": instant(), **values}
+        connection.execute(self.table.insert().values(row))
+        begin(house, connection, tenant_id, self.family, record_id, byte_size, md5, arrival)
+        return self._told(self._row(connection, tenant_id, record_id))
+
+    def get(self, house: House, tenant_id: str, record_id: str) -> Record:
+        """The record of an id.
 
         Raises:
             RecordNotFound: this tenant has none of it.
         """
         with house.database.read() as connection:
-            return self.row(connection, tenant_id, record_id)
+            return self._told(self._row(connection, tenant_id, record_id))
 
-    def row(self, connection: Connection, tenant_id: str, record_id: str) -> Row[Any]:
-        """`get`, in the caller's transaction."""
-        found = self._first(connection, tenant_id, self.table.c.id == record_id)
-        if found is None:
-            raise self.not_found()
-        return found
-
-    def find(self, house: House, tenant_id: str, md5: bytes) -> Any:
-        """The row of an md5; a complete one before others, then the newest.
+    def find(self, house: House, tenant_id: str, md5: bytes) -> Record:
+        """The record of an md5; a complete one before others, then the newest.
 
         Raises:
             RecordNotFound: this tenant has none of it.
         """
         with house.database.read() as connection:
             rows = connection.execute(self._by_md5, {"tenant": tenant_id, "md5": md5}).all()
-        return self._only(rows)
+        return self._first_of(rows)
 
-    def glance(self, house: House, tenant_id: str, md5: bytes) -> Any | None:
+    def glance(self, house: House, tenant_id: str, md5: bytes) -> Record | None:
         """`find` without waiting; None: ask it."""
         rows = house.database.glance(self._by_md5, tenant=tenant_id, md5=md5)
-        return None if rows is None else self._only(rows)
-
-    def _only(self, rows: Sequence[Any]) -> Any:
-        if not rows:
-            raise self.not_found()
-        return rows[0]
+        return None if rows is None else self._first_of(rows)
 
     def known(
         self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
@@ -123,9 +163,9 @@ class Shelf:
         tenant_id: str,
         limit: int,
         cursor: str | None,
-        status: FileStatus | None,
-    ) -> Page:
-        """One page of rows, newest first.
+        status: StrEnum | None,
+    ) -> tuple[list[Record], str | None]:
+        """One page of records, newest first, and the cursor of the next.
 
         Raises:
             InvalidRequest: a limit out of bounds, or no cursor of ours.
@@ -134,7 +174,8 @@ class Shelf:
         if status is not None:
             wanted = wanted.where(self._which[status])
         with house.database.read() as connection:
-            return page(connection, wanted, self.table, limit, cursor)
+            found = page(connection, wanted, self.table, limit, cursor)
+        return [self._told(row) for row in found.rows], found.next_cursor
 
     def delete(self, house: House, tenant_id: str, record_id: str) -> None:
         """Delete a record; its bytes go with the last record that needs them.
@@ -143,7 +184,7 @@ class Shelf:
             RecordNotFound: this tenant has none of it.
         """
         with house.database.write() as connection:
-            self.row(connection, tenant_id, record_id)
+            self._row(connection, tenant_id, record_id)
             deletion.remove(connection, self.family, record_id)
 
     def stored(self, house: House, tenant_id: str, record_id: str) -> StoredBytes:
@@ -160,31 +201,58 @@ class Shelf:
         wanted = sa.select(*columns, table.c.mime_type, table.c.filename).join(blobs, same)
         with house.database.read() as connection:
             row = connection.execute(wanted.where(mine)).first()
-        if row is None:
-            status = self.status(self.get(house, tenant_id, record_id))
-            raise NotReady(f"bytes of this {self._noun} are missing", more={"status": status})
+            if row is None:
+                status = _status(self._row(connection, tenant_id, record_id))
+                raise NotReady(f"bytes of this {self._noun} are missing", more={"status": status})
         return StoredBytes(*row)
-
-    def status(self, row: Row[Any]) -> FileStatus:
-        """How far the file of a row is."""
-        if row.completed_at is not None:
-            return FileStatus.READY
-        return FileStatus.UPLOADING if row.next_byte else FileStatus.CREATED
-
-    def next_byte(self, row: Row[Any]) -> int:
-        """Bytes of the file of a row that are here to stay."""
-        held: int = row.byte_size if row.completed_at is not None else row.next_byte or 0
-        return held
 
     def not_found(self) -> RecordNotFound:
         """What is raised where there is no such record."""
         return RecordNotFound(f"there is no such {self._noun}")
+
+    def _row(self, connection: Connection, tenant_id: str, record_id: str) -> Row[Any]:
+        found = self._first(connection, tenant_id, self.table.c.id == record_id)
+        if found is None:
+            raise self.not_found()
+        return found
+
+    def _first_of(self, rows: Sequence[Any]) -> Record:
+        if not rows:
+            raise self.not_found()
+        return self._told(rows[0])
 
     def _first(
         self, connection: Connection, tenant_id: str, which: sa.ColumnElement[bool]
     ) -> Row[Any] | None:
         wanted = self._rows.where(self.table.c.tenant_id == tenant_id, which)
         return connection.execute(wanted.order_by(*self._order).limit(1)).first()
+
+
+def facts(row: Any) -> dict[str, Any]:
+    """What every record tells of its file, out of a row with `next_byte`."""
+    return {
+        "id": row.id,
+        "filename": row.filename,
+        "byte_size": row.byte_size,
+        "next_byte": _next_byte(row),
+        "complete": row.completed_at is not None,
+        "status": _status(row),
+        "md5": None if row.md5 is None else md5_text(row.md5),
+        "created_at": rfc3339(row.created_at),
+        "completed_at": rfc3339(row.completed_at),
+        "expires_at": rfc3339(row.expires_at),
+    }
+
+
+def _next_byte(row: Any) -> int:
+    held: int = row.byte_size if row.completed_at is not None else row.next_byte or 0
+    return held
+
+
+def _status(row: Any) -> FileStatus:
+    if row.completed_at is not None:
+        return FileStatus.READY
+    return FileStatus.UPLOADING if row.next_byte else FileStatus.CREATED
 
 
 def need_within(byte_size: int, limit: int, noun: str) -> None:

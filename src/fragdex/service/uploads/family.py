@@ -1,0 +1,272 @@
+"""The routes of a family of records, declared one by one; what is alike in all families is here.
+
+    routes = Family(api_router("image files"), "/image_files", "image file")
+    routes.creation(NewImage, ImageRecord, create_image)
+    routes.by_md5(ImageRecord, find_image)
+
+Each takes the operation it asks, and the model of what is answered. Operations are named after the
+noun (`create_image_file`), their sentences are made of it; `said` stands instead where there is
+more to say. A route unlike the others is written on the router, between or behind these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Protocol, TypeVar
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel
+
+from fragdex.errors import FragdexError
+from fragdex.service.config import Settings
+from fragdex.service.errors import NotReady, RecordNotFound
+from fragdex.service.house import House
+from fragdex.service.uploads.model import Arrival
+from fragdex.service.uploads.operations import state
+from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.shelf import StoredBytes
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Listed, Md5InPath, RecordId
+from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import media, media_answers
+from fragdex.service.web.routing import PREFIX
+
+__all__ = ["Family"]
+
+NOT_FOUND = answers(RecordNotFound)
+
+
+class Told(Protocol):
+    """What a route needs of the model it answers."""
+
+    @property
+    def id(self) -> str: ...
+    def model_dump_json(self) -> str: ...
+
+
+New = TypeVar("New", bound=BaseModel)
+Record = TypeVar("Record", bound=Told)
+Page = TypeVar("Page", bound=Listed)
+
+
+class Family:
+    """The routes of one collection.
+
+    Args:
+        router: that the routes are put on, in the order in which they are declared.
+        path: of the collection, below the prefix: `/image_files`.
+        noun: what one of its records is called: `image file`.
+        record_at: where a record is, below the collection.
+    """
+
+    def __init__(
+        self, router: APIRouter, path: str, noun: str, *, record_at: str = "/{id}"
+    ) -> None:
+        self._router, self._path, self._noun, self._record_at = router, path, noun, record_at
+        self._name = noun.lower().replace(" ", "_")
+        self._one = f"an {noun}" if noun[0] in "aeiouAEIOU" else f"a {noun}"
+
+    def creation(
+        self,
+        new: type[New],
+        record: type[Record],
+        create: Callable[[House, str, New], tuple[Record, bool]],
+        *refusals: type[FragdexError],
+        said: str = "",
+    ) -> None:
+        """POST of a new record: 201, or 200 where `create` gives one that was there."""
+
+        def post(new: Any, response: Response, caller: Asking, house: InHouse) -> Any:
+            made, is_new = create(house, caller.tenant_id, new)
+            if not is_new:
+                response.status_code = 200
+            response.headers["Location"] = PREFIX + self._path + self._record_at.format(id=made.id)
+            return made
+
+        post.__annotations__["new"] = new  # where the framework looks for the body's model
+        known = {"model": record, "description": "There is one of this md5 already"}
+        self._router.post(
+            self._path,
+            name=f"create_{self._name}",
+            description=said or f"Announce {self._one}; its bytes follow by upload.",
+            status_code=201,
+            response_model=record,
+            responses={**answers(*refusals), 200: known},
+            dependencies=[Depends(idempotency_key)],
+        )(post)
+
+    def listing(
+        self,
+        page: type[Page],
+        statuses: Any,
+        find: Callable[[House, str, int, str | None, Any], Page],
+    ) -> None:
+        """GET of the collection, newest first, a page at a time.
+
+        Args:
+            statuses: an enumeration or a Literal: a list may show one of them alone.
+        """
+
+        def get(
+            caller: Asking,
+            house: InHouse,
+            limit: Limit = DEFAULT_LIMIT,
+            cursor: Cursor = None,
+            status: Any = None,
+        ) -> Any:
+            return find(house, caller.tenant_id, limit, cursor, status)
+
+        get.__annotations__["status"] = Annotated[statuses | None, Query(description="only those")]
+        self._router.get(
+            self._path,
+            name=f"list_{self._name}s",
+            description=f"{self._noun[0].upper()}{self._noun[1:]}s, newest first.",
+            response_model=page,
+        )(get)
+
+    def by_md5(
+        self,
+        record: type[Record],
+        find: Callable[[House, str, bytes], Record],
+        glance: Callable[[House, str, bytes], Record | None] | None = None,
+        *,
+        said: str = "",
+    ) -> None:
+        """GET of the record of an md5; `glance` answers without waiting where it can."""
+
+        async def get(md5: Md5InPath, caller: Asking, house: InHouse) -> Response:
+            return await _found(find, glance, house, caller.tenant_id, md5)
+
+        self._router.get(
+            f"{self._path}/md5/{{md5}}",
+            name=f"find_{self._name}",
+            description=said or f"The {self._noun} whose bytes have this md5.",
+            response_model=record,
+            responses=NOT_FOUND,
+        )(get)
+
+    def record(
+        self,
+        record: type[Record],
+        find: Callable[[House, str, str], Record],
+        glance: Callable[[House, str, str], Record | None] | None = None,
+        *,
+        name: str = "",
+        said: str = "The record.",
+    ) -> None:
+        """GET of the record of an id."""
+
+        async def get(id: RecordId, caller: Asking, house: InHouse) -> Response:
+            return await _found(find, glance, house, caller.tenant_id, id)
+
+        self._router.get(
+            self._path + self._record_at,
+            name=name or self._name,
+            description=said,
+            response_model=record,
+            responses=NOT_FOUND,
+        )(get)
+
+    def upload(
+        self,
+        record: type[Record],
+        find: Callable[[House, str, str], Record],
+        family: str,
+        arrival: Callable[[House], Arrival],
+        limit: Callable[[Settings], int],
+        *,
+        said: str = "",
+    ) -> None:
+        """POST of bytes, whole or in chunks, and GET of the record once they are complete.
+
+        Args:
+            family: its word in `uploads`.
+            limit: bytes that a whole body may have.
+        """
+        at = f"{self._path}/{{id}}/upload"
+
+        async def post(
+            id: RecordId, request: Request, response: Response, caller: Asking, house: InHouse
+        ) -> Any:
+            tenant_id, most = caller.tenant_id, limit(house.settings)
+            progress = await receive_request(request, tenant_id, family, id, arrival(house), most)
+            response.status_code = 201 if progress.complete else 202
+            return await run_sync(find, house, tenant_id, id)
+
+        def get(id: RecordId, caller: Asking, house: InHouse) -> Any:
+            need_complete(state(house, caller.tenant_id, family, id))
+            return find(house, caller.tenant_id, id)
+
+        missing = {"model": record, "description": "Bytes are missing"}
+        self._router.post(
+            at,
+            name=f"upload_{self._name}",
+            description=said
+            or f"Send bytes of {self._one}, whole or in chunks; 202 while some are missing.",
+            status_code=201,
+            response_model=record,
+            responses={**answers(*REFUSALS), 202: missing},
+            openapi_extra=BODY,
+        )(post)
+        self._router.get(
+            at,
+            name=f"{self._name}_upload",
+            description="The record, once its bytes are complete; before that 404, with "
+            "`next_byte`.",
+            response_model=record,
+            responses=NOT_FOUND,
+        )(get)
+
+    def media(
+        self,
+        types: tuple[str, ...],
+        find: Callable[[House, str, str], StoredBytes],
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """GET and HEAD of the bytes of a record, whole or by ranges."""
+
+        def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
+            found = find(house, caller.tenant_id, id)
+            return media(
+                request,
+                key=found.store_key,
+                size=found.byte_size,
+                md5=found.md5,
+                sha256=found.sha256,
+                media_type=found.mime_type,
+                headers=headers,
+            )
+
+        for method in (self._router.head, self._router.get):
+            method(
+                f"{self._path}/{{id}}",
+                name=f"{self._name}_bytes",
+                description=f"The bytes of a complete {self._noun}.",
+                response_class=Response,
+                responses={**answers(RecordNotFound, NotReady), **media_answers(*types)},
+            )(get)
+
+    def deletion(self, delete: Callable[[House, str, str], None], *, said: str = "") -> None:
+        """DELETE of a record and of what hangs on it."""
+
+        def gone(id: RecordId, caller: Asking, house: InHouse) -> None:
+            delete(house, caller.tenant_id, id)
+
+        self._router.delete(
+            f"{self._path}/{{id}}",
+            name=f"delete_{self._name}",
+            description=said or f"Delete {self._one} and its bytes.",
+            status_code=204,
+            responses=NOT_FOUND,
+        )(gone)
+
+
+async def _found(
+    find: Callable[..., Told], glance: Callable[..., Told | None] | None, *asked: Any
+) -> Response:
+    record = None if glance is None else glance(*asked)
+    if record is None:
+        record = await run_sync(find, *asked)
+    return Response(record.model_dump_json(), media_type="application/json")
