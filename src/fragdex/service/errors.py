@@ -8,6 +8,8 @@
         ├── InvalidRequest          a field or parameter that breaks a rule
         │   └── IdempotencyMismatch the same Idempotency-Key with another request
         ├── Unprocessable           bytes that are not what they were announced as
+        │   └── PageFailed          a page that cannot be rendered, by its own fault
+        ├── BrowserGone             the browser of a render ended; another one is started
         ├── Conflict                the record's state does not allow it now
         │   ├── UploadGap           a chunk that starts beyond the bytes that are here
         │   ├── UploadBusy          another upload of the same bytes is going on
@@ -32,6 +34,7 @@ from typing import Any
 from fragdex.errors import FragdexError
 
 __all__ = [
+    "BrowserGone",
     "ConfigError",
     "Conflict",
     "EngineUnavailable",
@@ -40,6 +43,7 @@ __all__ = [
     "InvalidRequest",
     "NotAcceptable",
     "NotReady",
+    "PageFailed",
     "RecordNotFound",
     "RequestTimedOut",
     "ServiceError",
@@ -101,6 +105,18 @@ class IdempotencyMismatch(InvalidRequest):
 
 class Unprocessable(ServiceError):
     """The bytes are not what they were announced as (md5, size, format)."""
+
+
+class PageFailed(Unprocessable):
+    """A page that cannot be rendered, by its own fault: it hangs, crashes, or never says how long.
+
+    Trying again does not help. `more` may hold what the page said until then: `console`,
+    `blocked`, `refused`.
+    """
+
+
+class BrowserGone(ServiceError, ConnectionError):
+    """The browser ended though its page is not known to be guilty; another one may do it."""
 
 
 class Conflict(ServiceError):

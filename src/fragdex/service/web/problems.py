@@ -66,6 +66,8 @@ PROBLEMS: dict[type[FragdexError], Row] = {
         422, "idempotency-mismatch", "The Idempotency-Key belongs to another request"
     ),
     service.Unprocessable: Row(422, "unprocessable", "The bytes are not what was announced"),
+    service.PageFailed: Row(422, "page-failed", "The page cannot be rendered"),
+    service.BrowserGone: Row(503, "browser-gone", "The browser ended"),
     service.Conflict: Row(409, "conflict", "The record's state does not allow this now"),
     service.UploadGap: Row(409, "upload-gap", "Bytes before this chunk are missing"),
     service.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
