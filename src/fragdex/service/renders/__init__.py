@@ -1,0 +1,10 @@
+"""Pages rendered frame by frame: HTML becomes MP4, JPEG, PNG or WebP.
+
+browser     one Chromium, one page, its clock in our hands
+media       the page's own sound and pictures
+outside     what a page may ask for beyond its site
+site, plan, slice, encode, join, stills
+            what is rendered, in which parts, and what becomes of the frames
+model, request, archives, operations, routes, worker, progress
+            the family of the service; the rest knows nothing of it
+"""
