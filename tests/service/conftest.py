@@ -92,3 +92,9 @@ def server(request, tmp_path_factory):
 
     with serving_over(request.param, request, tmp_path_factory) as served:
         yield served
+
+
+@pytest.fixture
+def client(server):
+    """A client that sends a key."""
+    return server.client

@@ -51,11 +51,11 @@ def working(folder, *flags):
 
 
 @contextmanager
-def serving_over(database, request, tmp_path_factory, **settings):
-    """The service over a new database of a kind; its jobs wait."""
+def serving_over(database, request, tmp_path_factory, *routers, **settings):
+    """`serving` over a new database of a kind; its jobs wait."""
     folder = tmp_path_factory.mktemp(database)
     if database == "sqlite":
-        with serving(folder, **settings) as served:
+        with serving(folder, *routers, **settings) as served:
             yield served
         return
     url = sa.make_url(request.getfixturevalue("postgres_url"))
@@ -65,7 +65,7 @@ def serving_over(database, request, tmp_path_factory, **settings):
         connection.execute(sa.text(f"CREATE DATABASE {name}"))
     own = url.set(database=name).render_as_string(hide_password=False)
     try:
-        with serving(folder, database_url=own, **settings) as served:
+        with serving(folder, *routers, database_url=own, **settings) as served:
             yield served
     finally:
         with admin.connect() as connection:

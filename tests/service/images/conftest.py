@@ -1,12 +1,9 @@
-"""The service, and images of every kind."""
+"""Images of every kind."""
 
 import io
 import struct
 
-import pytest
 from PIL import Image
-
-from service.serving import serving
 
 SVG = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20">'
@@ -45,16 +42,3 @@ def claimed_webp(width, height):
     canvas = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
     chunk = b"VP8X" + struct.pack("<I", 10) + bytes(4) + canvas
     return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """The service as it comes."""
-    with serving(tmp_path_factory.mktemp("images")) as served:
-        yield served
-
-
-@pytest.fixture
-def client(server):
-    """A client that sends a key."""
-    return server.client

@@ -1,4 +1,4 @@
-"""The service, and ISOBMFF files with their indexes."""
+"""ISOBMFF files with their indexes, and a house of them."""
 
 import hashlib
 import json
@@ -7,22 +7,9 @@ import pytest
 
 import fragdex
 from fragdex.testing import movie
-from service.serving import API, serving
+from service.serving import API
 
 FILM = movie(fragments=6, samples=50, fps=25)  # 6 × 2 s, one track
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """The service as it comes, on SQLite."""
-    with serving(tmp_path_factory.mktemp("isobmff")) as served:
-        yield served
-
-
-@pytest.fixture
-def client(server):
-    """A client that sends a key."""
-    return server.client
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

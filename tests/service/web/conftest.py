@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from contextlib import contextmanager
 
 import pytest
 from fastapi import Depends, Request, Response
@@ -14,7 +15,7 @@ from fragdex.service.web.events import changes, stream
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.ranges import media
 from fragdex.service.web.routing import api_router
-from service.serving import serving
+from service.working import serving_over
 
 BYTES = bytes(range(256)) * 8192  # 2 MiB
 KEY = "blobs/test/bytes"
@@ -107,16 +108,17 @@ def fault(caller: Asking):
     raise RuntimeError("secret")
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """The service with these routes; `serving` gives one with other settings."""
-    folder = tmp_path_factory.mktemp("web")
-    with serving(folder, router, body_timeout_seconds=1, head_timeout_seconds=1) as served:
+@contextmanager
+def web_service(database, request, tmp_path_factory):
+    """The service with these routes, over a kind of database."""
+    times = {"body_timeout_seconds": 1, "head_timeout_seconds": 1}
+    with serving_over(database, request, tmp_path_factory, router, **times) as served:
         served.house.store.write(KEY, [BYTES])
         yield served
 
 
-@pytest.fixture
-def client(server):
-    """A client that sends a key."""
-    return server.client
+@pytest.fixture(scope="session")
+def server(request, tmp_path_factory):
+    """The service with these routes, for what no database has a part in."""
+    with web_service("sqlite", request, tmp_path_factory) as served:
+        yield served

@@ -8,8 +8,16 @@ import pytest
 from fragdex.service.records import keys
 from fragdex.service.web import auth
 from service.serving import client_of, serving
+from service.web.conftest import web_service
 
 BYTES = "/api/v1/test/bytes"
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def server(request, tmp_path_factory):
+    """The service with the routes of these tests, over each kind of database in turn."""
+    with web_service(request.param, request, tmp_path_factory) as served:
+        yield served
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,22 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import pytest
 import sqlalchemy as sa
 
 from fragdex.service.records.tables import replays
 from fragdex.service.web import idempotency
 from service.serving import client_of
+from service.web.conftest import web_service
 
 THINGS = "/api/v1/test/things"
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def server(request, tmp_path_factory):
+    """The service with the routes of these tests, over each kind of database in turn."""
+    with web_service(request.param, request, tmp_path_factory) as served:
+        yield served
 
 
 def post(client, key, body, path=THINGS):
