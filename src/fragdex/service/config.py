@@ -87,6 +87,25 @@ class Settings(BaseSettings):
     open_indexes: int = Field(256, ge=1, description="fragment indexes kept open by a process")
     max_pixels: int = Field(100_000_000, ge=1, description="width × height of an image")
 
+    max_html_bytes: ByteSize = _bytes(8 * MIB, "html of a render")
+    max_render_upload_bytes: ByteSize = _bytes(256 * MIB, "site of a render, packed")
+    max_unpacked_bytes: ByteSize = _bytes(1 * GIB, "site of a render, unpacked")
+    max_unpacked_files: int = Field(20_000, ge=1, description="files of a render's site")
+    max_render_side: int = Field(
+        7680, ge=2, le=7680, description="width and height of a render, in pixels"
+    )
+    max_render_fps: float = Field(120, ge=1, le=120, description="frames a second of a render")
+    max_render_ms: int = Field(3_600_000, ge=1, le=3_600_000, description="duration of a render")
+    render_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="https hosts that pages of renders may load from: `fonts.example.org`, "
+        "`*.example.org`",
+    )
+    max_outside_bytes: ByteSize = _bytes(64 * MIB, "answer of such a host")
+    render_slice_hours: float = Field(
+        24, gt=0, description="how long slices of renders are kept for the next render"
+    )
+
     rate_limit: float = Field(0, ge=0, description="requests a second of one key; 0: no limit")
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
     replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
@@ -148,10 +167,10 @@ class Settings(BaseSettings):
         values["store_url"] = values.get("store_url") or (data / "store").as_uri()
         return values
 
-    @field_validator("cors_origins", mode="before")
+    @field_validator("cors_origins", "render_hosts", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        """Origins apart by commas or blanks, as an environment variable writes them."""
+        """Origins or hosts apart by commas or blanks, as an environment variable writes them."""
         return value.replace(",", " ").split() if isinstance(value, str) else value
 
     @field_validator("public_url")

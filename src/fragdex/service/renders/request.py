@@ -1,0 +1,257 @@
+"""What a render may be asked for: fields, their limits, and what goes together.
+
+Everything is optional. What the request leaves open, the page decides.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+from pydantic_core import InitErrorDetails
+
+from fragdex.service.config import Settings
+from fragdex.service.errors import InvalidRequest, TooLarge
+from fragdex.service.web.fields import Md5Text, Number
+
+__all__ = [
+    "DEFAULT_FPS",
+    "DEFAULT_SLICE_MS",
+    "Jpeg",
+    "Mp4",
+    "NewRender",
+    "Output",
+    "Png",
+    "Still",
+    "WebP",
+    "need_agreement",
+    "rate_of",
+]
+
+DEFAULT_FPS: Final = Fraction(30)
+DEFAULT_SLICE_MS: Final = 4000
+MAX_SIDE: Final = 7680
+MAX_FPS: Final = 120
+MAX_DURATION_MS: Final = 3_600_000
+
+# Rates that are written with two or three digits and mean a thousandth less than whole (SMPTE).
+_NTSC: Final = {round(1000 * n / 1.001): Fraction(1000 * n, 1001) for n in (24, 30, 48, 60, 120)}
+_RATE: Final = re.compile(r"[0-9]{1,6}(?:/[1-9][0-9]{0,4})?")
+
+
+def rate_of(value: float | str) -> Fraction:
+    """Frames a second, exactly.
+
+    >>> rate_of(29.97), rate_of("30000/1001"), rate_of(25), rate_of(12.5)
+    (Fraction(30000, 1001), Fraction(30000, 1001), Fraction(25, 1), Fraction(25, 2))
+
+    Raises:
+        ValueError: no rate, or none between 1 and 120.
+    """
+    if isinstance(value, str):
+        if not _RATE.fullmatch(value):
+            raise ValueError("a number, or a fraction such as 30000/1001, is expected")
+        rate = Fraction(value)
+    elif isinstance(value, int):
+        rate = Fraction(value)
+    else:
+        near = min(_NTSC, key=lambda thousandths: abs(thousandths - 1000 * value))
+        rate = _NTSC[near] if abs(near - 1000 * value) < 6 else Fraction(str(value))
+        rate = rate.limit_denominator(1001)
+    if not 1 <= rate <= MAX_FPS:
+        raise ValueError(f"frames a second are 1 to {MAX_FPS}")
+    return rate
+
+
+def _rate(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("a number, or a fraction such as 30000/1001, is expected")
+    if isinstance(value, float) and not 0 < value <= MAX_FPS:
+        raise ValueError(f"frames a second are 1 to {MAX_FPS}")
+    rate_of(value)
+    return value
+
+
+class _Part(BaseModel):
+    """A part of `output`; what it does not know is refused, not passed over."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class H264(_Part):
+    """The video of an MP4."""
+
+    codec: Literal["h264"] = "h264"
+
+
+class Aac(_Part):
+    """The audio of an MP4."""
+
+    codec: Literal["aac"] = "aac"
+
+
+class Mp4(_Part):
+    """Frames and sound of the page."""
+
+    container: Literal["mp4"] = "mp4"
+    video: H264 = H264()
+    audio: Aac = Aac()
+
+
+Percent = Annotated[Number, Field(ge=1, le=100)]
+
+
+class Jpeg(_Part):
+    """One frame; never transparent."""
+
+    container: Literal["jpeg"]
+    quality: Percent = 80
+
+
+class Png(_Part):
+    """One frame, without loss."""
+
+    container: Literal["png"]
+    compression: Annotated[Percent, Field(description="100: the smallest file")] = 80
+    transparency: Annotated[bool, Field(description="the page without its white ground")] = False
+
+
+class WebP(_Part):
+    """One frame."""
+
+    container: Literal["webp"]
+    quality: Percent = 80
+    compression: Annotated[Number, Field(ge=0, le=6, description="6: the smallest file")] = 4
+    transparency: Annotated[bool, Field(description="the page without its white ground")] = False
+
+
+Still = Jpeg | Png | WebP
+
+
+_OUTPUTS: Final[dict[str, type[_Part]]] = {"mp4": Mp4, "jpeg": Jpeg, "png": Png, "webp": WebP}
+
+
+def _output(value: Any) -> Any:
+    """The kind that is meant; a container that is not named is MP4.
+
+    Its own errors then name its own fields, where a union's would name its members.
+    """
+    if isinstance(value, _Part):
+        return value
+    if not isinstance(value, dict):
+        wrong = InitErrorDetails(type="dict_type", input=value)
+        raise ValidationError.from_exception_data("output", [wrong])
+    named = value.get("container", "mp4")
+    meant = _OUTPUTS.get(named) if isinstance(named, str) else None
+    if meant is None:
+        wrong = InitErrorDetails(
+            type="literal_error",
+            loc=("container",),
+            input=named,
+            ctx={"expected": ", ".join(_OUTPUTS)},
+        )
+        raise ValidationError.from_exception_data("output", [wrong])
+    return meant.model_validate(value)
+
+
+Output = Annotated[Mp4 | Jpeg | Png | WebP, BeforeValidator(_output)]
+
+Side = Annotated[Number, Field(ge=2, le=MAX_SIDE, description="in CSS pixels; even for mp4")]
+Word = Annotated[str, Field(max_length=256)]
+Text = Annotated[str, Field(max_length=16_384)]
+
+
+def _no_nul(values: dict[str, str]) -> dict[str, str]:
+    if any("\x00" in text for pair in values.items() for text in pair):
+        raise ValueError("NUL cannot be kept")
+    return values
+
+
+class NewRender(BaseModel):
+    """A render to come; what is left out, the page decides."""
+
+    html: str | None = Field(
+        None, description="the page; without it, a site has to be uploaded", examples=["<h1>Hi"]
+    )
+    width: Side | None = None
+    height: Side | None = None
+    fps: Annotated[int | float | str, BeforeValidator(_rate)] | None = Field(
+        None,
+        description="1 to 120 frames a second; 29.97 means 30000/1001, which may be written out",
+        examples=[30],
+    )
+    duration_ms: Annotated[Number, Field(ge=1, le=MAX_DURATION_MS)] | None = Field(
+        None, description="default: what the page says, or its longest animation or media"
+    )
+    work_slice_ms: Annotated[Number, Field(ge=1000, le=10_000)] | None = Field(
+        None, description=f"the page is rendered in slices of so long; default {DEFAULT_SLICE_MS}"
+    )
+    md5: Md5Text | None = Field(None, description="the client's own mark; found by it again")
+    metadata: Annotated[dict[Word, Text], Field(max_length=100), AfterValidator(_no_nul)] | None = (
+        Field(None, description="the client's own words, given back")
+    )
+    strategy: Literal["v1"] | None = None
+    backend: Literal["cpu", "gpu"] | None = Field(None, description="tolerated, without effect")
+    output: Output | None = None
+    time_ms: Annotated[Number, Field(ge=0, le=MAX_DURATION_MS)] | None = Field(
+        None, description="of a still: when; default 0"
+    )
+
+    @property
+    def wanted(self) -> Mp4 | Jpeg | Png | WebP:
+        """What is made of the page."""
+        return self.output or Mp4()
+
+    @property
+    def rate(self) -> Fraction:
+        """Frames a second, exactly."""
+        return DEFAULT_FPS if self.fps is None else rate_of(self.fps)
+
+
+def need_agreement(new: NewRender, settings: Settings) -> None:
+    """Refuse what this service does not take, and fields that do not go together.
+
+    Raises:
+        InvalidRequest: naming the field.
+        TooLarge: too much html.
+    """
+    if new.html is not None:
+        if len(new.html.encode()) > settings.max_html_bytes:
+            raise TooLarge(
+                f"html is over the limit of {settings.max_html_bytes} bytes",
+                pointer="/html",
+                more={"limit": int(settings.max_html_bytes)},
+            )
+        if "\x00" in new.html:
+            raise InvalidRequest("html: NUL is no character of a page", pointer="/html")
+    limits: dict[str, float] = {
+        "width": settings.max_render_side,
+        "height": settings.max_render_side,
+        "fps": settings.max_render_fps,
+        "duration_ms": settings.max_render_ms,
+        "time_ms": settings.max_render_ms,
+    }
+    for name, limit in limits.items():
+        value = new.rate if name == "fps" else getattr(new, name)
+        if value is not None and value > limit:
+            raise InvalidRequest(
+                f"{name}: is over the limit of {limit}", pointer=f"/{name}", more={"limit": limit}
+            )
+    if not isinstance(new.wanted, Mp4):
+        return
+    for name, value in (("width", new.width), ("height", new.height)):
+        if value is not None and value % 2:
+            raise InvalidRequest(
+                f"{name}: H.264 has even sides", pointer=f"/{name}", found=str(value)
+            )
+    if new.time_ms is not None:
+        raise InvalidRequest("time_ms: is for stills; a video begins at 0", pointer="/time_ms")
