@@ -1,15 +1,18 @@
-"""Write the tables of docs/http-api.md and docs/operations.md: `python docs/make_service.py`.
+"""Write docs/openapi.json and the tables of docs/http-api.md and docs/operations.md.
 
 Between `<!-- NAME -->` and `<!-- /NAME -->` stands what the program says of itself; all else is
-written by hand.
+written by hand. `./dev docs` runs this.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import tempfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fragdex.cli.app import SERVICE_COMMANDS, SERVICE_GROUPS
 from fragdex.service.app import close_house, make_app, open_house
@@ -19,16 +22,34 @@ from fragdex.service.web.problems import HTTP, PROBLEMS
 
 HERE = Path(__file__).parent
 PAGES = (HERE / "http-api.md", HERE / "operations.md")
+OPENAPI = HERE / "openapi.json"
+
+
+@cache
+def document() -> dict[str, Any]:
+    """What `/openapi.json` answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        house = open_house(Settings(data=folder))
+        told = make_app(house).openapi()
+        close_house(house)
+    return told
+
+
+def openapi() -> str:
+    """The same as a file that changes with the interface alone.
+
+    In the order of the alphabet; and by the version of the interface, which is that of its paths,
+    where a running service names its own.
+    """
+    told = document()
+    lasting = {**told, "info": {**told["info"], "version": "v1"}}
+    return json.dumps(lasting, indent=1, sort_keys=True) + "\n"
 
 
 def routes() -> str:
     """Every operation, by family: method, path, first sentence, answers."""
-    with tempfile.TemporaryDirectory() as folder:
-        house = open_house(Settings(data=folder))
-        document = make_app(house).openapi()
-        close_house(house)
     families: dict[str, list[str]] = {}
-    for path, item in document["paths"].items():
+    for path, item in document()["paths"].items():
         for method in METHODS:
             if method not in item:
                 continue
@@ -107,3 +128,4 @@ def written(text: str) -> str:
 if __name__ == "__main__":
     for page in PAGES:
         page.write_text(written(page.read_text("utf-8")), "utf-8")
+    OPENAPI.write_text(openapi(), "utf-8")

@@ -1,18 +1,35 @@
 """Law 6: every route, error, setting and command of the service is in the docs."""
 
 import importlib.util
+import json
 
 import pytest
 
+from service.serving import serving
 
-@pytest.mark.parametrize("page", ["http-api.md", "operations.md"])
-def test_the_tables_are_those_of_the_program(root, page):
-    program = root / "docs" / "make_service.py"
-    spec = importlib.util.spec_from_file_location("make_service", program)
+
+@pytest.fixture(scope="module")
+def made(root):
+    """The program that writes the docs."""
+    spec = importlib.util.spec_from_file_location("make_service", root / "docs/make_service.py")
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize("page", ["http-api.md", "operations.md"])
+def test_the_tables_are_those_of_the_program(root, page, made):
     text = (root / "docs" / page).read_text("utf-8")
-    assert text == made.written(text), "run python docs/make_service.py"
+    assert text == made.written(text), "run ./dev docs"
     assert all(f"<!-- {name} -->" in text for name in {
         "http-api.md": ("routes", "problems"), "operations.md": ("settings", "commands")
     }[page])  # fmt: skip
+
+
+def test_the_document_in_the_docs_is_the_one_that_is_served(root, made, tmp_path):
+    kept = json.loads((root / "docs/openapi.json").read_text("utf-8"))
+    with serving(tmp_path) as service:
+        served = service.anyone.get("/openapi.json").json()
+    served["info"]["version"] = kept["info"]["version"]
+    assert kept == served, "run ./dev docs"
+    assert (root / "docs/openapi.json").read_text("utf-8") == made.openapi(), "run ./dev docs"
