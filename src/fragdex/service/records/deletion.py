@@ -35,6 +35,8 @@ FAMILIES = {
     "unprocessed": Family(tables.unprocessed_files, ("index_key",)),
     "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), ("tracks",)),
     "tracks": Family(tables.isobmff_tracks, ("index_key",)),
+    "renders": Family(tables.renders, ("index_key",)),
+    "render_slices": Family(tables.render_slices),
 }
 """The words that `blob_uses` and `uploads` call families by; a track is named `ID/TRACK`."""
 
@@ -53,7 +55,7 @@ def remove(connection: Connection, family: str, record_id: str) -> bool:
         trash.discard(connection, *(key for keys in rows for key in keys))
         blobs.release_all(connection, name, record_id)
         forget_upload(connection, name, record_id)
-    blobs.release(connection, family, record_id)
+    blobs.release_all(connection, family, record_id)
     forget_upload(connection, family, record_id)
     connection.execute(found.table.delete().where(_is(found.table, record_id)))
     return True

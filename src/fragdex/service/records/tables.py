@@ -11,6 +11,9 @@
 | uploads | bytes on their way in, one per record that takes bytes |
 | image_files, caption_files, unprocessed_files, isobmff_files, isobmff_tracks | the families |
 | processes | the making of an ISOBMFF file from an unprocessed one |
+| renders | a page that is, or was, rendered |
+| render_parts | a slice of a render: how far it is, and which kept slice it became |
+| render_slices | frames kept for any render that would make the same ones |
 | replays | answers kept for requests that come again with their Idempotency-Key |
 | jobs | work that was asked for: how often it was begun, and whether it is still wanted |
 | executors | a worker process that is alive, by the database's clock |
@@ -273,6 +276,78 @@ processes = _table(
     _at("failed_at"),
 )
 Index(None, processes.c.unprocessed_file_id)
+
+renders = _table(
+    "renders",
+    _id(),
+    _tenant(),
+    _md5(),  # the client's own mark, no digest of ours
+    Column("metadata", JSON, nullable=False),
+    Column("status", String(10), nullable=False),
+    # what was asked for, as `renders.request` reads it; null is the page's to say
+    Column("wanted", JSON, nullable=False),
+    # bytes of the page: the md5 of its html, or of its packed site
+    Column("page_md5", LargeBinary(16)),
+    Column("is_archive", Boolean, nullable=False, default=False),
+    # what it came to: known when it is parted into slices
+    Column("width", Integer),
+    Column("height", Integer),
+    Column("duration_ms", BigInteger),
+    Column("frames", BigInteger),
+    # of the result
+    Column("media_type", String(40)),
+    Column("byte_size", BigInteger),
+    Column("result_md5", LargeBinary(16)),
+    Column("index_key", Text),  # .fidx of an MP4
+    Column("seconds", JSON),
+    Column("notes", JSON),
+    Column("problem", JSON),
+    _at("created_at", needed=True),
+    _at("queued_at"),
+    _at("started_at"),
+    _at("completed_at"),
+    _at("failed_at"),
+)
+_by_time_and_md5(renders)
+
+render_parts = _table(
+    "render_parts",
+    Column(
+        "render_id",
+        String(36),
+        ForeignKey(f"{PREFIX}renders.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("number", Integer, primary_key=True),
+    Column("first", BigInteger, nullable=False),
+    Column("stop", BigInteger, nullable=False),
+    # frames of it that were finished by the run that came farthest
+    Column("done", BigInteger, nullable=False, default=0),
+    Column("attempts", Integer, nullable=False, default=0),
+    # not a foreign key: a kept slice may go, and is made again
+    Column("slice_id", String(36)),
+    Column("reused", Boolean, nullable=False, default=False),
+    Column("seconds", JSON),
+    Column("notes", JSON),
+)
+
+render_slices = _table(
+    "render_slices",
+    _id(),
+    _tenant(),
+    # the render it was made for, and goes with; null: that one is gone, others use it
+    Column("render_id", String(36)),
+    # digest of everything but the site that decides its pixels
+    Column("recipe", LargeBinary(32), nullable=False),
+    # paths of the site that were read, with their digests; null: looked for and not there
+    Column("reads", JSON, nullable=False),
+    # what has to be known of it to join it: as the maker told
+    Column("made", JSON, nullable=False),
+    _at("created_at", needed=True),
+    _at("expires_at"),
+)
+Index(None, render_slices.c.tenant_id, render_slices.c.recipe)
+Index(None, render_slices.c.render_id)
 
 replays = _table(
     "replays",
