@@ -8,6 +8,9 @@ jobs        the engine's door and the failure detector
 house       the parts above, put together: what every operation is given
 web         errors → status, byte ranges, events, authentication
 uploads     bytes that arrive in chunks, durable and resumable
+processes   work in processes of their own, which are ended with all that they started
+media       uploaded media files → tracks
+renders     pages, frame by frame: a family, and `fragdex render` without any service
 isobmff, images, unprocessed, captions, files
             the families; each has model, operations (no HTTP), routes (no decisions), worker
 app         everything as one ASGI application

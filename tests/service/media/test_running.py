@@ -12,6 +12,7 @@ import pytest
 
 from fragdex.service.errors import Unprocessable
 from fragdex.service.media import child, running
+from fragdex.service.processes import CRASHES
 
 
 def spy(monkeypatch, script):
@@ -21,7 +22,7 @@ def spy(monkeypatch, script):
     def start(command, **more):
         return real([sys.executable, "-c", script, *command[3:]], **more)
 
-    monkeypatch.setattr(running.subprocess, "Popen", start)
+    monkeypatch.setattr(subprocess, "Popen", start)
 
 
 def test_tracks_come_out_of_the_child(fixture_file, tmp_path):
@@ -157,4 +158,4 @@ def test_memory_does_not_grow_with_the_film(codec, made, tmp_path):
 
 
 def test_signals_that_crashes_send_have_names():
-    assert all(hasattr(signal, name) for name in running._CRASHES)
+    assert all(hasattr(signal, name) for name in CRASHES)

@@ -7,13 +7,13 @@ whoever started it is gone.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import threading
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from fragdex.service.processes import Speech, bounded
 
 # No file that a hostile input makes us write is larger than this many times the input …
 _GROWTH: Final = 8
@@ -23,34 +23,14 @@ _LEAST_BOUND: Final = 4 << 30
 _MEMORY: Final = 8 << 30
 
 
-def _bound(size: int) -> None:
-    """Limits of this process, where the system knows them."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    written = max(_GROWTH * size, _LEAST_BOUND)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (written, written))
-    os.nice(5)  # requests come first
-
-
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
-    os._exit(3)
-
-
-def _say(**what: Any) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
-    sys.stdout.flush()
-
-
 def main() -> int:
     """Process one file."""
     path, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _bound(path.stat().st_size)
+    speech = Speech()
+    speech.listen()
+    written = max(_GROWTH * path.stat().st_size, _LEAST_BOUND)
+    bounded([("RLIMIT_CORE", 0), ("RLIMIT_AS", _MEMORY), ("RLIMIT_FSIZE", written)])
+    os.nice(5)  # requests come first
     import av.logging
 
     from fragdex.service.errors import Unprocessable
@@ -64,15 +44,15 @@ def main() -> int:
         now = time.monotonic()
         if now - last >= 0.2 or part >= 1:
             last = now
-            _say(progress=round(part, 4))
+            speech.say(progress=round(part, 4))
 
     try:
         with path.open("rb") as file:
             made = process_file(file, folder, progress)
     except Unprocessable as error:
-        _say(unprocessable={"detail": error.message, "more": error.more})
+        speech.say(unprocessable={"detail": error.message, "more": error.more})
         return 0
-    _say(made=[one.as_json() for one in made])
+    speech.say(made=[one.as_json() for one in made])
     return 0
 
 

@@ -1,18 +1,7 @@
-"""Starts the media work as a process of its own, listens to it, and ends it.
-
-Its environment holds nothing of the service's: no keys, no database URL.
-"""
+"""Starts the media work as a process of its own, listens to it, and ends it."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import queue
-import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,17 +9,14 @@ from typing import Any, Final
 
 from fragdex.service.errors import StoreFull, Unprocessable
 from fragdex.service.media.made import Made
+from fragdex.service.processes import CRASHES, Process
 
 __all__ = ["run"]
 
 STALL_SECONDS: Final = 300.0
 """Silence after which the work is taken for hung; it speaks several times a second."""
 
-# Signals that a program sends itself by its faults: bytes broke the library, and will again.
-_CRASHES: Final = {"SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGXFSZ", "SIGTRAP"}
-_KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
 _POLL_SECONDS: Final = 0.25
-_LAST_WORDS: Final = 2000
 
 
 def run(
@@ -54,51 +40,21 @@ def run(
         StoreFull: no room in the folder.
         RuntimeError: the child failed for another reason.
     """
-    child = subprocess.Popen(
-        [sys.executable, "-m", "fragdex.service.media.child", str(path), str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={name: os.environ[name] for name in _KEPT if name in os.environ},
-        # a group of its own, so that all of it can be ended, and Ctrl-C is not for it
-        start_new_session=True,
-    )
-    lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    errors: list[bytes] = []
-    readers = [
-        threading.Thread(target=_read, args=(child.stdout, lines.put), daemon=True),
-        threading.Thread(target=_read, args=(child.stderr, errors.append), daemon=True),
-    ]
+    child = Process("fragdex.service.media.child", str(path), str(folder))
     try:
-        for reader in readers:
-            reader.start()
-        answer = _listen(child, lines, progress, check, stall_seconds)
+        answer = _listen(child, progress, check, stall_seconds)
     finally:
-        _end(child)
-        for reader in readers:
-            reader.join(timeout=5)
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        child.end()
     if "made" in answer:
         return [Made(**one) for one in answer["made"]]
     if "unprocessable" in answer:
         told = answer["unprocessable"]
         raise Unprocessable(told["detail"], more=told["more"])
-    raise _failure(child.returncode, b"".join(error for error in errors if error))
-
-
-def _read(pipe: Any, take: Callable[[bytes | None], None]) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        for line in iter(pipe.readline, b""):
-            take(line)
-    take(None)
+    raise _failure(child)
 
 
 def _listen(
-    child: subprocess.Popen[bytes],
-    lines: queue.SimpleQueue[bytes | None],
+    child: Process,
     progress: Callable[[float], None],
     check: Callable[[], None],
     stall_seconds: float,
@@ -108,41 +64,28 @@ def _listen(
     while True:
         check()
         try:
-            line = lines.get(timeout=_POLL_SECONDS)
-        except queue.Empty:
-            if time.monotonic() - heard > stall_seconds:
-                raise Unprocessable("the media libraries hung on this file") from None
-            continue
-        if line is None:
-            child.wait()
+            said = child.hear(_POLL_SECONDS)
+        except EOFError:
             return answer
+        if said is None:
+            if time.monotonic() - heard > stall_seconds:
+                raise Unprocessable("the media libraries hung on this file")
+            continue
         heard = time.monotonic()
-        said = json.loads(line)
         if "progress" in said:
             progress(said["progress"])
         else:
             answer = said
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.name == "posix":
-                os.killpg(child.pid, signal.SIGKILL)
-            else:
-                child.kill()
-    child.wait()
-
-
-def _failure(code: int, errors: bytes) -> Exception:
-    if code < 0:
-        name = signal.Signals(-code).name
-        if name in _CRASHES:
-            return Unprocessable("the media libraries broke on this file", found=name)
-        return RuntimeError(f"the media process was ended by {name}")
-    words = errors.decode("utf-8", "replace")[-_LAST_WORDS:]
+def _failure(child: Process) -> Exception:
+    ending, words = child.ending, child.words
+    if ending in CRASHES:
+        return Unprocessable("the media libraries broke on this file", found=ending)
+    if isinstance(ending, str):
+        return RuntimeError(f"the media process was ended by {ending}")
     if "MemoryError" in words:
         return Unprocessable("the file needs more memory than a media process may have")
     if "No space left on device" in words:
         return StoreFull("no room for the tracks of the file", retry_after=60)
-    return RuntimeError(f"the media process ended with {code}: {words}")
+    return RuntimeError(f"the media process ended with {ending}: {words}")

@@ -1,0 +1,202 @@
+"""Work in processes of their own, which speak JSON lines with whoever started them.
+
+The bytes of strangers break libraries, browsers fill memory: neither takes the service along. A
+process has a session of its own and is ended with all that it started; it ends by itself when
+whoever started it is gone. Its environment holds nothing of the service's: no keys, no database
+URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["CRASHES", "Process", "Speech"]
+
+# Signals that a program sends itself by its faults: what it was given broke it, and will again.
+CRASHES: Final = frozenset(
+    {"SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGXFSZ", "SIGTRAP"}
+)
+_KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
+_LAST_WORDS: Final = 2000
+# A process that forks while it is ended is looked for again, so many times.
+_ROUNDS: Final = 5
+
+
+class Process:
+    """A Python module that runs as a process.
+
+    Args:
+        module: `python -m` that.
+        arguments: for it.
+        environment: more variables than those every process has.
+    """
+
+    def __init__(
+        self, module: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=kept | dict(environment or {}),
+            # so that all of it can be ended, and Ctrl-C is not for it
+            start_new_session=True,
+        )
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._errors: list[bytes] = []
+        self._saying = threading.Lock()
+        self._readers = [
+            threading.Thread(target=_read, args=(pipe, take), daemon=True)
+            for pipe, take in (
+                (self._process.stdout, self._lines.put),
+                (self._process.stderr, self._keep_words),
+            )
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def pid(self) -> int:
+        """Its number, which is also that of its session."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def say(self, **message: Any) -> None:
+        """Send it a message; to one that is gone nothing is said."""
+        line = json.dumps(message).encode() + b"\n"
+        with self._saying, contextlib.suppress(BrokenPipeError, ValueError):
+            assert self._process.stdin is not None
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def hear(self, seconds: float) -> dict[str, Any] | None:
+        """Its next message; None where none came within that time.
+
+        Raises:
+            EOFError: it is over.
+        """
+        try:
+            line = self._lines.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if line is None:
+            self._lines.put(None)
+            self._process.wait()
+            raise EOFError
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    @property
+    def ending(self) -> str | int:
+        """Once it is over: its exit code, or the name of the signal that ended it."""
+        code = self._process.wait()
+        return code if code >= 0 else signal.Signals(-code).name
+
+    @property
+    def words(self) -> str:
+        """The last of what it wrote to stderr."""
+        return b"".join(self._errors).decode("utf-8", "replace")[-_LAST_WORDS:]
+
+    def end(self) -> None:
+        """End it and what it started; nothing happens where that is done."""
+        own = self._process.pid
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.name == "posix":
+                    os.killpg(own, signal.SIGKILL)
+                else:
+                    self._process.kill()
+        for _ in range(_ROUNDS):
+            others = [pid for pid in _session(own) if pid != own]
+            if not others:
+                break
+            for pid in others:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        for reader in self._readers:
+            reader.join(timeout=5)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def _keep_words(self, line: bytes | None) -> None:
+        if line is not None:
+            self._errors.append(line)
+            # a process that complains for an hour is remembered by its end
+            del self._errors[:-100]
+
+
+def _read(pipe: Any, take: Callable[[bytes | None], None]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        for line in iter(pipe.readline, b""):
+            take(line)
+    take(None)
+
+
+def _session(number: int) -> Iterator[int]:
+    """Processes of a session that are not over yet, where the system lists them."""
+    try:
+        entries = [entry for entry in os.listdir("/proc") if entry.isdigit()]
+    except OSError:
+        return
+    for entry in entries:
+        with contextlib.suppress(OSError, IndexError):
+            state, _, _, session = (
+                Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()[:4]
+            )
+            if int(session) == number and state != "Z":
+                yield int(entry)
+
+
+class Speech:
+    """The other side: what a process says and is told."""
+
+    def __init__(self) -> None:
+        self._saying = threading.Lock()
+        # Whatever a library prints must not stand between the messages.
+        self._out = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+
+    def say(self, **message: Any) -> None:
+        """Say something to whoever started this process."""
+        line = json.dumps(message).encode() + b"\n"
+        with self._saying:
+            self._out.write(line)
+            self._out.flush()
+
+    def listen(self, take: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
+        """Take messages in a thread; when there can be no more, this process ends."""
+
+        def run() -> None:
+            for line in iter(sys.stdin.buffer.readline, b""):
+                take(json.loads(line))
+            os._exit(3)
+
+        threading.Thread(target=run, name="listen", daemon=True).start()
+
+
+def bounded(limits: Sequence[tuple[str, int]]) -> None:
+    """Bound this process, where the system knows how: pairs such as ("RLIMIT_CORE", 0)."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        for name, value in limits:
+            resource.setrlimit(getattr(resource, name), (value, value))
