@@ -1,0 +1,156 @@
+"""What is to be seen, what the page told, and what it was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from fragdex.service.errors import TooLarge
+from fragdex.service.renders.browser.timing import View
+
+__all__ = [
+    "ORIGIN",
+    "BlockedRequest",
+    "Evaluator",
+    "Limits",
+    "Notes",
+    "PageFacts",
+    "PageMedia",
+]
+
+ORIGIN: Final = "http://site.invalid"
+"""Where a page believes to be; the name can never exist (RFC 2606)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a page may go before it is stopped.
+
+    Args:
+        script_seconds: how long a single step of the page may take: of the processor's time, so
+            that a busy machine does not make pages fail.
+        load_seconds: wall time until the page is loaded and ready.
+        ready_ms: of the page's own time, until `window.fragdex.ready` is settled.
+        memory_bytes: of all processes of the browser together.
+        side: pixels of a side.
+        pixels: of the whole picture.
+        asset_bytes: the largest file that the page itself is given (media go another way).
+    """
+
+    script_seconds: float = 5.0
+    load_seconds: float = 60.0
+    ready_ms: int = 30_000
+    memory_bytes: int = 2 << 30
+    side: int = 7680
+    pixels: int = 7680 * 4320
+    asset_bytes: int = 256 << 20
+
+    def check(self, view: View) -> None:
+        """Raise TooLarge where a view has more pixels than these limits allow."""
+        if max(view.width, view.height) > self.side:
+            raise TooLarge(
+                f"a page may be {self.side} pixels wide and high",
+                found=f"{view.width}x{view.height}",
+                more={"limit": self.side},
+            )
+        if view.width * view.height > self.pixels:
+            raise TooLarge(
+                f"a page may have {self.pixels} pixels",
+                found=f"{view.width}x{view.height}",
+                more={"limit": self.pixels},
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedRequest:
+    """A request that was not made, and why."""
+
+    url: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Notes:
+    """What happened on the page that its author should know; each list is bounded.
+
+    Args:
+        console: what the page wrote to the console as errors and warnings, and what it threw.
+        blocked: requests that were not made.
+        refused: other things that a rendered page cannot do (dialogs, windows, live input …).
+        browser: how the browser ran, where it was not as it should be (no sandbox, no beginFrame).
+    """
+
+    console: list[str] = field(default_factory=list)
+    blocked: list[BlockedRequest] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    browser: list[str] = field(default_factory=list)
+
+    MOST = 200
+    LONGEST = 1000
+
+    def say(self, kind: str, text: str) -> None:
+        """Add a line to `console`, `refused` or `browser`; the same line once."""
+        lines: list[str] = getattr(self, kind)
+        text = text[: self.LONGEST]
+        if len(lines) < self.MOST and text not in lines:
+            lines.append(text)
+
+    def block(self, url: str, reason: str) -> None:
+        """Add a blocked request, once."""
+        one = BlockedRequest(url[: self.LONGEST], reason[: self.LONGEST])
+        if len(self.blocked) < self.MOST and one not in self.blocked:
+            self.blocked.append(one)
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What the page and its browser are.
+
+    Args:
+        width: of the page's own root element, in pixels; None where it fits any window.
+        height: the same.
+        duration_ms: of its longest finite animation or medium; None where nothing ends.
+        seekable: whether the page says that it can be jumped into.
+        browser_version: as the browser tells it.
+        has_begin_frame: whether frames come on request; else the page has a clock of ours.
+    """
+
+    width: int | None
+    height: int | None
+    duration_ms: int | None
+    seekable: bool
+    browser_version: str
+    has_begin_frame: bool
+
+
+class Evaluator(Protocol):
+    """What `PageMedia` is given of a stage."""
+
+    def evaluate(self, expression: str, awaited: bool = False) -> object:
+        """The value of an expression in the page, as JSON gives it."""
+
+
+class PageMedia(Protocol):
+    """The page's own sound and pictures, driven by the stage."""
+
+    def scripts(self) -> Sequence[str]:
+        """Scripts that run in every frame before the page's own."""
+
+    def bind(self, stage: Evaluator) -> None:
+        """Called when the page is loaded and stopped at time 0."""
+
+    def longest_ms(self) -> float | None:
+        """How long the longest finite medium is; called after `bind`."""
+
+    def before_frame(self, i: int, time_us: int) -> bool:
+        """Draw the pictures of frame i; called when the page's clock is there.
+
+        Returns whether anything was drawn anew.
+        """
+
+    def at_skip(self, i: int, time_us: int) -> None:
+        """As `before_frame` for a frame that nobody will see."""
+
+    def close(self) -> None:
+        """Called when the page is gone."""

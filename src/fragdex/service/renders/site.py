@@ -1,0 +1,185 @@
+"""The files of a page, read by the paths that the page asks for.
+
+A `Site` remembers nothing: who reads notes what was read, which is what the pixels depend on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final, Protocol
+
+__all__ = ["Asset", "Folder", "Page", "Site", "media_type_of"]
+
+INDEX: Final = "index.html"
+
+# Fixed here: what a system thinks of suffixes must not decide what a page looks like.
+_TYPES: Final = {
+    "aac": "audio/aac",
+    "apng": "image/apng",
+    "avif": "image/avif",
+    "bmp": "image/bmp",
+    "css": "text/css; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "flac": "audio/flac",
+    "gif": "image/gif",
+    "htm": "text/html; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "ico": "image/x-icon",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "m4a": "audio/mp4",
+    "m4v": "video/mp4",
+    "mjs": "text/javascript; charset=utf-8",
+    "mov": "video/quicktime",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "oga": "audio/ogg",
+    "ogg": "audio/ogg",
+    "ogv": "video/ogg",
+    "opus": "audio/ogg",
+    "otf": "font/otf",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "srt": "text/plain; charset=utf-8",
+    "svg": "image/svg+xml",
+    "ttf": "font/ttf",
+    "txt": "text/plain; charset=utf-8",
+    "vtt": "text/vtt; charset=utf-8",
+    "wasm": "application/wasm",
+    "wav": "audio/wav",
+    "webm": "video/webm",
+    "webmanifest": "application/manifest+json",
+    "webp": "image/webp",
+    "woff": "font/woff",
+    "woff2": "font/woff2",
+    "xml": "application/xml",
+}
+_UNKNOWN: Final = "application/octet-stream"
+
+
+def media_type_of(path: str) -> str:
+    """The media type that a file is served with, by its suffix.
+
+    >>> media_type_of("fonts/Title.WOFF2"), media_type_of("LICENSE")
+    ('font/woff2', 'application/octet-stream')
+    """
+    return _TYPES.get(PurePosixPath(path).suffix[1:].lower(), _UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file of a site: its bytes, their media type and their SHA-256."""
+
+    data: bytes
+    media_type: str
+    sha256: bytes
+
+
+class Site(Protocol):
+    """The files of a page."""
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 over all paths and contents: equal sites look alike."""
+
+    def read(self, path: str) -> Asset | None:
+        """A file whole, None where there is none.
+
+        Args:
+            path: relative, decoded, with `/`; never leaves the site. "" is index.html, and a
+                folder is its index.html.
+        """
+
+    def open(self, path: str) -> BinaryIO | None:
+        """The same file, seekable and not read into memory."""
+
+
+class Page:
+    """A site of one page and nothing else.
+
+    >>> site = Page("<h1>Hello</h1>")
+    >>> site.read("").media_type, site.read("other.css")
+    ('text/html; charset=utf-8', None)
+    """
+
+    def __init__(self, html: str) -> None:
+        data = html.encode("utf-8", "replace")
+        self._asset = Asset(data, media_type_of(INDEX), hashlib.sha256(data).digest())
+
+    @property
+    def digest(self) -> bytes:
+        """As `Site.digest`."""
+        return _digest([(INDEX, self._asset.sha256)])
+
+    def read(self, path: str) -> Asset | None:
+        """As `Site.read`."""
+        return self._asset if path in ("", INDEX) else None
+
+    def open(self, path: str) -> BinaryIO | None:
+        """As `Site.open`."""
+        return io.BytesIO(self._asset.data) if path in ("", INDEX) else None
+
+
+class Folder:
+    """The files below a folder; links that lead out of it are not there."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).resolve()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """As `Site.digest`; reads every file, once."""
+        listed = []
+        for path in sorted(self.path.rglob("*")):
+            name = path.relative_to(self.path).as_posix()
+            asset = self.read(name) if path.is_file() else None
+            if asset is not None:
+                listed.append((name, asset.sha256))
+        return _digest(listed)
+
+    def read(self, path: str) -> Asset | None:
+        """As `Site.read`."""
+        file = self.open(path)
+        if file is None:
+            return None
+        with file:
+            data = file.read()
+        name = path if PurePosixPath(path).suffix else INDEX
+        return Asset(data, media_type_of(name), hashlib.sha256(data).digest())
+
+    def open(self, path: str) -> BinaryIO | None:
+        """As `Site.open`."""
+        found = self._find(path)
+        if found is None:
+            return None
+        try:
+            return found.open("rb")
+        except OSError:
+            return None
+
+    def _find(self, path: str) -> Path | None:
+        if "\0" in path or "\\" in path:
+            return None
+        try:
+            found = (self.path / PurePosixPath(path.lstrip("/"))).resolve()
+            if found.is_dir():
+                found = (found / INDEX).resolve()
+            if found.is_relative_to(self.path) and found.is_file():
+                return found
+        except (OSError, ValueError, RuntimeError):
+            # a name too long, a circle of links
+            return None
+        return None
+
+
+def _digest(listed: list[tuple[str, bytes]]) -> bytes:
+    whole = hashlib.sha256()
+    for name, sha256 in listed:
+        whole.update(name.encode("utf-8", "surrogatepass") + b"\0" + sha256)
+    return whole.digest()
