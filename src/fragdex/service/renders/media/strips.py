@@ -1,0 +1,103 @@
+"""What is heard, when: values that go from slices to the join, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+__all__ = ["SAMPLE_RATE", "SoundStrip", "joined"]
+
+SAMPLE_RATE: Final = 48_000
+"""Samples a second of all sound that is mixed."""
+_SAME_TIME: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class SoundStrip:
+    """A stretch of the render in which one source is heard without a break.
+
+    Attributes:
+        source: URL of the media, as the page's own base resolves it; for `samples` the name of a
+            file in the slice's folder.
+        start, stop: seconds on the time line of the render; stop is exclusive.
+        media_start: seconds of media time that are heard at `start`.
+        rate: seconds of media time a second.
+        gains: (seconds on the time line of the render, factor): from then on, until the next; the
+            first one counts from `start` on.
+        loop: where the media ends it begins again.
+        preserves_pitch: whether another rate than 1 keeps the pitch.
+        kind: `media`, decoded from the source; `samples`: float32, 48 kHz, two channels,
+            interleaved, little-endian, from `media_start` on.
+        voice: what a slice's strip has in common with the one that goes on in the next slice.
+
+    >>> strip = SoundStrip("http://site.invalid/a.mp3", 0.5, 2.0)
+    >>> strip.within(1.0, 5.0).media_start, SoundStrip.of_json(strip.as_json()) == strip
+    (0.5, True)
+    """
+
+    source: str
+    start: float
+    stop: float
+    media_start: float = 0.0
+    rate: float = 1.0
+    gains: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
+    loop: bool = False
+    preserves_pitch: bool = True
+    kind: str = "media"
+    voice: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object; `of_json` reads it."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, value: dict[str, Any]) -> SoundStrip:
+        """What `as_json` gave, also after it was text."""
+        gains = tuple((float(at), float(gain)) for at, gain in value["gains"])
+        return cls(**(value | {"gains": gains}))
+
+    def media_time(self, at: float) -> float:
+        """Media time at a time of the render; not wrapped where the media loops."""
+        return self.media_start + (at - self.start) * self.rate
+
+    def within(self, start: float, stop: float) -> SoundStrip:
+        """The part between two times of the render."""
+        first, last = max(self.start, start), min(self.stop, stop)
+        return replace(self, start=first, stop=last, media_start=self.media_time(first))
+
+
+def joined(slices: Iterable[Sequence[SoundStrip]]) -> list[SoundStrip]:
+    """The strips of contiguous slices as if they were of one.
+
+    A sound that goes on over a border becomes one strip again, so that nothing is decoded twice
+    and nothing clicks.
+
+    >>> whole = SoundStrip("a.mp3", 0.0, 4.0, voice="1")
+    >>> joined([[whole.within(0, 2)], [whole.within(2, 4)]]) == [whole]
+    True
+    """
+    found: list[SoundStrip] = []
+    open_until: dict[tuple[str, str], int] = {}
+    for strips in slices:
+        for strip in sorted(strips, key=lambda strip: (strip.start, strip.voice)):
+            place = open_until.get((strip.voice, strip.source)) if strip.voice else None
+            if place is not None and _goes_on(found[place], strip):
+                before = found[place]
+                gains = before.gains + tuple(g for g in strip.gains if g not in before.gains)
+                found[place] = replace(before, stop=strip.stop, gains=gains)
+            else:
+                open_until[strip.voice, strip.source] = len(found)
+                found.append(strip)
+    return found
+
+
+def _goes_on(before: SoundStrip, after: SoundStrip) -> bool:
+    same = replace(after, start=before.start, stop=before.stop, gains=before.gains,
+                   media_start=before.media_start)  # fmt: skip
+    return (
+        same == before
+        and before.kind == "media"
+        and abs(before.stop - after.start) < _SAME_TIME
+        and abs(before.media_time(after.start) - after.media_start) < _SAME_TIME
+    )
