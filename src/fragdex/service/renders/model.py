@@ -1,0 +1,108 @@
+"""What answers about renders say."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from fragdex.service.renders.request import Jpeg, Mp4, Png, WebP
+from fragdex.service.unprocessed.model import Problem
+from fragdex.service.web.fields import Listed
+
+__all__ = ["TYPES", "RenderList", "RenderRecord", "RenderSlice", "RenderStatus"]
+
+TYPES: Final = {
+    "mp4": "video/mp4",
+    "jpeg": "image/jpeg",
+    "png": "image/png",
+    "webp": "image/webp",
+}
+"""The media type of each container."""
+
+
+class RenderStatus(StrEnum):
+    """How far a render is."""
+
+    CREATED = "created"
+    PENDING = "pending"
+    RENDERING = "rendering"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RenderSlice(BaseModel):
+    """A part of a render, rendered by itself."""
+
+    first_frame: int
+    frames: int
+    frames_done: int
+    reused: bool = Field(description="taken from an earlier render that made the same frames")
+    attempts: int = Field(description="how often it was begun")
+    seconds: dict[str, float] = Field(description="what it cost: replay, capture, encode …")
+
+
+class BlockedRequest(BaseModel):
+    """A request of the page that was not made."""
+
+    url: str
+    reason: str
+
+
+class RenderRecord(BaseModel):
+    """A page that is, or was, rendered."""
+
+    id: str
+    md5: str | None = Field(description="the client's own mark, dashed")
+    metadata: dict[str, str]
+    status: RenderStatus
+    strategy: str
+    output: Mp4 | Jpeg | Png | WebP
+    width: int | None = Field(description="null until the page has said")
+    height: int | None
+    fps: float
+    frame_rate: str = Field(description="the same, exactly: 30 or 30000/1001")
+    duration_ms: int | None
+    time_ms: int | None = Field(description="of a still: the moment it shows")
+    work_slice_ms: int
+    frames: int | None = Field(description="null until it is known how many there are")
+    frames_done: int
+    slices: list[RenderSlice]
+    seconds: dict[str, float] = Field(
+        description="wait (for a worker), plan, slices (their wall-clock time), join, whole"
+    )
+    media_type: str = Field(description="of the result")
+    byte_size: int | None = Field(description="of the result")
+    next_byte: int | None = Field(description="of an upload that is going on")
+    problem: Problem | None
+    console: list[str] = Field(description="what the page wrote and threw, the first lines of it")
+    blocked: list[BlockedRequest] = Field(description="requests that were not made, and why")
+    refused: list[str] = Field(description="what the page asked of the browser in vain")
+    created_at: str
+    queued_at: str | None
+    started_at: str | None
+    completed_at: str | None
+    failed_at: str | None
+
+
+class RenderList(Listed):
+    """Renders, newest first."""
+
+    renders: list[RenderRecord]
+
+
+def fewer(lines: list[Any], most: int) -> list[Any]:
+    """The first of each, at most so many.
+
+    >>> fewer(["a", "b", "a", "c"], 2)
+    ['a', 'b']
+    """
+    seen: list[Any] = []
+    for line in lines:
+        if line not in seen:
+            seen.append(line)
+            if len(seen) == most:
+                break
+    return seen
