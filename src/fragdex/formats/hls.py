@@ -7,7 +7,7 @@ can be played so: a progressive file has no segments to point at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from urllib.parse import quote
 
@@ -70,7 +70,7 @@ def write(
         chosen = reference_track(period, track)
         ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
         found = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
-        groups.append((period, list(_segments(found, chosen.timescale))))
+        groups.append((period, list(media_segments(found, chosen.timescale))))
     head = ["#EXT-X-INDEPENDENT-SEGMENTS"]
     return _playlist(groups, uri_of(index, uri), head, growing)
 
@@ -135,31 +135,21 @@ def write_master(
     chosen = reference_track(found, track)
     ticks = int(Fraction(min_segment_ms) * chosen.timescale / 1000)
     segments = list(
-        _segments(
+        media_segments(
             subsegments(found, chosen.id, min_ticks=ticks, at_sync=True),
             chosen.timescale,
         )
     )
-    about = [f"BANDWIDTH={_peak(segments)}", f"AVERAGE-BANDWIDTH={_average(segments)}"]
-    codecs = [t.codec for t in found.tracks if len(t.fragments)]
-    if all(codecs):
-        # Several tracks of one codec are named once.
-        about.append(f'CODECS="{",".join(dict.fromkeys(c for c in codecs if c))}"')
-    size = []
-    if chosen.info.width and chosen.info.height and chosen.kind == "video":
-        size.append(f"RESOLUTION={chosen.info.width}x{chosen.info.height}")
-    rate = []
-    if chosen.kind == "video" and (seconds := sum(s for s, _, _ in segments)):
-        count = chosen.sample_count
-        rate = [f"FRAME-RATE={float(count / seconds):.3f}"] if count else []
+    peak, average = bandwidths(segments)
+    about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
+    about += named_codecs(t.codec for t in found.tracks if len(t.fragments))
+    about += [*picture_size(chosen), *picture_rate(chosen, segments)]
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
-    lines += ["#EXT-X-STREAM-INF:" + ",".join([*about, *size, *rate]), _address(media_uri)]
+    lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(media_uri)]
     if iframes_uri is not None:
         pictures = list(_iframes(chosen))
-        named = [f"BANDWIDTH={_peak(pictures)}"]
-        if chosen.codec:
-            named.append(f'CODECS="{chosen.codec}"')
-        named += [*size, f'URI="{_address(iframes_uri)}"']
+        named = [f"BANDWIDTH={bandwidths(pictures)[0]}", *named_codecs([chosen.codec])]
+        named += [*picture_size(chosen), f'URI="{address(iframes_uri)}"']
         lines.append("#EXT-X-I-FRAME-STREAM-INF:" + ",".join(named))
     return ("\n".join(lines) + "\n").encode()
 
@@ -172,15 +162,15 @@ def uri_of(index: FragmentIndex, uri: str | None) -> str:
     'a%20film.mp4'
     """
     if uri is not None:
-        return _address(uri)
+        return address(uri)
     name = index.source.name
     if "://" in name:
-        return _address(name)
+        return address(name)
     # A colon in the first part would be read as a scheme (RFC 3986, 4.2).
     return quote(name.replace("\\", "/").rpartition("/")[2] or "media.mp4", safe="")
 
 
-def _address(uri: str) -> str:
+def address(uri: str) -> str:
     """A URI as it may stand on a line and in quotes; what is escaped already stays."""
     return quote(uri, safe="%/:?#[]@!$&'()*+,;=~")
 
@@ -213,7 +203,8 @@ def _playlist(
     return ("\n".join(lines) + "\n").encode()
 
 
-def _segments(found: Subsegments, timescale: int) -> Iterator[Range]:
+def media_segments(found: Subsegments, timescale: int) -> Iterator[Range]:
+    """Seconds, offset and size of each stretch."""
     columns = (found.duration.tolist(), found.offset.tolist(), found.size.tolist())
     for duration, offset, size in zip(*columns, strict=True):
         yield Fraction(duration, timescale), offset, size
@@ -244,12 +235,32 @@ def _iframes(track: TrackIndex) -> Iterator[Range]:
         yield Fraction(duration, track.timescale), low, high - low
 
 
-def _peak(segments: list[Range]) -> int:
-    """Bits a second of the segment that needs most."""
+def bandwidths(segments: Sequence[Range]) -> tuple[int, int]:
+    """Bits a second of the segment that needs most, and of all together; 1 where nothing is."""
     rates = [Fraction(8 * size) / seconds for seconds, _, size in segments if seconds]
-    return int(max(rates, default=Fraction(0))) + 1
+    whole = sum(seconds for seconds, _, _ in segments)
+    bits = 8 * sum(size for _, _, size in segments)
+    return int(max(rates, default=Fraction(0))) + 1, int(bits / whole) + 1 if whole else 1
 
 
-def _average(segments: list[Range]) -> int:
+def named_codecs(codecs: Iterable[str | None]) -> list[str]:
+    """The attribute CODECS, each named once; nothing where one is not known."""
+    known = list(dict.fromkeys(codecs))
+    return [] if None in known or not known else [f'CODECS="{",".join(map(str, known))}"']
+
+
+def picture_size(track: TrackIndex) -> list[str]:
+    """The attribute RESOLUTION of a video track, where it is known."""
+    info = track.info
+    if track.kind != "video" or not info.width or not info.height:
+        return []
+    return [f"RESOLUTION={info.width}x{info.height}"]
+
+
+def picture_rate(track: TrackIndex, segments: Sequence[Range]) -> list[str]:
+    """The attribute FRAME-RATE of a video track, where it is known."""
     seconds = sum(duration for duration, _, _ in segments)
-    return int(8 * sum(size for _, _, size in segments) / seconds) + 1 if seconds else 1
+    count = track.sample_count
+    if track.kind != "video" or not seconds or not count:
+        return []
+    return [f"FRAME-RATE={float(count / seconds):.3f}"]
