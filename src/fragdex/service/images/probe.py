@@ -12,15 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from PIL import Image, UnidentifiedImageError
-
 from fragdex.service.errors import Unprocessable
-from fragdex.service.images.svg import measure_svg
 
 __all__ = ["Size", "kind_of", "probe"]
-
-# We look at sizes ourselves and decode nothing; Pillow's own limit would warn before ours.
-Image.MAX_IMAGE_PIXELS = None
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PILLOW = {"image/jpeg": "JPEG", "image/png": "PNG"}
@@ -53,6 +47,8 @@ def probe(path: Path, mime_type: str, max_pixels: int) -> Size:
             )
         file.seek(0)
         if mime_type == "image/svg+xml":
+            from fragdex.service.images.svg import measure_svg  # with XML
+
             return Size(*measure_svg(file))
         size = _webp(file) if mime_type == "image/webp" else _pillow(file, PILLOW[mime_type])
     if min(size) < 1:
@@ -90,6 +86,10 @@ def _unreadable(why: str) -> Unprocessable:
 
 
 def _pillow(file: BinaryIO, name: str) -> Size:
+    from PIL import Image, UnidentifiedImageError  # where no image comes, memory is spared
+
+    # We look at sizes ourselves and decode nothing; Pillow's own limit would warn before ours.
+    Image.MAX_IMAGE_PIXELS = None
     try:
         # only the decoder of that one type sees the file
         with Image.open(file, formats=[name]) as image:
@@ -103,6 +103,8 @@ def _pillow(file: BinaryIO, name: str) -> Size:
 def _turned(width: int, height: int, exif: bytes) -> Size:
     orientation = 1
     if exif:
+        from PIL import Image
+
         try:
             read = Image.Exif()
             read.load(exif)

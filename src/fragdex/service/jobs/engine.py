@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
-from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.service.errors import Unavailable
+from fragdex.service.jobs.later import put_off
 from fragdex.service.jobs.work import JOBS, SLICES, JobOptions
 from fragdex.service.records.database import Database
+
+# It tells PostgreSQL's errors apart, and imports them also where the database is SQLite.
+with put_off("psycopg", "psycopg.errors"):
+    from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
 
 __all__ = ["Engine", "Order", "upgrade"]
 

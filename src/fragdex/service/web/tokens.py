@@ -10,8 +10,6 @@ import time
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-import jwt
-
 from fragdex.service.errors import InvalidRequest, Unauthenticated
 
 __all__ = ["Grant", "origin_of", "read_token", "segments", "sign"]
@@ -103,6 +101,8 @@ def sign(
         "origin": origin,
         "path": "/" + "/".join(path),
     }
+    import jwt  # with cryptography, 10 MB; many a service never signs
+
     return jwt.encode(claims, secret, algorithm=ALGORITHM)
 
 
@@ -112,6 +112,8 @@ def read_token(secret: bytes, token: str) -> Grant:
     Raises:
         Unauthenticated: it is not ours, or its time is over.
     """
+    import jwt
+
     needed = ["exp", "sub", "key", "origin", "path"]
     try:
         claims = jwt.decode(token, secret, algorithms=[ALGORITHM], options={"require": needed})

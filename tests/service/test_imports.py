@@ -1,0 +1,96 @@
+"""What a process of the service holds in memory is mostly what it imported: it imports no more
+than it uses."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from service.serving import API, client_of
+from service.working import FIXTURES, md5_of
+
+# Beside what the process tells itself, so that nothing else is loaded for the question.
+PROGRAM = """
+import runpy, sys
+told = sys.argv.pop(1)
+try:
+    runpy.run_module("fragdex", run_name="__main__")
+finally:
+    with open(told, "w") as file:
+        file.write(" ".join(sorted(sys.modules)))
+"""
+
+NEVER = {"av", "rich", "httpx", "boto3", "hypothesis"}
+"""What a process that answers has no use for."""
+
+OF_POSTGRESQL = {"psycopg", "psycopg_binary"}
+OF_UPGRADES = {"alembic", "mako", "pygments"}
+OF_IMAGES = {"PIL", "defusedxml"}
+OF_TOKENS = {"jwt", "cryptography"}
+
+
+def served(folder: Path, *calls):
+    """Top-level names of what `fragdex serve` imported until its end, and what it printed."""
+    told = folder / "modules"
+    command = [sys.executable, "-c", PROGRAM, told, "serve", "--port", "0", "--data", folder]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    said = ""
+    try:
+        for line in process.stdout:
+            said += line
+            if found := re.match(r"Serving (http://\S+)", line):
+                break
+        key_file = folder / "key"
+        if made := re.search(r"^ef_\S+$", said, re.MULTILINE):
+            key_file.write_text(made[0])
+        with client_of(found[1], key_file.read_text()) as client:
+            for call in calls:
+                call(client)
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    return {name.partition(".")[0] for name in told.read_text().split()}
+
+
+def a_film_is_uploaded_and_asked_for(client):
+    data = (FIXTURES / "frag-audio.m4a").read_bytes()
+    new = {"filename": "a.mp4", "byte_size": len(data), "md5": md5_of(data)}
+    record = client.post(f"{API}/unprocessed_files", json=new).json()
+    path = f"{API}/unprocessed_files/{record['id']}"
+    assert client.post(f"{path}/upload", content=data).status_code == 201
+    made = client.post(f"{path}/process").json()
+    file = f"{API}/isobmff_files/{made['isobmff_file_id']}"
+    for url in (file, f"{file}/index", f"{file}/seek?time_ms=0", f"{API}/unprocessed_files"):
+        assert client.get(url).status_code == 200, url
+
+
+def an_image_is_uploaded(client):
+    data = b"\x89PNG\r\n\x1a\nno"
+    record = client.post(
+        f"{API}/image_files", json={"filename": "a.png", "byte_size": len(data)}
+    ).json()
+    answer = client.post(f"{API}/image_files/{record['id']}/upload", content=data)
+    assert answer.status_code == 422
+
+
+def a_url_token_is_asked_for(client):
+    answer = client.post(f"{API}/url-token", json={"url": f"{API}/image_files"})
+    assert answer.status_code in (200, 201), answer.text
+
+
+def test_serving_from_sqlite_imports_what_it_uses(tmp_path):
+    """The first start makes the tables; every other has nothing to do with upgrades."""
+    assert served(tmp_path) & NEVER == set()
+    imported = served(tmp_path, a_film_is_uploaded_and_asked_for)
+    needless = NEVER | OF_POSTGRESQL | OF_UPGRADES | OF_IMAGES | OF_TOKENS
+    assert imported & needless == set()
+
+
+def test_what_is_used_seldom_is_imported_then(tmp_path):
+    imported = served(tmp_path, an_image_is_uploaded, a_url_token_is_asked_for)
+    assert {"PIL", "jwt", "alembic"} <= imported
+    assert imported & (NEVER | OF_POSTGRESQL) == set()
