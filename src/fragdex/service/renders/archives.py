@@ -7,6 +7,7 @@ no absolute paths, no `..`. Sizes are counted as bytes come out, never believed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import re
 import stat
@@ -85,8 +86,13 @@ def _through(path: Path, folder: Path | None, bounds: Bounds) -> Contents:
                 _write(pieces, None if folder is None else folder / name)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise Unprocessable("the archive is broken", found=str(error) or None) from None
-    except (gzip.BadGzipFile, struct.error, UnicodeError, NotImplementedError) as error:
+    except (gzip.BadGzipFile, struct.error, ValueError, NotImplementedError) as error:
         raise Unprocessable("the archive is broken", found=str(error)) from None
+    except OSError as error:
+        # where a broken archive sends its reader
+        if error.errno != errno.EINVAL:
+            raise
+        raise Unprocessable("the archive is broken") from None
     if INDEX not in names:
         raise Unprocessable(f"there is no {INDEX} at the root of the archive", advice=_hint(names))
     return Contents(len(names), budget.unpacked)
