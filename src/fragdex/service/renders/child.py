@@ -1,0 +1,141 @@
+"""Rendering as a process of its own: `python -m fragdex.service.renders.child`.
+
+Takes jobs one after the other as JSON lines (`running.py` says them) and keeps its browser between
+them. Asks whoever started it for all that lies outside of the site; ends with them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from fragdex.service.errors import PageFailed, ServiceError
+from fragdex.service.processes import Speech, bounded
+from fragdex.service.renders import speaking
+from fragdex.service.renders.browser.model import Limits
+from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.outside import Answer
+
+# No file of a render is larger, whatever a page does.
+_LARGEST_FILE: Final = 64 << 30
+_TELL_SECONDS: Final = 0.1
+
+
+class _Parent:
+    """An `Outside` that puts every request to the process that started this one."""
+
+    def __init__(self, speech: Speech) -> None:
+        self._speech = speech
+        self._numbers = itertools.count()
+        self._waiting: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
+
+    def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
+        number = next(self._numbers)
+        answer: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._waiting[number] = answer
+        self._speech.say(ask=number, url=url, headers=dict(headers))
+        return speaking.answer_of_json(answer.get())
+
+    def answered(self, message: dict[str, Any]) -> None:
+        waiting = self._waiting.pop(message.pop("answer"), None)
+        if waiting is not None:
+            waiting.put(message)
+
+
+class _Work:
+    """The jobs, by name."""
+
+    def __init__(self, speech: Speech, parent: _Parent) -> None:
+        from fragdex.service.renders.slice import Slicer
+
+        self._speech, self._parent, self._make = speech, parent, Slicer
+        self._slicer: Any = None
+        self._site: Any = None
+        self._told = 0.0
+
+    def begin(self, site: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+        self._site = speaking.site_of_json(site)
+        self._slicer = self._make(self._site, outside=self._parent, limits=Limits(**limits))
+        return {}
+
+    def look(self, view: Mapping[str, Any]) -> dict[str, Any]:
+        return asdict(self._slicer.look(speaking.view_of_json(view)))
+
+    def slice(self, view: Mapping[str, Any], first: int, stop: int, path: str) -> dict[str, Any]:
+        seen = speaking.view_of_json(view)
+        made = self._slicer.slice(seen, first, stop, Path(path), self._progress)
+        plain: dict[str, Any] = made.as_json()
+        return plain
+
+    def still(
+        self, view: Mapping[str, Any], time_ms: int, still: Mapping[str, Any], path: str
+    ) -> dict[str, Any]:
+        from fragdex.service.renders.stills import Still
+
+        seen = speaking.view_of_json(view)
+        made = self._slicer.still(seen, time_ms, Still(**still), Path(path))
+        plain: dict[str, Any] = made.as_json()
+        return plain
+
+    def join(
+        self, slices: list[Mapping[str, Any]], view: Mapping[str, Any], out: str
+    ) -> dict[str, Any]:
+        from fragdex.service.renders.join import join
+
+        made = [SliceMade.of_json(one) for one in slices]
+        paths = [Path(one.path) for one in made]
+        return asdict(join(paths, speaking.view_of_json(view), Path(out)))
+
+    def _progress(self, done: int) -> None:
+        now = time.monotonic()
+        if now - self._told >= _TELL_SECONDS:
+            self._told = now
+            self._speech.say(progress=done)
+
+
+def main() -> int:
+    """Do jobs until the last word was said."""
+    speech = Speech()
+    parent = _Parent(speech)
+    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    def take(message: dict[str, Any]) -> None:
+        if "answer" in message:
+            parent.answered(message)
+        else:
+            jobs.put(message)
+
+    speech.listen(take)
+    bounded([("RLIMIT_CORE", 0), ("RLIMIT_FSIZE", _LARGEST_FILE)])
+    os.nice(5)  # requests come first
+    # FFmpeg's libraries take as long to load as the browser takes to start: at the same time.
+    threading.Thread(target=_load, daemon=True).start()
+    work = _Work(speech, parent)
+    while True:
+        message = jobs.get()
+        job: Callable[..., dict[str, Any]] = getattr(work, message.pop("do"))
+        try:
+            speech.say(done=job(**message))
+        except ServiceError as error:
+            speech.say(failed=speaking.error_as_json(error))
+        except MemoryError:
+            much = PageFailed("the page needs more memory than a rendering process may have")
+            speech.say(failed=speaking.error_as_json(much))
+
+
+def _load() -> None:
+    import av.logging
+
+    av.logging.set_level(None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

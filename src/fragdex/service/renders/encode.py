@@ -1,0 +1,229 @@
+"""Pictures → the H.264 of a slice, in a thread beside the browser.
+
+What decides the bytes is fixed: one x264 thread, key frames by count alone, no pictures out of
+order. Every slice of a view has the same parameter sets, so that packets of several slices make
+one stream; and as no picture is reordered, its first stands at 0 without an edit list.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from fragdex.service.renders.plan import View, key_interval
+
+__all__ = ["ENCODER", "Encoding", "Pictures", "encoder_version"]
+
+ENCODER: Final = {
+    "preset": "veryfast",
+    "crf": "18",
+    # chromaloc 1: the middle of four pixels, which is where the conversion takes chroma from
+    "x264-params": "stitchable=1:open-gop=0:scenecut=0:bframes=0:chromaloc=1",
+}
+"""Settings of x264; the key frame interval is added (`plan.key_interval`)."""
+
+# Pictures that wait for the encoder: a few MB each in the worst case.
+_WAITING: Final = 4
+_BT709: Final = 1  # ISO/IEC 23091-2: colour primaries, transfer and matrix alike
+_LIMITED: Final = 1  # FFmpeg's number of the range 16–235
+
+
+def encoder_version() -> str:
+    """What decides an encoded slice besides its pictures: libraries, settings."""
+    import av
+
+    libraries = ".".join(
+        str(part)
+        for name in ("libavcodec", "libswscale", "libavformat")
+        for part in av.library_versions[name]
+    )
+    return f"{libraries} {ENCODER}"
+
+
+class Pictures:
+    """PNGs as pictures in BT.709, 4:2:0, limited range.
+
+    The mean of four pixels makes a chroma sample: within one level of the exact value everywhere,
+    and not slower than what is worse.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        import av
+
+        self._av = av
+        self._size = (width, height)
+        # 4:2:0 has no half samples: an odd edge is doubled
+        self._even = (width + width % 2, height + height % 2)
+        self._decoder: Any = None
+
+    def picture(self, png: bytes) -> Any:
+        """The picture of a PNG.
+
+        Raises:
+            ValueError: it is no PNG, or of another size.
+        """
+        if self._decoder is None:
+            self._decoder = self._av.CodecContext.create("png", "r")
+            self._decoder.thread_count = 1
+        packet = self._av.Packet(png)
+        # a decoder that is used again skips packets that are no key frames
+        packet.is_keyframe = True
+        try:
+            frames = self._decoder.decode(packet)
+        except self._av.error.FFmpegError as error:
+            raise ValueError("the browser gave no PNG") from error
+        if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:
+            found = [(frame.width, frame.height) for frame in frames]
+            raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
+        frame = self._padded(frames[0])
+        return frame.reformat(
+            format="yuv420p",
+            src_color_range="JPEG",
+            dst_color_range="MPEG",
+            dst_colorspace="ITU709",
+            interpolation="AREA",
+        )
+
+    def _padded(self, frame: Any) -> Any:
+        if self._even == self._size:
+            return frame
+        import numpy as np
+
+        pixels = frame.to_ndarray(format="rgb24")
+        more = [
+            (0, even - size) for even, size in zip(self._even[::-1], self._size[::-1], strict=True)
+        ]
+        return self._av.VideoFrame.from_ndarray(
+            np.ascontiguousarray(np.pad(pixels, [*more, (0, 0)], mode="edge")), format="rgb24"
+        )
+
+
+class _File:
+    """The file of a slice: H.264 in MP4, times counted in frames from 0."""
+
+    def __init__(self, path: Path, view: View) -> None:
+        import av
+
+        self.pictures = Pictures(view.width, view.height)
+        self.frames = 0
+        self._last: Any = None
+        # bitexact: no date, no version of the library
+        self._container = av.open(
+            str(path), "w", format="mp4", options={"fflags": "+bitexact", "movflags": "+faststart"}
+        )
+        stream: Any = self._container.add_stream("libx264", rate=view.fps, options=dict(ENCODER))
+        stream.width, stream.height = self.pictures._even
+        stream.pix_fmt = "yuv420p"
+        context = stream.codec_context
+        context.thread_count = 1
+        context.gop_size = key_interval(view.fps)
+        context.time_base = stream.time_base = 1 / view.fps
+        context.color_range = _LIMITED
+        context.colorspace = context.color_primaries = context.color_trc = _BT709
+        self._stream, self._time_base = stream, Fraction(1) / view.fps
+
+    def frame(self, png: bytes | None) -> None:
+        if png is not None:
+            self._last = self.pictures.picture(png)
+        elif self._last is None:
+            raise ValueError("the first frame of a slice has no picture")
+        picture = self._last
+        picture.pts, picture.time_base = self.frames, self._time_base
+        # of a PNG every frame is a key frame; x264 would take that for an order
+        picture.pict_type = 0
+        self.frames += 1
+        for packet in self._stream.encode(picture):
+            self._container.mux_one(packet)
+
+    def close(self) -> None:
+        for packet in self._stream.encode(None):
+            self._container.mux_one(packet)
+        self._container.close()
+
+
+class Encoding:
+    """Encodes frames in a thread, in the order they are given.
+
+    As a context manager it ends the thread whatever happens; `finish` completes the file.
+
+    Args:
+        path: of the slice's file.
+        view: size and frame rate.
+    """
+
+    def __init__(self, path: Path, view: View) -> None:
+        self._queue: queue.Queue[bytes | _End | None] = queue.Queue(_WAITING)
+        self._error: BaseException | None = None
+        self._path, self._view = path, view
+        self.seconds = 0.0
+        """Spent on decoding, converting and encoding; the rest is waiting for the browser."""
+        self.frames = 0
+        self._thread = threading.Thread(target=self._run, name="encode", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Encoding:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._thread.is_alive():
+            self._put(_End(whole=False))
+            self._thread.join()
+
+    def frame(self, png: bytes | None) -> None:
+        """Add a frame; None: the same picture as the frame before, at next to no cost.
+
+        Raises:
+            ValueError: an earlier frame was no PNG of the view's size.
+        """
+        self._check()
+        self._put(png)
+
+    def finish(self) -> int:
+        """Wait until all frames are written; returns how many there are."""
+        self._put(_End(whole=True))
+        self._thread.join()
+        self._check()
+        return self.frames
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _put(self, item: bytes | _End | None) -> None:
+        # an encoder that has failed takes nothing any more
+        while self._thread.is_alive():
+            try:
+                self._queue.put(item, timeout=1)
+            except queue.Full:
+                continue
+            return
+
+    def _run(self) -> None:
+        try:
+            file = _File(self._path, self._view)
+            while not isinstance(item := self._queue.get(), _End):
+                began = time.thread_time()
+                file.frame(item)
+                self.seconds += time.thread_time() - began
+            if item.whole:
+                began = time.thread_time()
+                file.close()
+                self.seconds += time.thread_time() - began
+            self.frames = file.frames
+        except BaseException as error:  # noqa: BLE001 — told to whoever gives the next frame
+            self._error = error
+
+
+class _End:
+    def __init__(self, whole: bool) -> None:
+        self.whole = whole

@@ -1,0 +1,142 @@
+"""Slices → one fragmented MP4: packets are copied, the sound is encoded once for the whole."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fragdex.service.errors import BrowserGone
+from fragdex.service.renders.made import Joined
+from fragdex.service.renders.plan import KEY_SECONDS, View
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["SAMPLE_RATE", "join"]
+
+SAMPLE_RATE: Final = 48_000
+AUDIO_BITS: Final = 192_000
+"""Bits a second of the sound."""
+
+# One moof a group of pictures, in which every base is the moof itself, and a sidx before the
+# first, by which players seek and know the duration. The moov waits for the first packets, and so
+# has the edit list that hides the encoder's priming.
+_FLAGS: Final = "frag_keyframe+delay_moov+default_base_moof+global_sidx+skip_trailer"
+
+
+def join(
+    slices: Sequence[Path],
+    view: View,
+    out: Path,
+    sound: Iterable[np.ndarray[Any, Any]] | None = None,
+) -> Joined:
+    """Write slices one behind the other; the same slices give the same bytes.
+
+    Args:
+        slices: files of `Encoding`, in order.
+        view: theirs.
+        out: where to.
+        sound: float32, n × 2, 48 kHz, in pieces of any length; None: no sound track.
+
+    Raises:
+        BrowserGone: slices that do not belong together; they have to be made again.
+    """
+    import av
+
+    options = {
+        "fflags": "+bitexact",
+        "movflags": _FLAGS,
+        "avoid_negative_ts": "disabled",
+        # a little under the key frames' distance, which need not be whole in the track's ticks
+        "min_frag_duration": str(round(KEY_SECONDS * 900_000)),
+    }
+    container = av.open(str(out), "w", format="mp4", options=options)
+    stream: Any = None
+    first = b""
+    track: _Sound | None = None
+    frames = 0
+    for path in slices:
+        with av.open(str(path), options={"ignore_editlist": "1"}) as part:
+            source: Any = part.streams.video[0]
+            parameters = bytes(source.codec_context.extradata)
+            if stream is None:
+                first = parameters
+                stream = container.add_stream_from_template(source, opaque=True)
+                stream.id = 1
+                stream.time_base = 1 / view.fps
+                track = None if sound is None else _Sound(container, sound)
+            elif parameters != first:
+                raise BrowserGone("slices of different encoders cannot be joined")
+            for packet in part.demux(source):
+                if packet.pts is None:
+                    continue
+                if track is not None:
+                    track.until(frames / view.fps)
+                packet.pts = packet.dts = frames
+                packet.duration, packet.time_base, packet.stream = 1, 1 / view.fps, stream
+                container.mux_one(packet)
+                frames += 1
+    if stream is None:
+        raise ValueError("no slices to join")
+    if track is not None:
+        track.until(None)
+    container.close()
+    return Joined(str(out), frames, float(frames / view.fps), track is not None)
+
+
+class _Sound:
+    """The sound track, encoded as far as the pictures are."""
+
+    def __init__(self, container: Any, pieces: Iterable[np.ndarray[Any, Any]]) -> None:
+        self._container = container
+        self._stream = container.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
+        self._stream.id = 2
+        self._stream.codec_context.bit_rate = AUDIO_BITS
+        self._packets = self._encoded(pieces)
+        self._waiting: deque[Any] = deque()
+
+    def until(self, time: Fraction | None) -> None:
+        """Write what begins at a time (seconds) or before; None: the rest."""
+        while True:
+            if not self._waiting:
+                packet = next(self._packets, None)
+                if packet is None:
+                    return
+                self._waiting.append(packet)
+            packet = self._waiting[0]
+            if time is not None and packet.dts * Fraction(packet.time_base) > time:
+                return
+            packet.stream = self._stream
+            self._container.mux_one(self._waiting.popleft())
+
+    def _encoded(self, pieces: Iterable[np.ndarray[Any, Any]]) -> Iterator[Any]:
+        import av
+        import numpy as np
+
+        done = 0
+        for block in _blocks(pieces, self._stream.codec_context.frame_size or 1024):
+            planes = np.ascontiguousarray(block.T)
+            frame = av.AudioFrame.from_ndarray(planes, format="fltp", layout="stereo")
+            frame.sample_rate = SAMPLE_RATE
+            frame.pts, frame.time_base = done, Fraction(1, SAMPLE_RATE)
+            done += len(block)
+            yield from self._stream.codec_context.encode(frame)
+        yield from self._stream.codec_context.encode(None)
+
+
+def _blocks(pieces: Iterable[np.ndarray[Any, Any]], size: int) -> Iterator[np.ndarray[Any, Any]]:
+    """The samples of pieces in blocks of one size; the last may be shorter."""
+    import numpy as np
+
+    rest = np.zeros((0, 2), np.float32)
+    for piece in pieces:
+        rest = np.concatenate([rest, piece]) if len(rest) else piece
+        whole = len(rest) // size * size
+        for at in range(0, whole, size):
+            yield rest[at : at + size]
+        rest = rest[whole:]
+    if len(rest):
+        yield rest

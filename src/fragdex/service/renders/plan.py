@@ -1,0 +1,96 @@
+"""What is rendered, in which parts: views, instants' count, slices of whole frames."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from fragdex.service.renders.browser.timing import View
+
+__all__ = ["Plan", "View", "frame_at", "frame_count", "key_interval", "plan"]
+
+KEY_SECONDS: Final = 2
+"""Between two key frames, and so the length of a fragment."""
+
+
+def key_interval(fps: Fraction) -> int:
+    """Frames from one key frame to the next.
+
+    >>> key_interval(Fraction(30000, 1001)), key_interval(Fraction(1, 4))
+    (60, 1)
+    """
+    return max(1, round(KEY_SECONDS * fps))
+
+
+def frame_count(duration_ms: int, fps: Fraction) -> int:
+    """How many frames a duration has, at least one; half a frame counts.
+
+    >>> frame_count(10_000, Fraction(30000, 1001)), frame_count(1, Fraction(30))
+    (300, 1)
+    """
+    return max(1, math.floor(Fraction(duration_ms, 1000) * fps + Fraction(1, 2)))
+
+
+def frame_at(time_ms: int, fps: Fraction) -> int:
+    """The frame that is shown at a time.
+
+    >>> frame_at(1000, Fraction(30)), frame_at(1033, Fraction(30)), frame_at(1034, Fraction(30))
+    (30, 30, 31)
+    """
+    return math.floor(Fraction(time_ms, 1000) * fps)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A render in parts.
+
+    Attributes:
+        view: size and frame rate.
+        frames: of the whole.
+        borders: the first frame of each slice, and `frames` at the end.
+    """
+
+    view: View
+    frames: int
+    borders: tuple[int, ...]
+
+    @property
+    def slices(self) -> tuple[range, ...]:
+        """The frames of each slice, in order; together all, none twice."""
+        return tuple(range(*pair) for pair in zip(self.borders, self.borders[1:], strict=False))
+
+
+def plan(
+    view: View, duration_ms: int, *, slice_ms: int | None = None, slices: int | None = None
+) -> Plan:
+    """Divide a render.
+
+    Borders fall on key frames of the whole where slices are as long as a fragment, so that the
+    result has the same fragments however many slices it was made in.
+
+    Args:
+        view: size and frame rate.
+        duration_ms: of the whole.
+        slice_ms: about how long a slice is; the last may be half as long again.
+        slices: how many there are instead; fewer where there are not so many frames.
+
+    >>> plan(View(1280, 720, Fraction(30)), 10_000, slice_ms=4000).borders
+    (0, 120, 300)
+    >>> plan(View(1280, 720, Fraction(30)), 10_000, slices=3).borders
+    (0, 120, 180, 300)
+    """
+    frames = frame_count(duration_ms, view.fps)
+    keys = key_interval(view.fps)
+    if slices is None:
+        size = frames if slice_ms is None else frame_count(slice_ms, view.fps)
+        if keys <= size < frames:
+            size = round(size / keys) * keys
+        borders = [0, *range(size, frames - size // 2, size), frames]
+    else:
+        count = max(1, min(slices, frames))
+        exact = [Fraction(frames * part, count) for part in range(1, count)]
+        grid = keys if frames >= count * keys else 1
+        borders = [0, *(round(at / grid) * grid for at in exact), frames]
+    return Plan(view, frames, tuple(sorted(set(borders))))

@@ -1,0 +1,182 @@
+"""One slice: a stage that stands somewhere before it, its frames through the encoder.
+
+A stage is kept between slices: the next one goes on where the last ended, without a new browser
+and without replaying what was shown already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fragdex.service.errors import BrowserGone
+from fragdex.service.renders.browser.model import Limits, PageFacts
+from fragdex.service.renders.browser.stage import Stage
+from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.encode import Encoding
+from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.outside import Answer, Outside
+from fragdex.service.renders.plan import frame_at
+from fragdex.service.renders.site import Site
+from fragdex.service.renders.stills import Still, encode_still
+
+__all__ = ["Slicer"]
+
+Progress = Callable[[int], None]
+
+
+class Slicer:
+    """Makes slices of one site, on as few browsers as it can.
+
+    Args:
+        site: the page's files.
+        outside: what the page may ask for beyond them.
+        limits: how far the page may go.
+    """
+
+    def __init__(self, site: Site, *, outside: Outside, limits: Limits) -> None:
+        self._site, self._limits = site, limits
+        self._outside = _Noting(outside)
+        self._stage: Stage | None = None
+        self._view: View | None = None
+        self._at = 0  # the next frame of the stage
+        self._shown: bytes | None = None  # the last picture of the stage
+
+    def look(self, view: View) -> PageFacts:
+        """What the page tells of itself, seen through a view."""
+        return self._standing(view, 0).facts
+
+    def slice(
+        self, view: View, first: int, stop: int, path: Path, progress: Progress = lambda _: None
+    ) -> SliceMade:
+        """Render frames first … stop-1 into a file.
+
+        Args:
+            progress: told how many frames are done, replayed ones not counted.
+
+        Raises:
+            PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
+        """
+        clock = _Clock()
+        stage = self._standing(view, first)
+        clock.lap("start")
+        self._skip(stage, first, progress)
+        clock.lap("replay")
+        unchanged = 0
+        with Encoding(path, view) as encoding:
+            for i in range(first, stop):
+                picture = stage.frame(i)
+                self._at = i + 1
+                if picture is None:
+                    unchanged += 1
+                    # a file begins with a picture, though the stage has shown it already
+                    picture = self._shown if i == first else None
+                else:
+                    self._shown = picture
+                _encode(encoding, picture)
+                progress(i + 1 - first)
+            clock.lap("capture")
+            _finish(encoding)
+            clock.lap("finish")
+            clock.seconds["encode"] = encoding.seconds
+        return self._made(stage, path, range(first, stop), clock.seconds, unchanged)
+
+    def still(self, view: View, time_ms: int, still: Still, path: Path) -> SliceMade:
+        """Render the picture of one moment.
+
+        Raises:
+            PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
+        """
+        clock = _Clock()
+        i = frame_at(time_ms, view.fps)
+        stage = self._standing(view, i)
+        clock.lap("start")
+        self._skip(stage, i, lambda _: None)
+        clock.lap("replay")
+        picture = stage.frame(i) or self._shown
+        self._at = i + 1
+        if picture is None:
+            raise BrowserGone("the browser gave no picture")
+        self._shown = picture
+        clock.lap("capture")
+        path.write_bytes(encode_still(picture, still))
+        clock.lap("encode")
+        return self._made(stage, path, range(i, i + 1), clock.seconds, 0)
+
+    def close(self) -> None:
+        """End the browser."""
+        if self._stage is not None:
+            self._stage.close()
+        self._stage = self._shown = None
+
+    def _standing(self, view: View, first: int) -> Stage:
+        """A stage that stands at a frame or before it."""
+        if self._stage is not None and self._view == view and self._at <= first:
+            return self._stage
+        self.close()
+        self._outside.answered = 0
+        self._stage = Stage(self._site, view, outside=self._outside, limits=self._limits)
+        self._view, self._at = view, 0
+        return self._stage
+
+    def _skip(self, stage: Stage, first: int, progress: Progress) -> None:
+        if self._at < first:
+            stage.skip(self._at, first, lambda _: progress(0))
+            self._at = first
+
+    def _made(
+        self, stage: Stage, path: Path, frames: range, seconds: dict[str, float], unchanged: int
+    ) -> SliceMade:
+        return SliceMade(
+            path=str(path),
+            first=frames.start,
+            frames=len(frames),
+            seconds={name: round(value, 4) for name, value in seconds.items()},
+            reads=dict(stage.reads),
+            notes=stage.notes,
+            sound=[],
+            network=self._outside.answered > 0,
+            browser=stage.facts.browser_version,
+            unchanged=unchanged,
+        )
+
+
+class _Clock:
+    """Wall-clock seconds of one step after the other."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.seconds[name], self._last = now - self._last, now
+
+
+class _Noting:
+    """Counts what came from outside."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+        self.answered = 0
+
+    def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
+        answer = self._outside.fetch(url, headers)
+        self.answered += 1
+        return answer
+
+
+def _encode(encoding: Encoding, picture: bytes | None) -> None:
+    try:
+        encoding.frame(picture)
+    except ValueError as error:
+        raise BrowserGone(str(error)) from error
+
+
+def _finish(encoding: Encoding) -> Any:
+    try:
+        return encoding.finish()
+    except ValueError as error:
+        raise BrowserGone(str(error)) from error

@@ -1,0 +1,99 @@
+"""The words between a rendering process and whoever started it: values as JSON and back."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from fragdex.service import errors
+from fragdex.service.errors import ServiceError
+from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.outside import Answer, Blocked
+from fragdex.service.renders.site import Folder, Page, Site
+
+__all__ = [
+    "answer_as_json",
+    "answer_of_json",
+    "error_as_json",
+    "error_of_json",
+    "site_as_json",
+    "site_of_json",
+    "view_as_json",
+    "view_of_json",
+]
+
+
+def view_as_json(view: View) -> dict[str, Any]:
+    """A view as plain values.
+
+    >>> view_of_json(view_as_json(View(640, 360, Fraction(30000, 1001)))).fps
+    Fraction(30000, 1001)
+    """
+    return asdict(view) | {"fps": str(view.fps)}
+
+
+def view_of_json(plain: Mapping[str, Any]) -> View:
+    """A view from plain values."""
+    return View(**{**plain, "fps": Fraction(plain["fps"])})
+
+
+def site_as_json(site: Site) -> dict[str, Any]:
+    """Where another process of this machine finds a site, or the one page that it is."""
+    if isinstance(site, Folder):
+        return {"folder": str(site.path)}
+    asset = site.read("")
+    return {"page": "" if asset is None else asset.data.decode("utf-8", "replace")}
+
+
+def site_of_json(plain: Mapping[str, Any]) -> Site:
+    """A site from plain values."""
+    return Folder(plain["folder"]) if "folder" in plain else Page(plain["page"])
+
+
+def answer_as_json(answer: Answer | Blocked) -> dict[str, Any]:
+    """An answer from outside, or why there is none.
+
+    >>> answer_of_json(answer_as_json(Answer(206, {"content-range": "bytes 0-1/9"}, b"ab"))).body
+    b'ab'
+    """
+    if isinstance(answer, Blocked):
+        return {"blocked": answer.reason}
+    body = base64.b64encode(answer.body).decode()
+    return {"status": answer.status, "headers": answer.headers, "body": body}
+
+
+def answer_of_json(plain: Mapping[str, Any]) -> Answer:
+    """An answer from outside.
+
+    Raises:
+        Blocked: there is none.
+    """
+    if "blocked" in plain:
+        raise Blocked(plain["blocked"])
+    return Answer(plain["status"], plain["headers"], base64.b64decode(plain["body"]))
+
+
+def error_as_json(error: ServiceError) -> dict[str, Any]:
+    """An error of the service as plain values."""
+    place = {name: getattr(error, name) for name in ("path", "offset", "expected", "found")}
+    return {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "more": error.more,
+        "advice": error.advice,
+        **{name: str(value) for name, value in place.items() if value is not None},
+    }
+
+
+def error_of_json(plain: Mapping[str, Any]) -> ServiceError:
+    """The same error again.
+
+    >>> error_of_json(error_as_json(errors.PageFailed("it hangs", more={"console": ["a"]})))
+    PageFailed('it hangs')
+    """
+    more = dict(plain)
+    kind: type[ServiceError] = getattr(errors, more.pop("kind"), ServiceError)
+    return kind(more.pop("message"), **more)
