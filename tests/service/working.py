@@ -18,6 +18,8 @@ from service.serving import API, Served, client_of, serving
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 JSON = {"Accept": "application/json"}
+# Well-formed, and nobody's: a fixed one, so that processes that share the tests name them alike.
+UNKNOWN = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 @contextmanager

@@ -8,9 +8,8 @@ import pytest
 from PIL import Image
 
 from fragdex.service.records import deletion
-from fragdex.service.records.identifiers import new_id
 from service.serving import API
-from service.working import JSON, announced, events_of, fixture_bytes, md5_of, uploaded
+from service.working import JSON, UNKNOWN, announced, events_of, fixture_bytes, md5_of, uploaded
 
 FILES = f"{API}/files"
 
@@ -158,7 +157,7 @@ def test_a_video_is_its_own_track_where_it_can_be(server):
     asked = {"If-None-Match": index.headers["etag"]}
     assert server.client.get(f"{place}/index", headers=asked).status_code == 304
     playlist = server.client.get(f"{place}/index", params={"format": "hls"}).text
-    assert "\ntracks/1\n" in playlist
+    assert "\ntracks/1.mp4\n" in playlist
     for path in ("tracks/2", "tracks/x", "tracks/-1"):
         assert server.client.get(f"{place}/{path}").status_code == 404
 
@@ -320,7 +319,7 @@ def test_a_list_of_all_types_by_pages_type_and_status(server):
     assert server.stranger.get(FILES).json() == {"files": [], "next_cursor": None}
 
 
-@pytest.mark.parametrize("id_", [new_id(), "undefined", "%00"])
+@pytest.mark.parametrize("id_", [UNKNOWN, "undefined", "%00"])
 @pytest.mark.parametrize("path", ["", "/upload", "/progress", "/index", "/tracks", "/tracks/1"])
 def test_what_is_not_there_is_404(server, id_, path):
     assert server.client.get(f"{FILES}/{id_}{path}").status_code == 404

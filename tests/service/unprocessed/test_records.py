@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fragdex.service.records.identifiers import new_id
 from service.serving import API
-from service.working import announced, fixture_bytes, md5_of, uploaded
+from service.working import UNKNOWN, announced, fixture_bytes, md5_of, uploaded
 
 FILES = f"{API}/unprocessed_files"
 
@@ -169,7 +168,7 @@ def test_delete_takes_the_record_and_its_bytes(server):
     assert announced(server.client, data)["next_byte"] == 0
 
 
-@pytest.mark.parametrize("id_", [new_id(), "undefined", "%00", "a/b"])
+@pytest.mark.parametrize("id_", [UNKNOWN, "undefined", "%00", "a/b"])
 def test_what_is_not_there_is_404(server, id_):
     for path in ("", "/upload"):
         assert server.client.get(f"{FILES}/{id_}{path}").status_code == 404
