@@ -23,6 +23,7 @@ from fragdex.service.renders import speaking
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import Answer
+from fragdex.service.renders.site import Asset
 
 # No file of a render is larger, whatever a page does.
 _LARGEST_FILE: Final = 64 << 30
@@ -38,11 +39,18 @@ class _Parent:
         self._waiting: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
 
     def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
+        return speaking.answer_of_json(self._ask(url=url, headers=dict(headers)))
+
+    def read(self, path: str) -> Asset | None:
+        """A file of a site that only the parent knows."""
+        return speaking.asset_of_json(self._ask(path=path))
+
+    def _ask(self, **question: Any) -> dict[str, Any]:
         number = next(self._numbers)
         answer: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._waiting[number] = answer
-        self._speech.say(ask=number, url=url, headers=dict(headers))
-        return speaking.answer_of_json(answer.get())
+        self._speech.say(ask=number, **question)
+        return answer.get()
 
     def answered(self, message: dict[str, Any]) -> None:
         waiting = self._waiting.pop(message.pop("answer"), None)
@@ -62,8 +70,9 @@ class _Work:
         self._told = 0.0
 
     def begin(self, site: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
-        self._site = speaking.site_of_json(site)
+        self._site = speaking.site_of_json(site, self._parent.read)
         self._slicer = self._make(self._site, outside=self._parent, limits=Limits(**limits))
+        self._slicer.network = not site  # nobody knows whether another site reads the same
         return {}
 
     def look(self, view: Mapping[str, Any]) -> dict[str, Any]:

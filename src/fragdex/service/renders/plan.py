@@ -15,6 +15,10 @@ KEY_SECONDS: Final = 2
 """Between two key frames, and so the length of a fragment."""
 
 
+_EVEN: Final = 8
+"""Key frame intervals in a slice from which on its length may be rounded to them."""
+
+
 def key_interval(fps: Fraction) -> int:
     """Frames from one key frame to the next.
 
@@ -67,8 +71,8 @@ def plan(
 ) -> Plan:
     """Divide a render.
 
-    Borders fall on key frames of the whole where slices are as long as a fragment, so that the
-    result has the same fragments however many slices it was made in.
+    Borders fall on key frames of the whole where slices are long enough, so that the result has
+    the same fragments however many slices it was made in.
 
     Args:
         view: size and frame rate.
@@ -79,7 +83,7 @@ def plan(
     >>> plan(View(1280, 720, Fraction(30)), 10_000, slice_ms=4000).borders
     (0, 120, 300)
     >>> plan(View(1280, 720, Fraction(30)), 10_000, slices=3).borders
-    (0, 120, 180, 300)
+    (0, 100, 200, 300)
     """
     frames = frame_count(duration_ms, view.fps)
     keys = key_interval(view.fps)
@@ -91,6 +95,7 @@ def plan(
     else:
         count = max(1, min(slices, frames))
         exact = [Fraction(frames * part, count) for part in range(1, count)]
-        grid = keys if frames >= count * keys else 1
+        # unless some would have much more to do than others
+        grid = keys if frames >= count * keys * _EVEN else 1
         borders = [0, *(round(at / grid) * grid for at in exact), frames]
     return Plan(view, frames, tuple(sorted(set(borders))))

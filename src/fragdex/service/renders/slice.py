@@ -39,6 +39,8 @@ class Slicer:
     def __init__(self, site: Site, *, outside: Outside, limits: Limits) -> None:
         self._site, self._limits = site, limits
         self._outside = _Noting(outside)
+        self.network = False
+        """Whether the site itself lies beyond a network."""
         self._stage: Stage | None = None
         self._view: View | None = None
         self._at = 0  # the next frame of the stage
@@ -137,7 +139,7 @@ class Slicer:
             reads=dict(stage.reads),
             notes=stage.notes,
             sound=[],
-            network=self._outside.answered > 0,
+            network=self.network or self._outside.answered > 0,
             browser=stage.facts.browser_version,
             unchanged=unchanged,
         )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import io
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from fractions import Fraction
-from typing import Any
+from typing import Any, BinaryIO
 
 from fragdex.service import errors
 from fragdex.service.errors import ServiceError
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.outside import Answer, Blocked
-from fragdex.service.renders.site import Folder, Page, Site
+from fragdex.service.renders.places import Beside
+from fragdex.service.renders.site import Asset, Folder, Page, Site
 
 __all__ = [
     "answer_as_json",
     "answer_of_json",
+    "asset_as_json",
+    "asset_of_json",
     "error_as_json",
     "error_of_json",
     "site_as_json",
@@ -41,16 +45,64 @@ def view_of_json(plain: Mapping[str, Any]) -> View:
 
 
 def site_as_json(site: Site) -> dict[str, Any]:
-    """Where another process of this machine finds a site, or the one page that it is."""
-    if isinstance(site, Folder):
+    """Where another process of this machine finds a site; {}: it has to ask for each file."""
+    if type(site) is Beside:
+        return {"folder": str(site.path), "index": site.index}
+    if type(site) is Folder:
         return {"folder": str(site.path)}
-    asset = site.read("")
-    return {"page": "" if asset is None else asset.data.decode("utf-8", "replace")}
+    if type(site) is Page:
+        asset = site.read("")
+        return {"page": "" if asset is None else asset.data.decode()}
+    return {}
 
 
-def site_of_json(plain: Mapping[str, Any]) -> Site:
-    """A site from plain values."""
-    return Folder(plain["folder"]) if "folder" in plain else Page(plain["page"])
+def site_of_json(plain: Mapping[str, Any], asked: Callable[[str], Asset | None]) -> Site:
+    """A site from plain values.
+
+    Args:
+        asked: reads a file of a site that has to be asked for.
+    """
+    if "index" in plain:
+        return Beside(plain["folder"], plain["index"])
+    if "folder" in plain:
+        return Folder(plain["folder"])
+    return Page(plain["page"]) if "page" in plain else _Asked(asked)
+
+
+class _Asked:
+    """A site whose files another process reads."""
+
+    def __init__(self, asked: Callable[[str], Asset | None]) -> None:
+        self._asked = asked
+        self.digest = b""
+
+    def read(self, path: str) -> Asset | None:
+        return self._asked(path)
+
+    def open(self, path: str) -> BinaryIO | None:
+        asset = self._asked(path)
+        return None if asset is None else io.BytesIO(asset.data)
+
+
+def asset_as_json(asset: Asset | None) -> dict[str, Any]:
+    """A file of a site; {} where there is none.
+
+    >>> page = Page("<p>").read("")
+    >>> asset_of_json(asset_as_json(page)) == page, asset_of_json(asset_as_json(None))
+    (True, None)
+    """
+    if asset is None:
+        return {}
+    data = base64.b64encode(asset.data).decode()
+    return {"data": data, "media_type": asset.media_type, "sha256": asset.sha256.hex()}
+
+
+def asset_of_json(plain: Mapping[str, Any]) -> Asset | None:
+    """The same file again."""
+    if "data" not in plain:
+        return None
+    sha256 = bytes.fromhex(plain["sha256"])
+    return Asset(base64.b64decode(plain["data"]), plain["media_type"], sha256)
 
 
 def answer_as_json(answer: Answer | Blocked) -> dict[str, Any]:
