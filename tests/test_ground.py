@@ -31,6 +31,7 @@ ROOMS = (
     "seeking",
     "formats",
     "build",
+    "decoding",
     "",
     "testing",
     "service",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         parse_range,
         plan_reads,
     )
+    from fragdex.decoding.audio import audio
     from fragdex.digest import Md5
     from fragdex.errors import FragdexError
     from fragdex.formats.fidx import open_index
@@ -58,6 +59,7 @@ _HOMES = {
     "SyncTable": "fragments.table",
     "Time": "seeking.times",
     "TrackIndex": "seeking.model",
+    "audio": "decoding.audio",
     "coalesce": "byterange",
     "content_range": "byterange",
     "index": "build",
@@ -92,6 +94,7 @@ __all__ = [
     "SyncTable",
     "Time",
     "TrackIndex",
+    "audio",
     "coalesce",
     "content_range",
     "index",

@@ -20,6 +20,7 @@
     ├── InexactIndex                the answer needs samples that this index does not hold
     ├── NoSyncSample                the track has no sample at which decoding could start
     ├── IndexMismatch               the index does not describe this file
+    ├── UndecodableMedia            samples that cannot be decoded, or that are encrypted
     └── MissingExtra                an optional package is not installed
 
 An error says what is wrong, where (box path, byte offset), what was expected, what was found and
@@ -50,6 +51,7 @@ __all__ = [
     "SourceUnavailable",
     "TrackNotFound",
     "TruncatedInput",
+    "UndecodableMedia",
 ]
 
 
@@ -187,6 +189,30 @@ class NoSyncSample(FragdexError, LookupError):
 
 class IndexMismatch(FragdexError):
     """The index does not describe this file."""
+
+
+class UndecodableMedia(FragdexError):
+    """Samples that cannot be decoded: encrypted, damaged, or of a codec without a decoder.
+
+    Attributes:
+        start, stop: seconds of presentation time that are concerned (exclusive), or None: all.
+
+    >>> UndecodableMedia("the sound is encrypted", start=2.0, stop=4.0).stop
+    4.0
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        start: float | None = None,
+        stop: float | None = None,
+        advice: str | None = None,
+    ) -> None:
+        if start is not None and stop is not None:
+            message = f"{message} ({start:.3f} s to {stop:.3f} s)"
+        super().__init__(message, advice=advice)
+        self.start, self.stop = start, stop
 
 
 class MissingExtra(FragdexError, ImportError):

@@ -93,6 +93,7 @@ PROBLEMS: dict[type[FragdexError], Row] = {
     library.InvalidRange: Row(422, "invalid-range", "These positions make no range"),
     library.TrackNotFound: Row(404, "no-such-track", "No such track"),
     library.InexactIndex: Row(422, "inexact-index", "The index holds no samples"),
+    library.UndecodableMedia: Row(422, "undecodable-media", "The media cannot be decoded"),
     library.NoSyncSample: Row(422, "no-sync-sample", "There is nowhere to seek to"),
     library.IndexMismatch: Row(422, "index-mismatch", "The index does not describe this file"),
     # ---- the library's: the service reads its own store through it

@@ -1,0 +1,16 @@
+"""Decoded media by time, read through the index: what needs FFmpeg's libraries (extra `media`).
+
+samples     the samples of a span of media time, whatever the index holds of them
+codec       a fresh decoder for a track, from its initialization segment alone
+mixing      decoded frames as float32 columns of one or two channels
+resampling  from one rate to another, the same for any cut
+blocks      two seconds of decoded sound: the unit in which sound is decoded and kept
+audio       the sound of any span
+
+Sound is always decoded in the same blocks, each by a fresh decoder that is warmed up with the
+samples before it. So a span is the same samples whatever was decoded before, on any machine.
+"""
+
+from fragdex.decoding.audio import AudioReader, Gap, audio
+
+__all__ = ["AudioReader", "Gap", "audio"]

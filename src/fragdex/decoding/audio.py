@@ -1,0 +1,363 @@
+"""The sound of any span of a file, by ranges through its index."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.decoding.blocks import (
+    BLOCK_SECONDS,
+    Block,
+    Piece,
+    decode_block,
+    positions,
+    wanted,
+)
+from fragdex.decoding.codec import TrackCodec
+from fragdex.decoding.fetching import fetched
+from fragdex.decoding.mixing import Floats
+from fragdex.decoding.resampling import MARGIN, needed, resampled
+from fragdex.decoding.samples import TrackSamples
+from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
+from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.sources import Source, open_source
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["AudioReader", "Gap", "audio"]
+
+KEPT_BLOCKS = 24
+"""Decoded blocks that are kept: 48 seconds, what a slice and its borders need."""
+AT_ONCE = 16
+"""Seconds that are put together at once: bounds the memory beside the answer."""
+MOST_VALUES = 1 << 31
+"""Values of one answer: twelve hours at 48 kHz."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A span without sound, because its samples cannot be had.
+
+    Attributes:
+        start, stop: seconds of presentation time (exclusive).
+        reason: why, in some words.
+
+    >>> Gap(1.0, 2.5, "missing from the file").stop
+    2.5
+    """
+
+    start: float
+    stop: float
+    reason: str
+
+
+def audio(
+    index: FragmentIndex,
+    source: Any,
+    start: Any,
+    stop: Any,
+    *,
+    track: int | None = None,
+    rate: int = 16000,
+    channels: int = 1,
+    dtype: npt.DTypeLike = np.int16,
+    init: bytes | None = None,
+) -> npt.NDArray[Any]:
+    """The sound of a span, sample by sample, read by ranges.
+
+    Sample n of the answer is shown at start + n / rate seconds, whatever the file's own rate,
+    edit lists and start are; where nothing is shown, it is silence. Any span equals the same span
+    cut out of the whole.
+
+    Args:
+        index: of the file.
+        source: the file, in any form that `fragdex.open_source` takes.
+        start: seconds of presentation time, rounded to a sample.
+        stop: seconds, exclusive.
+        track: track_ID; None: the first audio track.
+        rate: samples a second.
+        channels: 1 or 2; more are mixed to that.
+        dtype: int16, or float32 with full scale at 1.
+        init: the initialization segment, for segments that have none.
+
+    Returns: shape (samples,) for one channel, (samples, 2) for two.
+
+    Raises:
+        TrackNotFound: no such track, or it is no sound.
+        UndecodableMedia: the track is encrypted, its codec is unknown, or nothing of the span
+            could be decoded; `start` and `stop` are the span. Damaged parts beside sound are
+            silence; `AudioReader` tells of them.
+        ValueError: stop lies before start, or a rate, a number of channels or a dtype that is none
+            of the above.
+        MissingExtra: PyAV is not installed (extra `media`).
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie()
+    >>> fragdex.audio(fragdex.index(data), data, 0, 1)
+    Traceback (most recent call last):
+    ...
+    fragdex.errors.TrackNotFound: there is no audio track
+    """
+    with AudioReader(
+        index, source, track=track, rate=rate, channels=channels, dtype=dtype, init=init
+    ) as reader:
+        samples = reader.read(start, stop)
+        gaps = reader.gaps(start, stop)
+        encrypted = reader.track.info.encryption is not None
+        if gaps and (encrypted or not samples.any()):
+            first, last = gaps[0].start, max(gap.stop for gap in gaps)
+            raise UndecodableMedia(
+                f"the sound of track {reader.track.id} cannot be decoded: {gaps[0].reason}",
+                start=max(first, float(start)),
+                stop=min(last, float(stop)),
+            )
+        return samples
+
+
+class AudioReader:
+    """Sound of one track, for many spans: decoded blocks are kept for the next one.
+
+    Attributes:
+        track: the `TrackIndex` that is read.
+        rate, channels: of what `read` gives.
+
+    Args and errors as of `audio`. A context manager; a source that it opened is closed with it.
+    To be used by one thread at a time.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie()
+    >>> AudioReader(fragdex.index(data), data)
+    Traceback (most recent call last):
+    ...
+    fragdex.errors.TrackNotFound: there is no audio track
+    """
+
+    def __init__(
+        self,
+        index: FragmentIndex,
+        source: Any,
+        *,
+        track: int | None = None,
+        rate: int = 16000,
+        channels: int = 1,
+        dtype: npt.DTypeLike = np.int16,
+        init: bytes | None = None,
+    ) -> None:
+        self.rate, self.channels, self._dtype = rate, channels, np.dtype(dtype)
+        if channels not in (1, 2) or not 1000 <= rate <= 384_000:
+            raise ValueError("1 or 2 channels, and 1,000 to 384,000 samples a second")
+        if self._dtype not in (np.dtype(np.int16), np.dtype(np.float32)):
+            raise ValueError("sound is int16 or float32")
+        self.track = _chosen(index, track)
+        self._ours = not isinstance(source, Source)
+        self._source: Source = open_source(source) if self._ours else source
+        try:
+            period = index.periods[self.track.period]
+            if init is None:
+                init = b"".join(self._source.read(part) for part in period.init)
+            self._codec = TrackCodec(init, self.track.id, self.track.codec)
+        except BaseException:
+            self.close()
+            raise
+        self._shown = _shown(self.track, period.movie, self._codec.skip)
+        self._samples = TrackSamples(index, self.track, self._source)
+        self._block_ticks = BLOCK_SECONDS * self.track.timescale
+        self._before = math.ceil(self._codec.memory * self.track.timescale)
+        self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self._gaps: dict[int, list[Gap]] = {}
+
+    def read(self, start: Any, stop: Any) -> npt.NDArray[Any]:
+        """The sound from `start` to `stop` (exclusive), seconds of presentation time.
+
+        Raises: ValueError, LimitExceeded (an answer of more than 2^31 values); and what reading
+        the source raises, but for a file that ends too early.
+        """
+        first, last = (round(Fraction(at) * self.rate) for at in (start, stop))
+        if last < first:
+            raise ValueError(f"the span ends ({stop}) before it starts ({start})")
+        if (last - first) * self.channels > MOST_VALUES:
+            raise LimitExceeded("so much sound is not put into one array", found=last - first)
+        answer = np.zeros((last - first, self.channels), self._dtype)
+        step = AT_ONCE * self.rate
+        for at in range(first, last, step):
+            until = min(at + step, last)
+            found = self._span(at, until)
+            if found is None:
+                continue
+            if self._dtype == np.int16:
+                np.multiply(found, np.float32(32768), out=found)
+                found = np.clip(np.rint(found, out=found), -32768, 32767)
+            answer[at - first : until - first] = found
+        return answer[:, 0] if self.channels == 1 else answer
+
+    def gaps(self, start: Any, stop: Any) -> tuple[Gap, ...]:
+        """What could not be decoded between `start` and `stop`, as far as it was read."""
+        every = (gap for gaps in self._gaps.values() for gap in gaps)
+        found = sorted(every, key=lambda gap: gap.start)
+        return tuple(_joined([g for g in found if g.stop > start and g.start < stop]))
+
+    def close(self) -> None:
+        """Close the source, if it was opened here."""
+        if self._ours:
+            self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _span(self, start: int, stop: int) -> Floats | None:
+        """Samples [start, stop) of the wanted rate; None where there is only silence."""
+        margin = Fraction(MARGIN) + Fraction(1, 10)
+        low, high = Fraction(start, self.rate) - margin, Fraction(stop, self.rate) + margin
+        blocks = self._read_blocks(self._ticks(low), self._ticks(high) + 1)
+        pieces = [piece for block in blocks for piece in block.pieces]
+        answer: Floats | None = None
+        for rate in sorted({piece.rate for piece in pieces}):
+            first, last = needed(start, stop, rate, self.rate)
+            laid = self._laid([p for p in pieces if p.rate == rate], first, last, rate)
+            part = resampled(laid, first, start, stop, rate, self.rate)
+            answer = part if answer is None else answer + part
+        return answer
+
+    def _ticks(self, seconds: Fraction) -> int:
+        return math.floor(seconds * self.track.timescale - self.track.shift)
+
+    def _laid(self, pieces: Sequence[Piece], first: int, last: int, rate: int) -> Floats:
+        """Pieces of one rate on one strip, later ones over earlier ones."""
+        strip = np.zeros((last - first, self.channels), np.float32)
+        slack = max(2, math.ceil(Fraction(2 * rate, self.track.timescale)))
+        end = None
+        for piece in pieces:
+            if end is not None and 0 < piece.start - end[0] <= slack:
+                # Rounding to ticks left this hole: what was heard last is held.
+                low, high = max(end[0], first), min(piece.start, last)
+                if low < high:
+                    strip[low - first : high - first] = end[1]
+            low, high = max(piece.start, first), min(piece.start + len(piece.data), last)
+            if low < high:
+                strip[low - first : high - first] = piece.data[
+                    low - piece.start : high - piece.start
+                ]
+            end = piece.start + len(piece.data), piece.data[-1]
+        begin, finish = self._shown
+        if begin is not None:
+            place = positions(self.track, begin, rate)
+            strip[: max(0, min(place - first, last - first))] = 0
+        if finish is not None:
+            place = positions(self.track, finish, rate)
+            strip[max(0, place - first) :] = 0
+        return strip
+
+    def _read_blocks(self, low: int, high: int) -> list[Block]:
+        """The blocks with sound between two times of the media timeline, in ticks."""
+        size = self._block_ticks
+        numbers: set[int] = set()
+        for table in self._samples.between(low, high):
+            numbers.update(np.unique(table.dts // size).tolist())
+        missing = sorted(numbers - self._blocks.keys())
+        if missing:
+            self._decode(missing)
+        for number in sorted(numbers):
+            self._blocks.move_to_end(number)
+        found = [self._blocks[number] for number in sorted(numbers)]
+        while len(self._blocks) > KEPT_BLOCKS:
+            self._blocks.popitem(last=False)
+        return found
+
+    def _decode(self, numbers: Sequence[int]) -> None:
+        size = self._block_ticks
+        tables = {
+            number: list(self._samples.between(number * size - self._before, (number + 1) * size))
+            for number in numbers
+        }
+        parts = {
+            number: list(wanted(tables[number], number * size, (number + 1) * size, self._before))
+            for number in numbers
+        }
+        encryption = self.track.info.encryption
+        if encryption is not None:
+            reason = f"encrypted ({encryption.scheme or 'unknown scheme'})"
+            for number in numbers:
+                block = Block()
+                for table, warm in parts[number]:
+                    body = table.rows(slice(warm, len(table)))
+                    stop = int((body.cts + np.maximum(body.duration, 1)).max())
+                    block.gaps.append((int(body.cts.min()), stop, reason))
+                self._keep(number, block)
+            return
+        held = fetched(self._source, [table for part in parts.values() for table, _ in part])
+        for number in numbers:
+            block = decode_block(self.track, self._codec, parts[number], held.ranges, self.channels)
+            self._keep(number, block)
+
+    def _keep(self, number: int, block: Block) -> None:
+        self._blocks[number] = block
+        shown = self.track.presentation
+        found = [
+            Gap(shown(start).seconds, shown(stop).seconds, why) for start, stop, why in block.gaps
+        ]
+        if found:
+            self._gaps[number] = _joined(found)
+
+
+def _joined(gaps: Sequence[Gap]) -> list[Gap]:
+    """Gaps that touch, and have one reason, as one."""
+    joined: list[Gap] = []
+    for gap in gaps:
+        last = joined[-1] if joined else None
+        if last is not None and last.reason == gap.reason and gap.start <= last.stop + 0.05:
+            joined[-1] = Gap(last.start, max(last.stop, gap.stop), gap.reason)
+        else:
+            joined.append(gap)
+    return joined
+
+
+def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
+    sounds = [t for t in index.tracks if t.kind == "audio"]
+    if track is None:
+        if not sounds:
+            raise TrackNotFound("there is no audio track")
+        chosen = sounds[0]
+    else:
+        chosen = index.track(track)
+        if chosen.kind != "audio":
+            names = ", ".join(str(t.id) for t in sounds) or "none"
+            raise TrackNotFound(
+                f"track {track} is no audio track", expected=f"one of {names}", found=chosen.kind
+            )
+    if not chosen.timescale:
+        raise TrackNotFound(f"the timescale of track {chosen.id} is unknown, so it has no times")
+    return chosen
+
+
+def _shown(track: TrackIndex, movie: Any, skip: int) -> tuple[int | None, int | None]:
+    """First (inclusive) and last (exclusive) tick of cts that the edit list shows; None: all."""
+    edits = [edit for edit in track.info.edits if edit.media_time >= 0]
+    if not edits:
+        first = min((int(c) for c in track.fragments.cts_min[:1]), default=0)
+        return (first + skip * track.timescale // 48000 if skip else None), None
+    begin = edits[0].media_time
+    # Of several edits only the first is applied, as in the whole library: what follows stays.
+    whole = len(edits) > 1 or track.info.edits[-1] is not edits[0] or not edits[0].duration
+    if whole or movie.fragmented or not movie.timescale:
+        return begin, None
+    ticks = Fraction(edits[0].duration * track.timescale, movie.timescale)
+    return begin, begin + math.ceil(ticks)

@@ -1,0 +1,113 @@
+"""A fresh decoder for a track, made of its initialization segment alone.
+
+The demuxer of FFmpeg's libraries reads the sample entry, and only that: it sees an initialization
+segment without samples. What is decoded, and in what order, is this library's choice.
+"""
+
+from __future__ import annotations
+
+import io
+from fractions import Fraction
+from typing import Any
+
+from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
+from fragdex.formats.clip_movie import clip_init
+
+__all__ = ["TrackCodec"]
+
+_OPUS_HEAD = b"OpusHead"
+_WITHOUT_MEMORY = ("flac", "alac", "adpcm_ima_qt")
+# A frame or two. Opus, MP3 (whose frames borrow bytes of earlier ones) and AMR want more; so does
+# a high band that says only now and then how it is made (`wide`: HE-AAC, some times a second).
+_SHORT_MEMORY = ("aac", "ac3", "eac3")
+_WIDE = ("mp4a.40.5", "mp4a.40.29", "mp4a.40.42")
+
+
+class TrackCodec:
+    """What is needed to decode a track, again and again from fresh.
+
+    Attributes:
+        name: of the codec, as FFmpeg calls it.
+        kind: `audio` or `video`.
+        wide: whether a high band is made out of the lower one (HE-AAC).
+        skip: samples that the decoder gives at the start of the track and that are not sound
+            (RFC 7845, 4.2); they are shown by no edit list where the track has none.
+
+    Args:
+        init: ftyp and moov.
+        track: track_ID.
+        codec: its RFC 6381 string, where it is known.
+
+    Raises:
+        UndecodableMedia: FFmpeg's libraries know no decoder for it.
+        MissingExtra: PyAV is not installed.
+
+    >>> TrackCodec(b"", 1)
+    Traceback (most recent call last):
+    ...
+    fragdex.errors.UndecodableMedia: there is no initialization segment; give it with init=
+    """
+
+    def __init__(self, init: bytes, track: int, codec: str | None = None) -> None:
+        try:
+            boxes = clip_init(init, {track}, delays=False, from_samples=True)
+        except BuildError as error:
+            raise UndecodableMedia(
+                "there is no initialization segment",
+                advice="give it with init=",
+            ) from error
+        self._init, self._track = b"".join(boxes), track
+        self.skip = 0
+        self.wide = codec in _WIDE
+        context = self.fresh()
+        self.name: str = context.name
+        self.kind: str = context.type
+
+    @property
+    def memory(self) -> Fraction:
+        """Seconds after which a decoder has forgotten what came before.
+
+        With so many before it, a span decodes as it does from the start of the track: to the bit
+        where the codec lets it, to some 1e-4 of full scale where old samples only fade.
+        """
+        if self.raw or self.name in _WITHOUT_MEMORY:
+            return Fraction(0)
+        return Fraction(1, 4) if self.name in _SHORT_MEMORY and not self.wide else Fraction(1)
+
+    @property
+    def raw(self) -> bool:
+        """Whether samples are PCM: each is decoded by itself, and many make one packet."""
+        return self.name.startswith("pcm_")
+
+    def fresh(self) -> Any:
+        """A decoder (PyAV's CodecContext) that has decoded nothing."""
+        try:
+            import av
+        except ImportError as error:
+            raise MissingExtra(
+                "decoding needs PyAV", advice="pip install 'fragdex[media]'"
+            ) from error
+        try:
+            # Nothing but these bytes is read: another file would need a name.
+            container: Any = av.open(
+                io.BytesIO(self._init), format="mov", options={"protocol_whitelist": "none"}
+            )
+            context = container.streams[0].codec_context
+        except (av.FFmpegError, IndexError, ValueError, UnicodeError) as error:
+            raise self._unknown() from error
+        if context is None:
+            raise self._unknown()
+        # One thread: frames come out with the packet they belong to.
+        context.thread_count = 1
+        extra = context.extradata or b""
+        if context.name == "opus" and extra[:8] == _OPUS_HEAD:
+            # Each block would lose its first samples: only the start of the track may.
+            self.skip = int.from_bytes(extra[10:12], "little")
+            context.extradata = extra[:10] + b"\0\0" + extra[12:]
+        return context
+
+    def _unknown(self) -> UndecodableMedia:
+        return UndecodableMedia(
+            f"FFmpeg's libraries know no decoder for track {self._track}",
+            advice="a build of PyAV with more decoders may",
+        )

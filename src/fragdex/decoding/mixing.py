@@ -1,0 +1,83 @@
+"""Decoded frames as float32 columns of one or two channels.
+
+Loudness is kept: a channel that goes to both sides goes to each at its own level, and a mix of
+several is scaled so that it cannot pass full scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Floats", "mixed"]
+
+Floats = npt.NDArray[np.float32]
+
+_HALF = 0.5**0.5
+# Left and right share of each channel (ITU-R BS.775-3, Annex 4); the low frequency effects are
+# left out, as there.
+_SHARES = {
+    "FL": (1.0, 0.0), "FR": (0.0, 1.0), "FC": (_HALF, _HALF), "LFE": (0.0, 0.0),
+    "BL": (_HALF, 0.0), "BR": (0.0, _HALF), "SL": (_HALF, 0.0), "SR": (0.0, _HALF),
+    "BC": (0.5, 0.5), "FLC": (1.0, 0.0), "FRC": (0.0, 1.0), "DL": (1.0, 0.0), "DR": (0.0, 1.0),
+}  # fmt: skip
+_FULL_SCALE = {np.dtype(np.int16): 2.0**15, np.dtype(np.int32): 2.0**31}
+
+
+def mixed(frame: Any, channels: int) -> Floats:
+    """The samples of a PyAV audio frame.
+
+    Args:
+        frame: of any format, rate and layout.
+        channels: 1 or 2.
+
+    Returns: shape (samples, channels), full scale is 1.
+
+    >>> import av
+    >>> frame = av.AudioFrame.from_ndarray(np.array([[16384, 0]], np.int16), "s16", "stereo")
+    >>> mixed(frame, 1).tolist()
+    [[0.25]]
+    """
+    columns = _columns(frame)
+    count = columns.shape[1]
+    if count == channels:
+        return columns
+    if count == 1:
+        return np.repeat(columns, channels, axis=1)
+    left, right = _sides(frame, columns)
+    if channels == 1:
+        return ((left + right) * np.float32(0.5))[:, None]
+    return np.stack([left, right], axis=1)
+
+
+def _columns(frame: Any) -> Floats:
+    array = frame.to_ndarray()
+    count = len(frame.layout.channels)
+    array = array.T if frame.format.is_planar else array.reshape(-1, count)
+    if array.dtype == np.uint8:
+        levels: Floats = (array.astype(np.float32) - 128) / np.float32(128)
+        return levels
+    scale = _FULL_SCALE.get(array.dtype, 1.0)
+    values: Floats = array.astype(np.float32)
+    if scale != 1.0:
+        values /= np.float32(scale)
+    # What a broken stream decodes to must not spread through a mix or a filter.
+    return np.nan_to_num(values, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)
+
+
+def _sides(frame: Any, columns: Floats) -> tuple[Floats, Floats]:
+    names = [channel.name for channel in frame.layout.channels]
+    if len(names) == 2:
+        return columns[:, 0], columns[:, 1]
+    shares = [_SHARES.get(name, (0.5, 0.5)) for name in names]
+    sides = []
+    for side in (0, 1):
+        total = sum(share[side] for share in shares) or 1.0
+        mix = np.zeros(len(columns), np.float32)
+        for place, share in enumerate(shares):
+            if share[side]:
+                mix += columns[:, place] * np.float32(share[side] / total)
+        sides.append(mix)
+    return sides[0], sides[1]
