@@ -213,7 +213,7 @@ def test_the_forms_tell_the_same(client, indexed):
     lines = answers["hls"].decode().splitlines()
     assert lines[0] == "#EXTM3U"
     file_id = indexed.rpartition("/")[2]
-    assert lines.count(f"../../isobmff_tracks/{file_id}/1") == 6
+    assert lines.count(f"../../isobmff_tracks/{file_id}/1.mp4") == 6
 
 
 def test_an_etag_changes_with_the_index(client, new_file):

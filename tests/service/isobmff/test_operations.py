@@ -11,7 +11,7 @@ import fragdex
 from fragdex.errors import SourceNotFound, TrackNotFound
 from fragdex.formats import fidx
 from fragdex.service.errors import RecordNotFound
-from fragdex.service.isobmff import indexing, opened, operations, seeking, tracks
+from fragdex.service.isobmff import forms, indexing, opened, operations, seeking, tracks
 from fragdex.service.isobmff.model import NewFile, NewTrack
 from fragdex.service.records import blobs, keys, trash
 from fragdex.service.records import tables as all_tables
@@ -73,7 +73,7 @@ def test_tracks_apart_are_one_index(house, tenant, file_id):
     put_track(house, tenant, file_id, 1, FILM)
     put_track(house, tenant, file_id, -1, FILM)
     found = operations.index_keys(house, tenant, file_id)
-    told = json.loads(opened.exported(house, found, "json"))
+    told = json.loads(forms.exported(house, found, "json"))
     assert list(told) == ["-1", "1", "2"]
     film, sound = index_json(FILM)["1"], index_json(SOUND)["1"]
     assert told["1"] == film
@@ -88,11 +88,13 @@ def test_tracks_apart_are_one_index(house, tenant, file_id):
     media = fragdex.index(SOUND).ranges(0, 2).media
     assert [(one.offset, one.size) for one in spans] == [(part.start, part.size) for part in media]
     for form in ("sidx", "hls"):
-        of_track = opened.exported(house, found, form, 2, uri="a")
+        of = forms.shown(house, file_id, found, form, 2)
+        assert of == forms.Shown((2,), True)
+        of_track = forms.exported(house, found, form, of, lambda track_id: "a")
         alone = fragdex.index(SOUND).export(form, **({"uri": "a"} if form == "hls" else {}))
         assert of_track == alone
-    again = fidx.read(opened.exported(house, found, "fidx"))
-    fidx.verify(opened.exported(house, found, "fidx"))
+    again = fidx.read(forms.exported(house, found, "fidx"))
+    fidx.verify(forms.exported(house, found, "fidx"))
     assert [track.id for track in again.tracks] == [-1, 1, 2]
     assert again.track(2).seek(2.5).offset == fragdex.index(SOUND).track(1).seek(2.5).offset
     with pytest.raises(TrackNotFound):
@@ -106,7 +108,7 @@ def test_the_last_word_on_a_track_counts(house, tenant, file_id):
     send(house, tenant, file_id, sent)
     key = put_track(house, tenant, file_id, 1, SOUND)
     found = operations.index_keys(house, tenant, file_id)
-    told = json.loads(opened.exported(house, found, "json"))
+    told = json.loads(forms.exported(house, found, "json"))
     assert told == sent | index_json(SOUND)
     second = seeking.seek(house, tenant, file_id, 2, 9000)
     assert second.offset == fragdex.index(FILM).track(1).seek(9).offset
@@ -118,7 +120,7 @@ def test_the_last_word_on_a_track_counts(house, tenant, file_id):
     with pytest.raises(SourceNotFound):
         house.store.size(key)
     assert json.loads(
-        opened.exported(house, operations.index_keys(house, tenant, file_id), "json")
+        forms.exported(house, operations.index_keys(house, tenant, file_id), "json")
     ) == index_json(SOUND)
 
 
@@ -174,7 +176,7 @@ def test_several_send_an_index_at_once(house, tenant, file_id):
     for thread in threads:
         thread.join()
     found = operations.index_keys(house, tenant, file_id)
-    assert json.loads(opened.exported(house, found, "json")) in [index_json(f) for f in films]
+    assert json.loads(forms.exported(house, found, "json")) in [index_json(f) for f in films]
     sweep_all(house)
     assert set(house.store.keys("indexes/")) == {found.file, found.json}
 
@@ -201,7 +203,7 @@ def test_an_index_is_opened_once_and_few_are_kept(house, tenant, monkeypatch):
     opens = []
     real = opened.open_index
     monkeypatch.setattr(opened, "open_index", lambda what: opens.append(what) or real(what))
-    monkeypatch.setattr(opened, "_indexes", opened._Kept())
+    monkeypatch.setattr(opened, "_indexes", opened.Kept())
     ids = []
     for number in range(limit + 1):
         new = NewFile(md5=fresh_md5(f"kept {number}"), filename="a.mp4")
@@ -294,9 +296,9 @@ def test_an_index_in_an_object_store_is_copied_and_mapped(house, tenant, file_id
 
     house = type(house)(house.settings, house.database, Away(tmp_path / "away"), house.jobs)
     send(house, tenant, file_id, index_json())
-    for form in opened.FORMS:
+    for form in forms.FORMS:
         found = operations.index_keys(house, tenant, file_id)
-        assert opened.exported(house, found, form, uri="a")
+        assert forms.exported(house, found, form, forms.shown(house, file_id, found, form, None))
     hit = fragdex.index(FILM).track(1).seek(5)
     assert seeking.seek(house, tenant, file_id, 1, 5000).offset == hit.offset
     assert not (tmp_path / "copy").exists()

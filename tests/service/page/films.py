@@ -13,6 +13,9 @@ BAND = 60
 """The pictures' upper pixels hold the number, the highest bit on the left; then the same inverted,
 so that a picture that is no film's is never read as a number."""
 
+TONES = (330, 1320)
+"""Hertz of the first and of the second audio track."""
+
 READ_NUMBER = """
 () => {
   const video = document.querySelector("video");
@@ -48,6 +51,7 @@ def picture_of(number):
 def film(path, pictures, *, picture=True, sound=False, fragments=None):
     """H.264, coded in another order than shown, a key picture a second; perhaps with AAC.
 
+    `sound`: languages of audio tracks, each of a tone of its own; True: one of no language.
     `fragments`: seconds of each, or "key" for one at each key picture.
     """
     flags = {"movflags": "+empty_moov+default_base_moof"} if fragments else {}
@@ -57,17 +61,19 @@ def film(path, pictures, *, picture=True, sound=False, fragments=None):
         flags["frag_duration"] = str(round(float(fragments) * 1e6))
     with av.open(path, "w", format="mp4", options=flags) as out:
         video = _video(out) if picture else None
-        audio = out.add_stream("aac", rate=48_000, layout="stereo") if sound else None
+        languages = (None,) if sound is True else sound or ()
+        audio = [_audio(out, language) for language in languages]
         sounded = 0
         for number in range(pictures):
             if video is not None:
                 frame = picture_of(number)
                 frame.pts, frame.time_base = number, Fraction(1, RATE)
                 out.mux(video.encode(frame))
-            while audio is not None and sounded * RATE < (number + 1) * 48_000:
-                out.mux(audio.encode(tone(sounded)))
+            while audio and sounded * RATE < (number + 1) * 48_000:
+                for nth, stream in enumerate(audio):
+                    out.mux(stream.encode(tone(sounded, TONES[nth])))
                 sounded += 1024
-        for stream in filter(None, (video, audio)):
+        for stream in filter(None, (video, *audio)):
             out.mux(stream.encode(None))
     return path
 
@@ -83,10 +89,17 @@ def _video(out):
     return video
 
 
-def tone(start):
-    """1024 samples of 330 Hz."""
+def _audio(out, language):
+    stream = out.add_stream("aac", rate=48_000, layout="stereo")
+    if language:
+        stream.metadata["language"] = language
+    return stream
+
+
+def tone(start, hertz=TONES[0]):
+    """1024 samples of a sine."""
     at = np.arange(start, start + 1024) / 48_000
-    wave = (0.2 * np.sin(2 * np.pi * 330 * at)).astype(np.float32)
+    wave = (0.2 * np.sin(2 * np.pi * hertz * at)).astype(np.float32)
     frame = av.AudioFrame.from_ndarray(np.stack([wave, wave]), "fltp", "stereo")
     frame.sample_rate, frame.pts = 48_000, start
     return frame

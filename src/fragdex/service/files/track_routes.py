@@ -26,7 +26,7 @@ from fragdex.service.errors import (
     Unprocessable,
 )
 from fragdex.service.files.operations import isobmff_id
-from fragdex.service.isobmff import indexing, opened, tracks
+from fragdex.service.isobmff import forms, indexing, tracks
 from fragdex.service.isobmff.index_routes import BODY as INDEX_BODY
 from fragdex.service.isobmff.index_routes import FORM_ANSWERS, TrackId, index_answer
 from fragdex.service.isobmff.model import (
@@ -36,7 +36,7 @@ from fragdex.service.isobmff.model import (
     TrackList,
     TrackRecord,
 )
-from fragdex.service.isobmff.track_routes import TrackNumber, track_media
+from fragdex.service.isobmff.track_routes import TrackFile, TrackNumber, track_media
 from fragdex.service.uploads.requests import BODY, REFUSALS, receive_request
 from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.bodies import in_thread
@@ -135,7 +135,7 @@ def file_track_upload(
 @router.get(TRACK, response_class=Response, responses=MEDIA)
 @router.head(TRACK, response_class=Response, responses=MEDIA)
 def file_track(
-    id: RecordId, track_id: TrackNumber, request: Request, caller: Asking, house: InHouse
+    id: RecordId, track_id: TrackFile, request: Request, caller: Asking, house: InHouse
 ) -> Response:
     """The bytes of a track, whole or by ranges."""
     made = isobmff_id(house, caller.tenant_id, id)
@@ -185,11 +185,14 @@ def file_index(
     request: Request,
     caller: Asking,
     house: InHouse,
-    format: Annotated[opened.FormName | None, Query(description="instead of Accept")] = None,
+    format: Annotated[forms.FormName | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
-    """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls."""
+    """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls.
+
+    An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
+    """
     made = isobmff_id(house, caller.tenant_id, id)
     return index_answer(
-        request, house, caller.tenant_id, made, format, track, tracks_at="tracks/{track_id}"
+        request, house, caller.tenant_id, made, format, track, tracks_at="tracks/{track_id}.mp4"
     )

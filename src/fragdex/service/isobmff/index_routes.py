@@ -26,10 +26,10 @@ from fragdex.service.errors import (
     TooLarge,
     Unprocessable,
 )
-from fragdex.service.isobmff import indexing, opened, operations, seeking
+from fragdex.service.isobmff import forms, indexing, opened, operations, seeking
 from fragdex.service.isobmff.model import FileRecord, SeekAnswer
 from fragdex.service.isobmff.router import router
-from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.auth import Asking, InHouse, bearer_of
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.negotiation import chosen, etag_of, has_already
@@ -37,9 +37,7 @@ from fragdex.service.web.problems import answers
 
 __all__ = ["MEDIA_TYPES", "index_answer", "router"]
 
-MEDIA_TYPES: dict[opened.FormName, str] = {
-    form: ALL_FORMS[form].media_type for form in opened.FORMS
-}
+MEDIA_TYPES: dict[forms.FormName, str] = {form: ALL_FORMS[form].media_type for form in forms.FORMS}
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 BODY: dict[str, Any] = {
     "requestBody": {
@@ -106,10 +104,13 @@ def get_index(
     request: Request,
     caller: Asking,
     house: InHouse,
-    format: Annotated[opened.FormName | None, Query(description="instead of Accept")] = None,
+    format: Annotated[forms.FormName | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
-    """The index of a file, in the form that `format` or Accept names; `track` for sidx and hls."""
+    """The index of a file, in the form that `format` or Accept names; `track` for sidx and hls.
+
+    An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
+    """
     return index_answer(request, house, caller.tenant_id, id, format, track)
 
 
@@ -118,9 +119,9 @@ def index_answer(
     house: InHouse,
     tenant_id: str,
     file_id: str,
-    form: opened.FormName | None = None,
+    form: forms.FormName | None = None,
     track_id: int | None = None,
-    tracks_at: str = "../../isobmff_tracks/{file_id}/{track_id}",
+    tracks_at: str = "../../isobmff_tracks/{file_id}/{track_id}.mp4",
 ) -> Response:
     """The index of a file as it is asked for.
 
@@ -129,21 +130,26 @@ def index_answer(
     """
     keys = operations.index_keys(house, tenant_id, file_id)
     form = form or _accepted(request.headers.get("accept"))
-    uri = None
-    if form in ("sidx", "hls"):
-        track_id = opened.chosen_track(opened.opened(house, keys).index, track_id).id
-        uri = tracks_at.format(file_id=file_id, track_id=track_id)
-    else:
-        track_id = None
-    etag = etag_of(opened.etag_md5(keys), form if track_id is None else f"{form}{track_id}")
+    of = forms.shown(house, file_id, keys, form, track_id)
+    etag = etag_of(opened.etag_md5(keys), form + ".".join(map(str, of.tracks)))
     headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-cache"}
     if has_already(request.headers, etag):
         return Response(status_code=304, headers=headers)
-    content = opened.exported(house, keys, form, track_id, uri)
+    # who came with a token in the URL has no other way to show it where the playlist leads
+    token = None if bearer_of(request) else request.query_params.get("token")
+    several = len(of.tracks) > 1
+
+    def address(track: int) -> str:
+        if several:
+            return f"index?format=hls&track={track}" + (f"&token={token}" if token else "")
+        at = tracks_at.format(file_id=file_id, track_id=track)
+        return at + (f"?token={token}" if token else "")
+
+    content = forms.exported(house, keys, form, of, address, keep=token is None)
     return Response(content, media_type=MEDIA_TYPES[form], headers=headers)
 
 
-def _accepted(accept: str | None) -> opened.FormName:
+def _accepted(accept: str | None) -> forms.FormName:
     wanted = chosen(accept, [*MEDIA_TYPES.values()])
     return next(form for form, media_type in MEDIA_TYPES.items() if media_type == wanted)
 

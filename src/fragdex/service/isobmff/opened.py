@@ -1,4 +1,4 @@
-"""Indexes that are open, and the forms of them that were asked for, both kept by use.
+"""Indexes that are open, kept by use.
 
 An object of an index never changes, a new index has new keys: so what is kept under the keys is
 never stale, and needs no word from other processes. A local index is mapped, so that it costs
@@ -8,44 +8,34 @@ what is read of it, whatever its size.
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, TypeVar
 
 from fragdex import ByteRange, FragmentIndex, TrackIndex, open_index
 from fragdex.errors import TrackNotFound
-from fragdex.formats import export as written
 from fragdex.formats.subsegments import init_place
 from fragdex.seeking.model import How, Period, SourceInfo
 from fragdex.service.house import House
 from fragdex.service.isobmff.model import IndexKeys
 
 __all__ = [
-    "FORMS",
-    "FormName",
+    "Kept",
     "Opened",
+    "alone",
     "at_hand",
     "chosen_track",
     "etag_md5",
-    "exported",
+    "joined",
     "opened",
 ]
-
-FormName = Literal["json", "fidx", "arrow", "sidx", "hls"]
-FORMS: tuple[FormName, ...] = get_args(FormName)
-"""The forms an index is answered in; the first by default."""
-
-MAX_KEPT_FORMS = 256
-MAX_KEPT_FORM = 1 << 20
-"""Bytes of a form that is kept: 256 MiB in all. Larger ones are written again when asked for."""
 
 T = TypeVar("T")
 
 
-class _Kept(Generic[T]):
+class Kept(Generic[T]):
     """What was used last, at most so many."""
 
     def __init__(self) -> None:
@@ -70,6 +60,7 @@ class _Kept(Generic[T]):
             return found
 
     def put(self, key: Any, limit: int, made: T) -> None:
+        """Keep `made`, and of all the `limit` that were used last."""
         with self._lock:
             self._items[key] = made
             self._items.move_to_end(key)
@@ -85,8 +76,7 @@ class Opened:
     inits: tuple[ByteRange, ...]
 
 
-_indexes: _Kept[Opened] = _Kept()
-_forms: _Kept[bytes] = _Kept()
+_indexes: Kept[Opened] = Kept()
 
 
 def opened(house: House, keys: IndexKeys) -> Opened:
@@ -100,7 +90,7 @@ def opened(house: House, keys: IndexKeys) -> Opened:
     """
 
     def make() -> Opened:
-        index = _open(house, keys)
+        index = joined(house, keys)
         return Opened(index, tuple(map(init_place, index.periods)))
 
     return _indexes.get(keys, house.settings.open_indexes, make)
@@ -134,62 +124,26 @@ def chosen_track(index: FragmentIndex, track_id: int | None) -> TrackIndex:
     raise TrackNotFound("the index tells of no video and no audio track")
 
 
-def exported(
-    house: House, keys: IndexKeys, form: str, track_id: int | None = None, uri: str | None = None
-) -> bytes:
-    """The index in one of `FORMS`.
+def alone(house: House, keys: IndexKeys, track_id: int, apart: bool) -> FragmentIndex:
+    """The index of the one file that a track lies in; there the track may have another id.
 
     Args:
-        track_id: for `sidx` and `hls`, which tell of one track, as for `chosen_track`.
-        uri: for `hls`: what the playlist calls the track's bytes.
-
-    Raises:
-        TrackNotFound: there is no such track.
-        InexactIndex, BuildError: this index cannot be told in that form.
-        MissingExtra: a package is not installed.
+        apart: the track is a file of its own, even where its index was sent with those of others.
     """
-    name = (keys, form, track_id, uri)
-    found = _forms.find(name)
-    if found is None:
-        found = _export(house, keys, form, track_id, uri)
-        if len(found) <= MAX_KEPT_FORM:
-            _forms.put(name, MAX_KEPT_FORMS, found)
-    return found
-
-
-def _export(
-    house: House, keys: IndexKeys, form: str, track_id: int | None, uri: str | None
-) -> bytes:
-    if form == "json":
-        return _json(house, keys)
-    if form == "fidx" and not keys.tracks and keys.file is not None:
-        return _bytes(house, keys.file)
+    key = dict(keys.tracks).get(track_id)
+    if key is not None:
+        return _open_one(house, key)
     index = opened(house, keys).index
-    if form not in ("sidx", "hls"):
-        return written(index, form)
-    track = chosen_track(index, track_id)
-    apart = dict(keys.tracks).get(track.id)
-    if apart is not None:
-        # these forms speak of the track's own file, where its id may be another one
-        index = _open_one(house, apart)
-        track = index.tracks[0]
-    options = {"uri": uri} if form == "hls" else {}
-    return written(index, form, track=track.id, **options)
+    periods: list[Period] = []
+    for period in index.periods:
+        if any(track.id == track_id for track in period.tracks):
+            tracks = tuple(one for one in period.tracks if not apart or one.id == track_id)
+            periods.append(_period(len(periods), period, None, tracks))
+    return FragmentIndex(SourceInfo(), index.how, periods)
 
 
-def _json(house: House, keys: IndexKeys) -> bytes:
-    """As it was sent, so that nothing in it is lost; what the service made itself, as it is."""
-    if keys.json is None:
-        return written(opened(house, keys).index, "json")
-    sent = _bytes(house, keys.json)
-    if not keys.tracks:
-        return sent
-    made = written(_open(house, replace(keys, file=None, json=None)), "json")
-    told = json.loads(sent) | json.loads(made)
-    return json.dumps(told, separators=(",", ":")).encode("ascii")
-
-
-def _open(house: House, keys: IndexKeys) -> FragmentIndex:
+def joined(house: House, keys: IndexKeys) -> FragmentIndex:
+    """The index of a file, opened anew, for the caller alone."""
     whole = None if keys.file is None else _open_one(house, keys.file)
     if not keys.tracks and whole is not None:
         return whole
@@ -236,7 +190,3 @@ def _open_one(house: House, key: str) -> FragmentIndex:
     # memory, and the bytes go with the last mapping.
     with house.store.local(key) as path:
         return open_index(path)
-
-
-def _bytes(house: House, key: str) -> bytes:
-    return b"".join(house.store.read(key, ByteRange(0, house.store.size(key))))

@@ -87,7 +87,7 @@ SHORTCUTS = (
     ),
     Shortcut(
         "isobmff_tracks",
-        re.compile(f"{PREFIX}/isobmff_tracks/({_ID})/([0-9-]{{1,10}})"),
+        re.compile(f"{PREFIX}/isobmff_tracks/({_ID})/([0-9-]{{1,10}})(?:\\.mp4)?"),
         f"{PREFIX}/isobmff_tracks/{{file_id}}/{{track_id}}",
         _track,
     ),

@@ -19,7 +19,7 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media, media_answers
 
-__all__ = ["TrackNumber", "router", "track_media"]
+__all__ = ["TrackFile", "TrackNumber", "router", "track_media"]
 
 KNOWN: dict[int | str, dict[str, Any]] = {
     200: {"model": TrackRecord, "description": "It is announced already"}
@@ -61,8 +61,19 @@ async def track_number(
     return int(track_id)
 
 
+async def track_file(
+    caller: Asking,
+    track_id: Annotated[
+        str, Path(description="track_ID; -1: the scrub track; `.mp4` may follow", examples=["1"])
+    ],
+) -> int:
+    """The same where the bytes are: some players look at how an address ends."""
+    return await track_number(caller, track_id.removesuffix(".mp4"))
+
+
 FileId = Annotated[str, Depends(_file_id)]
 TrackNumber = Annotated[int, Depends(track_number)]
+TrackFile = Annotated[int, Depends(track_file)]
 
 
 @router.post(
@@ -138,7 +149,7 @@ def get_isobmff_track_upload(
 @router.get(TRACK, response_class=Response, responses=MEDIA)
 @router.head(TRACK, response_class=Response, responses=MEDIA)
 def get_isobmff_track(
-    file_id: FileId, track_id: TrackNumber, request: Request, caller: Asking, house: InHouse
+    file_id: FileId, track_id: TrackFile, request: Request, caller: Asking, house: InHouse
 ) -> Response:
     """The bytes of a track, whole or by ranges."""
     return track_media(request, house, caller.tenant_id, file_id, track_id)
