@@ -20,6 +20,7 @@ from fragdex.cli.info import info
 from fragdex.cli.md5 import md5
 from fragdex.cli.plan import plan
 from fragdex.cli.plot import plot
+from fragdex.cli.render import render
 from fragdex.cli.report import complain, exit_code, told
 from fragdex.cli.seek import seek
 from fragdex.cli.serve import serve
@@ -47,6 +48,7 @@ COMMANDS: dict[Callable[..., int], str] = {
     verify: "Hold an index against its file.",
     plot: "Draw fragments, bit rate, key frames and interleaving.",
     extract: "Cut out a playable clip without re-encoding.",
+    render: "Render a page to a film or a still, frame by frame.",
 }
 """Each command and its line in the list of commands."""
 

@@ -32,7 +32,7 @@ PREFIX = "FRAGDEX_"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 # Variables of the library and of its development, which are no settings.
-NOT_SETTINGS = frozenset({"CONFIG", "TRACEBACK", "PURE_PYTHON", "CORPUS"})
+NOT_SETTINGS = frozenset({"CONFIG", "TRACEBACK", "PURE_PYTHON", "CORPUS", "CHROMIUM", "KEY"})
 
 
 def _bytes(default: int, description: str) -> Any:
@@ -93,6 +93,9 @@ class Settings(BaseSettings):
     max_unpacked_files: int = Field(20_000, ge=1, description="files of a render's site")
     max_render_side: int = Field(
         7680, ge=2, le=7680, description="width and height of a render, in pixels"
+    )
+    max_render_pixels: int = Field(
+        7680 * 4320, ge=4, le=7680 * 7680, description="width × height of a render"
     )
     max_render_fps: float = Field(120, ge=1, le=120, description="frames a second of a render")
     max_render_ms: int = Field(3_600_000, ge=1, le=3_600_000, description="duration of a render")

@@ -1,0 +1,299 @@
+"""`fragdex render`: a page becomes a film or a still, without any service."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.output import emit, json_line, need_folder
+from fragdex.cli.report import complain
+from fragdex.cli.serving import service
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.render import Rendered, Wanted
+
+__all__ = ["render"]
+
+_CONTAINERS: Final = {
+    ".mp4": "mp4", ".m4v": "mp4", ".png": "png", ".jpeg": "jpeg", ".jpg": "jpeg", ".webp": "webp",
+}  # fmt: skip
+_PIECE: Final = 1 << 20
+
+
+def render(
+    page: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAGE",
+            help="An HTML file, a folder with an index.html, or a URL; - for HTML from stdin.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        options.placed(
+            "Write there; the suffix decides: .mp4, or a still: .png, .jpeg, .webp; - is an MP4 to"
+            " stdout."
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size", metavar="WxH", help="Pixels.", show_default="what the page says, or 1280x720"
+        ),
+    ] = None,
+    fps: Annotated[
+        str,
+        typer.Option("--fps", metavar="RATE", help="Frames a second: 30, 29.97, 30000/1001."),
+    ] = "30",
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="How long: seconds, or 1:02.5.",
+            show_default="the page's longest animation or media",
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help="The moment of a still.", show_default="0"),
+    ] = None,
+    quality: Annotated[
+        int | None,
+        typer.Option(
+            "--quality", min=1, max=100, metavar="N", help="Of .jpeg and .webp.", show_default="80"
+        ),
+    ] = None,
+    transparent: Annotated[
+        bool,
+        typer.Option("--transparent", help="Leave unpainted parts transparent (.png, .webp)."),
+    ] = False,
+    slices: Annotated[
+        int | None,
+        typer.Option(
+            "--slices",
+            min=1,
+            metavar="N",
+            help="Divide the frames in N parts.",
+            show_default="as many as jobs",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            metavar="N",
+            help="Browsers side by side.",
+            show_default="one a processor, where there is enough to do",
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="HOST",
+            show_default=False,
+            help="The page may read from this host by https; may be repeated.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            envvar="FRAGDEX_KEY",
+            show_default=False,
+            help="For the host of a URL that wants one.",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Render a page, frame by frame: each shows exactly its moment, however long it takes.
+
+    The page is seen by a browser that reaches nothing but the page's own files, or the host of the
+    URL that is given. Requests that were blocked and errors of the page go to stderr.
+
+    Examples:
+      fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
+      fragdex render site/ -o film.mp4 --slices 4 --jobs 2
+      fragdex render page.html -o poster.png --at 2.5 --transparent
+    """  # fmt: skip
+    if output is None:
+        raise typer.BadParameter("say where it goes: -o film.mp4")
+    wanted = _wanted(output, size, fps, duration, at, quality, transparent)
+    if page == "-":
+        site = service("renders.site").Page(sys.stdin.buffer.read().decode("utf-8", "replace"))
+        outside = service("renders.outside").NOTHING
+    else:
+        site, outside = service("renders.places").site_at(page, key)
+    if allow:
+        allowed = service("renders.outside")
+        outside = allowed.FirstOf(outside, allowed.AllowedHosts(allow))
+    began = time.monotonic()
+    with _target(output) as (target, finish), _bar(page) as progress:
+        made = service("renders.render").render(
+            site, wanted, target, jobs=jobs, slices=slices, outside=outside, progress=progress
+        )
+        seconds = time.monotonic() - began
+        facts = _facts(page, output, made, seconds)
+        finish()
+    _tell(made)
+    # The film itself may be on stdout: then words go to stderr.
+    typer.echo(json_line(facts) if json else _line(facts), nl=False, err=output == "-")
+    return 0
+
+
+def _wanted(
+    output: str, size: str | None, fps: str, duration: str | None, at: str | None,
+    quality: int | None, transparent: bool,
+) -> Wanted:  # fmt: skip
+    container = "mp4" if output == "-" else _CONTAINERS.get(Path(output).suffix.lower())
+    if container is None:
+        raise typer.BadParameter(f"{output}: the name must end in {', '.join(_CONTAINERS)}")
+    film = container == "mp4"
+    for option, given in (("--at", at), ("--quality", quality), ("--transparent", transparent)):
+        if given and film:
+            raise typer.BadParameter(f"{option} means nothing for a film")
+    if duration is not None and not film:
+        raise typer.BadParameter("--duration means nothing for a still: --at says which moment")
+    if quality is not None and container == "png":
+        raise typer.BadParameter("--quality means nothing for .png")
+    if transparent and container == "jpeg":
+        raise typer.BadParameter("a .jpeg cannot be transparent")
+    width, height = _size(size)
+    made = service("renders.render")
+    still = None
+    if not film:
+        still = service("renders.stills").Still(
+            container, quality=80 if quality is None else quality, transparency=transparent
+        )
+    wanted: Wanted = made.Wanted(
+        width, height, _rate(fps), _milliseconds("--duration", duration, least=1), still,
+        _milliseconds("--at", at, least=0) or 0,
+    )  # fmt: skip
+    return wanted
+
+
+def _size(text: str | None) -> tuple[int | None, int | None]:
+    if text is None:
+        return None, None
+    match = re.fullmatch(r"([1-9]\d{0,5})[xX×]([1-9]\d{0,5})", text)
+    if match is None:
+        raise typer.BadParameter(f"--size {text}: pixels are expected, such as 1280x720")
+    return int(match[1]), int(match[2])
+
+
+def _rate(text: str) -> Any:
+    rate_of = service("renders.rates").rate_of
+    try:
+        return rate_of(text if "/" in text or text.isdigit() else float(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"--fps {text}: {error}") from None
+
+
+def _milliseconds(option: str, text: str | None, *, least: int) -> int | None:
+    if text is None:
+        return None
+    seconds = options.parse_time(text)
+    if not least / 1000 <= seconds < 1e9:
+        raise typer.BadParameter(f"{option} {text}: a time of at least {least} ms is expected")
+    return round(1000 * seconds)
+
+
+@contextmanager
+def _target(output: str) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """Where to render to, and what is done with it in the end."""
+    if output != "-":
+        need_folder(output)
+        yield Path(output), lambda: None
+        return
+    with tempfile.TemporaryDirectory(prefix="fragdex-") as folder:
+        path = Path(folder, "film.mp4")
+
+        def copy() -> None:
+            with path.open("rb") as file:
+                emit(iter(lambda: file.read(_PIECE), b""), "-")
+
+        yield path, copy
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of frames; silent where nobody watches."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+        TextColumn("frames"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title, total=None)
+        yield lambda done, all_: bars.update(task, completed=done, total=all_)
+
+
+def _facts(page: str, output: str, made: Rendered, seconds: float) -> dict[str, Any]:
+    return {
+        "page": page,
+        "file": output,
+        "byte_size": os.path.getsize(made.path),
+        "width": made.view.width,
+        "height": made.view.height,
+        "frame_rate": str(made.view.fps),
+        "frames": made.frames,
+        "duration": round(made.seconds, 6),
+        "sound": made.sound,
+        "unchanged_frames": sum(one.unchanged for one in made.slices),
+        "seconds": round(seconds, 3),
+        "slices": [
+            {"first_frame": one.first, "frames": one.frames, "seconds": one.seconds}
+            for one in made.slices
+        ],
+        "blocked": [{"url": one.url, "reason": one.reason} for one in made.notes.blocked],
+        "console": made.notes.console,
+        "refused": made.notes.refused,
+    }
+
+
+def _line(facts: dict[str, Any]) -> str:
+    size = f"{facts['width']}×{facts['height']}"
+    kib = f"{facts['byte_size'] / 1024:,.1f} KiB"
+    took = f"rendered in {facts['seconds']:.1f} s"
+    if not facts["duration"]:
+        return f"{facts['file']}: {kib}, {size}, {took}\n"
+    sound = ", with sound" if facts["sound"] else ""
+    many = "frame" if facts["frames"] == 1 else "frames"
+    return (
+        f"{facts['file']}: {kib}, {facts['duration']:.3f} s, {size}, {facts['frames']:,} {many}"
+        f"{sound}, {took}\n"
+    )
+
+
+def _tell(made: Rendered) -> None:
+    for one in made.notes.blocked:
+        complain(f"blocked: {one.url}: {one.reason}")
+    for kind in ("refused", "browser", "console"):
+        for line in getattr(made.notes, kind):
+            complain(f"{kind}: {line}")
