@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from fragdex.service.renders.browser.model import Limits, Notes, PageFacts, PageMedia
+from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.service.renders.browser.clocks import Clock, InjectedClock, VirtualClock
+from fragdex.service.renders.browser.console import Console, text_of
+from fragdex.service.renders.browser.finding import find_engine
+from fragdex.service.renders.browser.model import (
+    ORIGIN,
+    Limits,
+    Notes,
+    PageFacts,
+    PageMedia,
+)
+from fragdex.service.renders.browser.pipe import ProtocolError
+from fragdex.service.renders.browser.requests import Door
+from fragdex.service.renders.browser.running import Running
+from fragdex.service.renders.browser.scripts import FACTS, READY, STEADY, script
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.site import Site
 
 __all__ = ["Stage"]
 
+_ANY_INDEX: Final = ""
+# Steps within which a page without anything to wait for is ready.
+_AT_ONCE: Final = 5
+
 
 class Stage:
     """A page in a browser of its own, its clock stopped.
 
-    Frames are asked for in rising order: `skip` what nobody wants to see, `frame` the rest.
+    Frames are asked for in rising order: `skip` what nobody wants to see, `frame` the rest. To be
+    used in one thread at a time.
 
     Args:
         site: the page's files.
@@ -25,6 +46,8 @@ class Stage:
         outside: answers requests that leave the site.
         media: the page's own sound and pictures; without it they stay silent and black.
         limits: how far the page may go.
+        begin_frames: False has even a browser that gives frames on request run with a clock of
+            ours.
 
     Raises:
         EngineUnavailable: no Chromium; `advice` says how to get one.
@@ -32,10 +55,6 @@ class Stage:
         PageFailed: the page hangs, crashes, or is not there.
         BrowserGone: the browser ended by no fault of the page's.
     """
-
-    facts: PageFacts
-    notes: Notes
-    reads: dict[str, bytes | None]
 
     def __init__(
         self,
@@ -45,12 +64,29 @@ class Stage:
         outside: Outside = NOTHING,
         media: PageMedia | None = None,
         limits: Limits = Limits(),  # noqa: B008 — frozen
+        begin_frames: bool = True,
     ) -> None:
-        self._site, self.view, self._outside = site, view, outside
-        self._media, self._limits = media, limits
+        limits.check(view)
+        self.view = view
         self.notes = Notes()
-        self.reads = {}
-        raise NotImplementedError
+        self._media, self._limits = media, limits
+        self._seeks = False
+        self._drawn = False
+        if site.read(_ANY_INDEX) is None:
+            raise PageFailed("the site has no index.html at its root")
+        self._running = Running(find_engine(), view, limits, self.notes, begin_frames=begin_frames)
+        try:
+            self._pipe = self._running.pipe
+            self._session = self._running.session
+            self._door = Door(self._pipe, site, outside, self.notes, limits)
+            self._console = Console(self._pipe, self.notes)
+            self._clock: Clock = self._prepare()
+            self._load()
+            self.facts: PageFacts = self._ask()
+        except BaseException as error:
+            self.close()
+            _tell_more(error, self.notes)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -62,23 +98,182 @@ class Stage:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        if error is not None:
+            _tell_more(error, self.notes)
+
+    @property
+    def reads(self) -> dict[str, bytes | None]:
+        """SHA-256 of each file of the site that the page read; None where there was none."""
+        return self._door.reads
+
+    @property
+    def fetched(self) -> set[str]:
+        """URLs that were answered from outside of the site."""
+        return self._door.fetched
 
     def skip(self, first: int, stop: int, progress: Callable[[int], None] = lambda _: None) -> None:
-        """Let frames first … stop-1 pass without looking; `progress` is told each i."""
-        raise NotImplementedError
+        """Let frames first … stop-1 pass without looking; `progress` is told each i.
+
+        A page that says that it can be jumped into is not led through them.
+        """
+        if self.facts.seekable:
+            return
+        for i in range(first, stop):
+            time_us = self._clock.advance(i)
+            if self._media is not None:
+                self._media.at_skip(i, time_us)
+            self._clock.pass_by()
+            self._running.check()
+            progress(i)
 
     def frame(self, i: int) -> bytes | None:
         """Frame i as PNG; None where it is the same picture as the last one given."""
-        raise NotImplementedError
+        time_us = self._clock.advance(i)
+        if self._seeks:
+            self.evaluate(f"globalThis.fragdex.seek({time_us / 1000!r})", awaited=True)
+        if self._media is not None:
+            self._media.before_frame(i, time_us)
+        picture = self._clock.capture(needed=not self._drawn)
+        self._running.check()
+        if picture is None and not self._drawn:
+            raise BrowserGone("the browser gave no picture")
+        self._drawn = True
+        return picture
 
     def evaluate(self, expression: str, awaited: bool = False) -> Any:
         """The value of an expression in the page, as JSON gives it.
 
+        Args:
+            expression: JavaScript.
+            awaited: whether its value is a promise to wait for.
+
         Raises:
             PageFailed: it throws, or does not end.
         """
-        raise NotImplementedError
+        try:
+            told = self._pipe.call(
+                "Runtime.evaluate",
+                self._session,
+                expression=expression,
+                returnByValue=True,
+                awaitPromise=awaited,
+            )
+        except ProtocolError as error:
+            raise PageFailed("the page could not be asked", found=str(error)) from error
+        return _value(told)
 
     def close(self) -> None:
         """End the browser and all of its processes."""
-        raise NotImplementedError
+        if self._media is not None:
+            media, self._media = self._media, None
+            media.close()
+        self._running.close()
+
+    def _prepare(self) -> Clock:
+        """Everything that must be so before the page is asked for."""
+        pipe, session, view = self._pipe, self._session, self.view
+        kind = VirtualClock if self._running.has_begin_frame else InjectedClock
+        clock: Clock = kind(pipe, session, view)
+        pipe.call("Page.enable", session)
+        if not self._running.has_begin_frame:
+            pipe.call(
+                "Emulation.setDeviceMetricsOverride",
+                session,
+                width=view.width,
+                height=view.height,
+                deviceScaleFactor=1,
+                mobile=False,
+            )
+        self._running.on_new_target(self._door.watch)
+        self._door.watch(session)
+        self._door.main_frame = pipe.call("Page.getFrameTree", session)["frameTree"]["frame"]["id"]
+        self._console.watch(session)
+        pipe.call("Emulation.setTimezoneOverride", session, timezoneId="UTC")
+        pipe.call("Emulation.setLocaleOverride", session, locale="en-US")
+        if view.transparent:
+            clear = {"r": 0, "g": 0, "b": 0, "a": 0}
+            pipe.call("Emulation.setDefaultBackgroundColorOverride", session, color=clear)
+        for source in (script(STEADY), *(self._media.scripts() if self._media else ())):
+            pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
+        clock.prepare()
+        return clock
+
+    def _load(self) -> None:
+        """Bring the page to time 0: loaded, ready, its fonts here."""
+        pipe, session, limits = self._pipe, self._session, self._limits
+        seen: set[str] = set()
+        pipe.on("Page.frameNavigated", lambda params, _: _saw_frame(seen, params))
+        pipe.on("Page.loadEventFired", lambda *_: seen.add("loaded"))
+        deadline = time.monotonic() + limits.load_seconds
+
+        def in_time(what: str) -> None:
+            self._running.check()
+            if time.monotonic() - pipe.excused > deadline:
+                raise PageFailed(f"the page is not {what} after {limits.load_seconds:g} s")
+
+        number = pipe.send("Page.navigate", session, url=f"{ORIGIN}/")
+        pipe.until(lambda: "there" in seen or pipe.answered(number))
+        answer = pipe.answer(number)
+        if "errorText" in answer:
+            raise PageFailed("the page cannot be opened", found=str(answer["errorText"]))
+        pipe.until(lambda: "there" in seen)
+        while "loaded" not in seen:
+            self._clock.step(waiting=False)
+            in_time("loaded")
+        number = pipe.send(
+            "Runtime.evaluate", session, expression=READY, awaitPromise=True, returnByValue=True
+        )
+        steps = 0
+        while not pipe.answered(number):
+            steps += 1
+            if steps > limits.ready_ms:
+                raise PageFailed(f"the page is not ready after {limits.ready_ms} ms of its time")
+            self._clock.step(waiting=steps > 1)
+            in_time("ready")
+        try:
+            _value(pipe.answer(number))
+        except PageFailed as error:
+            raise PageFailed("the page says that it will not be ready", found=error.found) from None
+        while not self._clock.zero(at_once=steps <= _AT_ONCE):
+            self._clock.step(waiting=False)
+
+    def _ask(self) -> PageFacts:
+        told = self.evaluate(script(FACTS))
+        longest = told["longest"] or 0
+        if self._media is not None:
+            self._media.bind(self)
+            longest = max(longest, self._media.longest_ms() or 0)
+        duration = told["duration"] or longest
+        self._seeks = bool(told["seeks"])
+        width, height = told["size"] or (None, None)
+        return PageFacts(
+            width=width,
+            height=height,
+            duration_ms=max(1, round(duration)) if duration else None,
+            seekable=bool(told["seekable"]),
+            browser_version=self._running.version,
+            has_begin_frame=self._running.has_begin_frame,
+        )
+
+
+def _saw_frame(seen: set[str], params: dict[str, Any]) -> None:
+    frame = params["frame"]
+    if "parentId" not in frame and frame["url"].startswith(ORIGIN):
+        seen.add("there")
+
+
+def _value(told: dict[str, Any]) -> Any:
+    if "exceptionDetails" in told:
+        raise PageFailed("a script of the page failed", found=text_of(told["exceptionDetails"]))
+    return told["result"].get("value")
+
+
+def _tell_more(error: BaseException, notes: Notes) -> None:
+    """Let a failure carry what the page said until then."""
+    if isinstance(error, PageFailed):
+        with contextlib.suppress(AttributeError):
+            error.more.setdefault("console", list(notes.console))
+            error.more.setdefault("refused", list(notes.refused))
+            error.more.setdefault(
+                "blocked", [{"url": one.url, "reason": one.reason} for one in notes.blocked]
+            )

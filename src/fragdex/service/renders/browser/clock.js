@@ -1,0 +1,127 @@
+// A clock of our own for browsers that give no frames on request: the page's timers, frames, Date
+// and performance.now follow it; animations are stopped and set. Workers keep the real time.
+(() => {
+  "use strict";
+  if (globalThis.__fragdexClock) return;
+  const EPOCH = 1700000000000;
+  const RealDate = Date;
+  const realFrame = requestAnimationFrame.bind(globalThis);
+  let now = 0;
+  let zero = 0;
+  let begun = false;
+  let numbers = 0;
+  let frames = new Map();
+  const timers = new Map();
+  const put = (object, name, value) =>
+    Object.defineProperty(object, name, { value, configurable: true, writable: true });
+
+  const since = () => (begun ? now - zero : 0);
+  put(performance, "now", since);
+  const FakeDate = function Date(...given) {
+    if (!new.target) return new RealDate(EPOCH + since()).toString();
+    return Reflect.construct(RealDate, given.length ? given : [FakeDate.now()], new.target);
+  };
+  FakeDate.prototype = RealDate.prototype;
+  FakeDate.now = () => Math.floor(EPOCH + since());
+  FakeDate.parse = RealDate.parse;
+  FakeDate.UTC = RealDate.UTC;
+  put(RealDate.prototype, "constructor", FakeDate);
+  put(globalThis, "Date", FakeDate);
+
+  put(globalThis, "requestAnimationFrame", (callback) => {
+    frames.set((numbers += 1), callback);
+    return numbers;
+  });
+  put(globalThis, "cancelAnimationFrame", (number) => { frames.delete(number); });
+  const timer = (again) => (callback, delay, ...given) => {
+    const wait = Math.max(again ? 1 : 0, Number(delay) || 0);
+    timers.set((numbers += 1), { callback, wait, due: now + wait, given, again });
+    return numbers;
+  };
+  const forget = (number) => { timers.delete(number); };
+  put(globalThis, "setTimeout", timer(false));
+  put(globalThis, "setInterval", timer(true));
+  put(globalThis, "clearTimeout", forget);
+  put(globalThis, "clearInterval", forget);
+  put(globalThis, "requestIdleCallback", (callback) =>
+    setTimeout(() => callback({ didTimeout: false, timeRemaining: () => 10 }), 1));
+  put(globalThis, "cancelIdleCallback", forget);
+
+  const call = (callback, given) => {
+    try {
+      if (typeof callback === "function") callback(...given);
+      else (0, eval)(String(callback));
+    } catch (error) {
+      reportError(error);
+    }
+  };
+  const fire = (until) => {
+    for (;;) {
+      let first = null;
+      let which = 0;
+      for (const [number, one] of timers) {
+        if (one.due <= until && (first === null || one.due < first.due)) {
+          first = one;
+          which = number;
+        }
+      }
+      if (first === null) return;
+      now = Math.max(now, first.due);
+      if (first.again) first.due += first.wait;
+      else timers.delete(which);
+      call(first.callback, first.given);
+    }
+  };
+
+  // Animations run in the browser's own time until they are seen, and in ours from then on.
+  const started = new WeakMap();
+  const hold = () => {
+    for (const animation of document.getAnimations()) {
+      if (!started.has(animation)) {
+        if (animation.playState !== "running") continue;
+        started.set(animation, now);
+        animation.pause();
+      }
+      if (animation.playState === "paused") animation.currentTime = now - started.get(animation);
+    }
+    for (const drawing of document.querySelectorAll("svg")) {
+      if (drawing.ownerSVGElement) continue;
+      drawing.pauseAnimations();
+      drawing.setCurrentTime((now - zero) / 1000);
+    }
+  };
+  const inner = (work) => {
+    for (const element of document.querySelectorAll("iframe")) {
+      let clock;
+      try { clock = element.contentWindow.__fragdexClock; } catch {}
+      if (clock) work(clock);
+    }
+  };
+  put(globalThis, "__fragdexClock", {
+    // Before time 0: timers alone.
+    run(ms) {
+      fire(now + ms);
+      now += ms;
+      inner((clock) => clock.run(ms));
+    },
+    start() {
+      zero = now;
+      begun = true;
+      inner((clock) => clock.start());
+    },
+    to(ms) {
+      fire(zero + ms);
+      now = Math.max(now, zero + ms);
+      hold();
+      inner((clock) => clock.to(ms));
+    },
+    frame() {
+      const waiting = frames;
+      frames = new Map();
+      for (const callback of waiting.values()) call(callback, [since()]);
+      hold();
+      inner((clock) => clock.frame());
+    },
+    drawn: () => new Promise((done) => realFrame(() => realFrame(() => done(true)))),
+  });
+})();

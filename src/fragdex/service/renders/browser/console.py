@@ -1,0 +1,93 @@
+"""What the page says: to its console, by what it throws, and by what our script refused it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from fragdex.service.renders.browser.model import Notes
+from fragdex.service.renders.browser.pipe import Pipe
+
+__all__ = ["TELL", "Console", "text_of"]
+
+TELL: Final = "__fragdexTell"
+"""The binding by which our script in the page says what it refused."""
+
+_KINDS: Final = {"error": "error", "assert": "error", "warning": "warning"}
+# Chromium's word for what it refuses by itself, before any request is made.
+_LOCAL: Final = "Not allowed to load local resource: "
+
+
+class Console:
+    """Listens to a page and its workers."""
+
+    def __init__(self, pipe: Pipe, notes: Notes) -> None:
+        self._pipe, self._notes = pipe, notes
+        pipe.on("Runtime.exceptionThrown", self._thrown)
+        pipe.on("Runtime.consoleAPICalled", self._called)
+        pipe.on("Runtime.bindingCalled", self._told)
+        pipe.on("Log.entryAdded", self._logged)
+        pipe.on("Page.javascriptDialogOpening", self._dialog)
+
+    def watch(self, session: str) -> None:
+        """Listen to a session."""
+        self._pipe.call("Runtime.enable", session)
+        self._pipe.call("Runtime.addBinding", session, name=TELL)
+        self._pipe.call("Log.enable", session)
+
+    def _thrown(self, params: dict[str, Any], _: str | None) -> None:
+        self._notes.say("console", f"error: {text_of(params['exceptionDetails'])}")
+
+    def _called(self, params: dict[str, Any], _: str | None) -> None:
+        kind = _KINDS.get(params["type"])
+        if kind is not None:
+            words = " ".join(map(_shown, params["args"]))
+            self._notes.say("console", f"{kind}: {words}")
+
+    def _told(self, params: dict[str, Any], _: str | None) -> None:
+        if params["name"] != TELL:
+            return
+        try:
+            told = json.loads(params["payload"])
+        except ValueError:
+            return
+        if not isinstance(told, dict):
+            return
+        if isinstance(told.get("blocked"), str):
+            self._notes.block(told["blocked"], str(told.get("reason")))
+        elif isinstance(told.get("refused"), str):
+            self._notes.say("refused", told["refused"])
+
+    def _logged(self, params: dict[str, Any], _: str | None) -> None:
+        entry = params["entry"]
+        text = entry["text"]
+        if text.startswith(_LOCAL):
+            self._notes.block(text.removeprefix(_LOCAL), "files of the machine are not served")
+        elif entry["level"] == "error" and "net::ERR_BLOCKED_BY_CLIENT" not in text:
+            # what the door blocked stands in a list of its own
+            where = f" ({entry['url']})" if entry.get("url") else ""
+            self._notes.say("console", f"error: {text}{where}")
+
+    def _dialog(self, params: dict[str, Any], session: str | None) -> None:
+        self._notes.say("refused", f"{params['type']}({json.dumps(params['message'])})")
+        # Leaving is what beforeunload asks about; all else is dismissed.
+        leaves = params["type"] == "beforeunload"
+        self._pipe.post("Page.handleJavaScriptDialog", session, accept=leaves)
+
+
+def text_of(details: dict[str, Any]) -> str:
+    """What was thrown, and where."""
+    thrown = details.get("exception", {})
+    words = thrown.get("description") or _shown(thrown) or details.get("text", "")
+    lines = str(words).split("\n")
+    where = f" ({details['url']}:{details['lineNumber'] + 1})" if details.get("url") else ""
+    return f"{lines[0]}{where}"
+
+
+def _shown(value: dict[str, Any]) -> str:
+    if "value" in value:
+        told = value["value"]
+        return told if isinstance(told, str) else json.dumps(told)
+    return str(
+        value.get("description") or value.get("unserializableValue") or value.get("type", "")
+    )

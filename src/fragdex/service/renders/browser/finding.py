@@ -1,0 +1,96 @@
+"""Where a Chromium is, and how to get one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fragdex.service.errors import EngineUnavailable
+
+__all__ = ["ADVICE", "Engine", "find_engine"]
+
+VARIABLE: Final = "FRAGDEX_CHROMIUM"
+
+ADVICE: Final = (
+    "on Debian: apt-get install chromium-headless-shell; elsewhere: playwright install "
+    f"--only-shell chromium; or name a Chromium in {VARIABLE}"
+)
+
+# The headless shell alone gives frames on request. What Debian puts on the path is a script that
+# stays between us and the program.
+_SHELLS: Final = (
+    "/usr/lib/chromium/chromium-headless-shell",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+    "headless_shell",
+)
+_WHOLE: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_OF_PLAYWRIGHT: Final = (
+    "chromium_headless_shell-*/chrome-*/headless_shell",
+    "chromium_headless_shell-*/chrome-*/chrome-headless-shell",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A Chromium on this machine.
+
+    Args:
+        path: the program.
+        is_shell: whether it is the headless shell.
+    """
+
+    path: Path
+    is_shell: bool
+
+
+def find_engine() -> Engine:
+    """The Chromium that FRAGDEX_CHROMIUM names, or the best one on this machine.
+
+    Raises:
+        EngineUnavailable: there is none.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        path = shutil.which(named)
+        if path is None:
+            raise EngineUnavailable(f"{VARIABLE} names no program: {named}", advice=ADVICE)
+        return _engine(Path(path))
+    for name in _SHELLS:
+        path = shutil.which(name)
+        if path is not None:
+            return _engine(Path(path))
+    for found in _of_playwright():
+        return _engine(found)
+    for name in _WHOLE:
+        path = shutil.which(name)
+        if path is not None:
+            return _engine(Path(path))
+    raise EngineUnavailable("there is no Chromium on this machine", advice=ADVICE)
+
+
+def _engine(path: Path) -> Engine:
+    path = path.resolve()
+    behind = Path(_SHELLS[0])
+    if path == Path("/usr/bin/chromium-headless-shell") and behind.exists():
+        path = behind
+    return Engine(path, "headless" in path.name)
+
+
+def _of_playwright() -> list[Path]:
+    """What Playwright installed, the newest first."""
+    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    if named and named != "0":
+        folder = Path(named)
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
+    found = [path for pattern in _OF_PLAYWRIGHT for path in folder.glob(pattern)]
+    return sorted(found, key=_build, reverse=True)
+
+
+def _build(path: Path) -> tuple[int, str]:
+    number = path.parent.parent.name.rpartition("-")[2]
+    return (int(number) if number.isdecimal() else 0), str(path)

@@ -1,0 +1,205 @@
+"""A Chromium and all of its processes: started behind walls, watched, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from fragdex.service.errors import EngineUnavailable
+from fragdex.service.renders.browser.finding import ADVICE, Engine
+from fragdex.service.renders.browser.flags import flags
+from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.walls import Walls, walls_for
+
+__all__ = ["Chromium"]
+
+# Where the browser looks for its ends of the pipes.
+_COMMANDS_FD, _ANSWERS_FD = 3, 4
+_PREFIX: Final = "fragdex-browser-"
+_ENDING_SECONDS: Final = 5.0
+# A machine that lost power keeps folders; nobody renders one slice for this long.
+_STALE_SECONDS: Final = 24 * 3600
+_LITTLE_SHARED_MEMORY: Final = 512 << 20
+_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH")
+
+
+class Chromium:
+    """One browser, alone in its session, with a folder of its own.
+
+    Args:
+        engine: which program.
+        view: size of its window.
+        begin_frames: whether frames come on request.
+        memory_bytes: how much data each of its processes may have.
+        sandbox: whether its own sandbox is wanted, where the system allows it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        view: View,
+        *,
+        begin_frames: bool,
+        memory_bytes: int,
+        sandbox: bool = True,
+    ) -> None:
+        self.walls: Walls = walls_for(engine.path)
+        self.sandbox = sandbox and self.walls.sandbox
+        _forget_stale()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        command = [
+            *self.walls.before,
+            str(engine.path),
+            *flags(
+                view,
+                is_shell=engine.is_shell,
+                begin_frames=begin_frames,
+                sandbox=self.sandbox,
+            ),
+            *_shared_memory(),
+            f"--user-data-dir={self.folder / 'profile'}",
+            f"--disk-cache-dir={self.folder / 'cache'}",
+            "--remote-debugging-pipe",
+            "about:blank",
+        ]
+        try:
+            if self.walls.user is not None:
+                os.chown(self.folder, self.walls.user, self.walls.user)
+            self.pid, self.read_fd, self.write_fd = self._spawn(command)
+        except OSError as error:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise EngineUnavailable(f"{engine.path} cannot be run", advice=ADVICE) from error
+        self._ended = False
+        _bound(self.pid, memory_bytes)
+
+    def _spawn(self, command: list[str]) -> tuple[int, int, int]:
+        """Start it with its ends of two pipes at 3 and 4; nothing else of ours is inherited."""
+        commands, ours_out = os.pipe()
+        ours_in, answers = os.pipe()
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
+            "HOME": str(self.folder),
+            "TMPDIR": str(self.folder),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+        }
+        log = self.folder / "log"
+        # What stands at 3 or 4 already must be out of the way before they are filled.
+        high = [os.dup(fd) for fd in (commands, answers)]
+        while any(fd <= _ANSWERS_FD for fd in high):
+            high += [os.dup(high.pop(0))]
+        try:
+            pid = os.posix_spawnp(
+                command[0],
+                command,
+                environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT, 0o600),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                    (os.POSIX_SPAWN_DUP2, high[0], _COMMANDS_FD),
+                    (os.POSIX_SPAWN_DUP2, high[1], _ANSWERS_FD),
+                ],
+                setsid=True,
+                setsigmask=[],
+            )
+        except OSError:
+            for fd in (ours_in, ours_out):
+                os.close(fd)
+            raise
+        finally:
+            for fd in (commands, answers, *high):
+                os.close(fd)
+        return pid, ours_in, ours_out
+
+    def is_running(self) -> bool:
+        """Whether its first process is there."""
+        if not self._ended:
+            with contextlib.suppress(ChildProcessError):
+                self._ended = os.waitpid(self.pid, os.WNOHANG) != (0, 0)
+        return not self._ended
+
+    def cpu_seconds(self) -> float:
+        """Processor time of all of its processes that are running."""
+        ticks = sum(int(stat[11]) + int(stat[12]) for _, stat in self._processes())
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def memory_bytes(self) -> int:
+        """What all of its processes hold; what two share counts once, nearly."""
+        total = 0
+        for pid, _ in self._processes():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                held = Path(f"/proc/{pid}/statm").read_text().split()
+                total += int(held[1]) - int(held[2])
+        return total * os.sysconf("SC_PAGE_SIZE")
+
+    def end(self) -> None:
+        """End all of its processes, and forget its folder."""
+        stop = time.monotonic() + _ENDING_SECONDS
+        while True:
+            running = self.is_running()
+            pids = [pid for pid, _ in self._processes()]
+            if not (running or pids) or time.monotonic() > stop:
+                break
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            # Its sandbox may have put some of them into groups of their own.
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.005)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _processes(self) -> list[tuple[int, list[str]]]:
+        """(pid, fields of its stat from the third on) of the session's living processes."""
+        found = []
+        try:
+            names = os.listdir("/proc")
+        except OSError:
+            return []
+        for name in names:
+            if name.isdecimal():
+                with contextlib.suppress(OSError, IndexError):
+                    told = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+                    if told[3] == str(self.pid) and told[0] not in "ZX":
+                        found.append((int(name), told))
+        return found
+
+
+def _bound(pid: int, memory_bytes: int) -> None:
+    """Bound the data of each process; the children of a process inherit its bounds.
+
+    Address space cannot be bounded: V8 reserves terabytes of it and uses none.
+    """
+    try:
+        import resource
+
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, AttributeError, OSError):
+        return
+
+
+def _shared_memory() -> tuple[str, ...]:
+    """Containers give little shared memory; pictures then go through files."""
+    try:
+        told = os.statvfs("/dev/shm")
+    except OSError:
+        return ("--disable-dev-shm-usage",)
+    if told.f_bavail * told.f_frsize < _LITTLE_SHARED_MEMORY:
+        return ("--disable-dev-shm-usage",)
+    return ()
+
+
+def _forget_stale() -> None:
+    """Remove the folders of browsers whose owner was killed long ago."""
+    oldest = time.time() - _STALE_SECONDS
+    with contextlib.suppress(OSError):
+        for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            if folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)

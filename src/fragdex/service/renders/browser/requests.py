@@ -1,0 +1,118 @@
+"""What the page asks for: its own files, what lies outside, and what it may not have.
+
+Chromium has no network; every request stops at its door and is answered here.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from fragdex.service.renders.browser.model import ORIGIN, Limits, Notes
+from fragdex.service.renders.browser.pipe import Pipe
+from fragdex.service.renders.outside import Blocked, Outside
+from fragdex.service.renders.site import Site
+
+__all__ = ["Door"]
+
+API: Final = "/api/v1/"
+_OWN: Final = urlsplit(ORIGIN).netloc
+_FREE: Final = ("data:", "blob:", "about:")
+_METHODS: Final = ("GET", "HEAD")
+# Of an answer from outside, what describes bytes that are not sent that way here.
+_DROPPED: Final = ("content-length", "content-encoding", "transfer-encoding", "connection")
+
+
+class Door:
+    """Answers the requests of a page and of its workers.
+
+    Args:
+        pipe: to the browser.
+        site: the page's own files.
+        outside: everything else over http and https.
+    """
+
+    def __init__(
+        self, pipe: Pipe, site: Site, outside: Outside, notes: Notes, limits: Limits
+    ) -> None:
+        self._pipe, self._site, self._outside = pipe, site, outside
+        self._notes, self._limits = notes, limits
+        self.reads: dict[str, bytes | None] = {}
+        self.fetched: set[str] = set()
+        self.main_frame: str | None = None
+        self._documents = 0
+        pipe.on("Fetch.requestPaused", self._paused)
+
+    def watch(self, session: str) -> None:
+        """Stop every request of a page or worker at this door."""
+        self._pipe.post("Fetch.enable", session, patterns=[{"urlPattern": "*"}])
+
+    def _paused(self, params: dict[str, Any], session: str | None) -> None:
+        request = params["request"]
+        url, method = request["url"], request["method"]
+        number = params["requestId"]
+        if url.startswith(_FREE):
+            self._pipe.post("Fetch.continueRequest", session, requestId=number)
+            return
+        if params.get("resourceType") == "Document" and params.get("frameId") == self.main_frame:
+            self._documents += 1
+            if self._documents > 1:
+                # No content: the page stays where it is, without an error page in its stead.
+                self._notes.say("refused", f"navigation to {url}")
+                self._fulfil(session, number, 204, {}, b"")
+                return
+        try:
+            status, headers, body = self._answer(url, method, request.get("headers", {}))
+        except Blocked as blocked:
+            self._notes.block(url, blocked.reason)
+            self._pipe.post(
+                "Fetch.failRequest", session, requestId=number, errorReason="BlockedByClient"
+            )
+            return
+        self._fulfil(session, number, status, headers, b"" if method == "HEAD" else body)
+
+    def _answer(
+        self, url: str, method: str, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise Blocked("the URL cannot be read") from None
+        if parts.scheme not in ("http", "https"):
+            raise Blocked(f"{parts.scheme}: is not served to pages")
+        if method not in _METHODS:
+            raise Blocked(f"{method}: pages may only read")
+        if parts.netloc == _OWN and not parts.path.startswith(API):
+            return self._file(unquote(parts.path).lstrip("/"))
+        began = time.monotonic()
+        try:
+            answer = self._outside.fetch(url.partition("#")[0], headers)
+        finally:
+            self._pipe.excuse(time.monotonic() - began)
+        self.fetched.add(url)
+        kept = {name: text for name, text in answer.headers.items() if name not in _DROPPED}
+        return answer.status, kept, answer.body
+
+    def _file(self, path: str) -> tuple[int, Mapping[str, str], bytes]:
+        asset = self._site.read(path)
+        self.reads[path] = None if asset is None else asset.sha256
+        if asset is None:
+            return 404, {"content-type": "text/plain"}, b"no such file in this site"
+        if len(asset.data) > self._limits.asset_bytes:
+            raise Blocked(f"larger than {self._limits.asset_bytes} bytes")
+        return 200, {"content-type": asset.media_type}, asset.data
+
+    def _fulfil(
+        self, session: str | None, number: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        self._pipe.post(
+            "Fetch.fulfillRequest",
+            session,
+            requestId=number,
+            responseCode=status,
+            responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
+            body=base64.b64encode(body).decode("ascii"),
+        )

@@ -1,0 +1,170 @@
+"""A browser that runs: its page's session, and the watch over what the page does to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.service.renders.browser.finding import Engine
+from fragdex.service.renders.browser.model import Limits, Notes
+from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
+from fragdex.service.renders.browser.process import Chromium
+from fragdex.service.renders.browser.timing import View
+
+__all__ = ["Running"]
+
+# A browser that neither works nor answers is broken.
+_SILENT_FACTOR: Final = 12
+_CHECK_SECONDS: Final = 0.25
+# Ended by a signal from outside; all others a process sends itself.
+_KILLED: Final = 9
+_NO_BEGIN_FRAMES: Final = (
+    "this browser gives no frames on request: the page runs on a clock of ours, and is slower"
+)
+
+
+class Running:
+    """A browser with one page, watched.
+
+    Raises:
+        EngineUnavailable: the program cannot be run.
+        BrowserGone: it ended.
+        PageFailed: while something is waited for, the page crashes, hangs, or takes more memory
+            than it may.
+    """
+
+    def __init__(
+        self, engine: Engine, view: View, limits: Limits, notes: Notes, *, begin_frames: bool
+    ) -> None:
+        self._limits, self._notes = limits, notes
+        self._new_target: Callable[[str], None] = lambda _: None
+        self._crash: str | None = None
+        self._checked = 0.0
+        self._cpu_at_start = 0.0
+        self._waiting_since = -1.0
+        self.has_begin_frame = begin_frames and engine.is_shell
+        self._start(engine, view)
+        try:
+            self._open(view)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, engine: Engine, view: View) -> None:
+        for sandbox in (True, False):
+            self._chromium = Chromium(
+                engine,
+                view,
+                begin_frames=self.has_begin_frame,
+                memory_bytes=self._limits.memory_bytes,
+                sandbox=sandbox,
+            )
+            self.pipe = Pipe(self._chromium.read_fd, self._chromium.write_fd, self._wait)
+            try:
+                self.version = str(self.pipe.call("Browser.getVersion")["product"])
+            except BrowserGone:
+                self.close()
+                if not (sandbox and self._chromium.sandbox):
+                    raise
+                self._notes.say("browser", "Chromium does not start with its sandbox on")
+            else:
+                break
+        for wall in self._chromium.walls.missing:
+            self._notes.say("browser", wall)
+
+    def _open(self, view: View) -> None:
+        pipe = self.pipe
+        pipe.on("Target.targetCrashed", self._crashed)
+        pipe.on("Inspector.targetCrashed", self._inspected)
+        pipe.on("Target.attachedToTarget", self._attached)
+        pipe.call("Target.setDiscoverTargets", discover=True)
+        wanted: dict[str, Any] = {"url": "about:blank", "width": view.width, "height": view.height}
+        if self.has_begin_frame:
+            wanted["enableBeginFrameControl"] = True
+        self._page = pipe.call("Target.createTarget", **wanted)["targetId"]
+        told = pipe.call("Target.attachToTarget", targetId=self._page, flatten=True)
+        self.session = str(told["sessionId"])
+        pipe.call("Inspector.enable", self.session)
+        if self.has_begin_frame:
+            self._probe()
+        if not self.has_begin_frame:
+            self._notes.say("browser", _NO_BEGIN_FRAMES)
+        pipe.call(
+            "Target.setAutoAttach",
+            self.session,
+            autoAttach=True,
+            waitForDebuggerOnStart=True,
+            flatten=True,
+        )
+
+    def _probe(self) -> None:
+        try:
+            self.pipe.call("HeadlessExperimental.enable", self.session)
+            self.pipe.call("HeadlessExperimental.beginFrame", self.session, noDisplayUpdates=True)
+        except ProtocolError:
+            self.has_begin_frame = False
+
+    def on_new_target(self, watch: Callable[[str], None]) -> None:
+        """Have workers and frames of their own process given to `watch` before they run."""
+        self._new_target = watch
+
+    def check(self) -> None:
+        """Raise what has gone wrong meanwhile; cheap, may be called for each frame."""
+        now = time.monotonic()
+        if now - self._checked > _CHECK_SECONDS:
+            self._checked = now
+            self._check_memory()
+
+    def close(self) -> None:
+        """End it."""
+        self.pipe.close()
+        self._chromium.end()
+
+    def _wait(self, seconds: float) -> None:
+        """Called while the browser is silent."""
+        if not self._chromium.is_running():
+            raise BrowserGone("the browser ended")
+        if self._crash is not None:
+            raise PageFailed(self._crash)
+        self._check_memory()
+        cpu = self._chromium.cpu_seconds()
+        if seconds < self._waiting_since or self._waiting_since < 0:
+            self._cpu_at_start = cpu
+        self._waiting_since = seconds
+        most = self._limits.script_seconds
+        if seconds >= most and cpu - self._cpu_at_start >= most * 0.9:
+            raise PageFailed(f"a script of the page did not end within {most:g} s")
+        if seconds >= most * _SILENT_FACTOR:
+            raise BrowserGone("the browser does not answer")
+
+    def _check_memory(self) -> None:
+        if self._chromium.memory_bytes() > self._limits.memory_bytes:
+            self._chromium.end()
+            raise PageFailed(
+                "the page needs more memory than it may have",
+                expected=f"at most {self._limits.memory_bytes >> 20} MiB",
+            )
+
+    def _crashed(self, params: dict[str, Any], _: str | None) -> None:
+        if params["targetId"] != self._page:
+            return
+        status, code = params.get("status"), params.get("errorCode")
+        if status == "killed" and code == _KILLED:
+            raise BrowserGone("a process of the browser was killed")
+        raise PageFailed("the page crashed the browser", found=f"{status} ({code})")
+
+    def _inspected(self, _: dict[str, Any], session: str | None) -> None:
+        # The event that tells why comes right behind; without it, this is what is known.
+        self._crash = "the page crashed the browser"
+
+    def _attached(self, params: dict[str, Any], _: str | None) -> None:
+        session, target = params["sessionId"], params["targetInfo"]
+        if target["type"] == "page":
+            if target["targetId"] != self._page:
+                self._notes.say("refused", f"a window for {target['url'] or 'about:blank'}")
+                self.pipe.post("Target.closeTarget", targetId=target["targetId"])
+            return
+        self._new_target(session)
+        self.pipe.post("Runtime.runIfWaitingForDebugger", session)

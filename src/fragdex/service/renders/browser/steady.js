@@ -1,0 +1,168 @@
+// Runs before the page's own scripts, in each of its frames: chance is taken out, and what a
+// rendered page cannot have is refused by name. `tell` is a binding that leads to the record.
+(() => {
+  "use strict";
+  const tell = globalThis.__fragdexTell;
+  if (!tell) return;
+  delete globalThis.__fragdexTell;
+  const write = JSON.stringify;
+  const refuse = (what) => { try { tell(write({ refused: String(what).slice(0, 1000) })); } catch {} };
+  const block = (url, what) => {
+    let full = String(url);
+    try { full = new URL(full, location.href).href; } catch {}
+    tell(write({ blocked: full.slice(0, 1000), reason: what }));
+  };
+  const put = (object, name, value) => {
+    if (object) Object.defineProperty(object, name, { value, configurable: true, writable: true });
+  };
+
+  // ---- chance: xorshift128, seeded alike everywhere
+  let a = 0x9e3779b9, b = 0x243f6a88, c = 0xb7e15162, d = 0x5bf03635;
+  const next = () => {
+    const t = a ^ (a << 11);
+    a = b; b = c; c = d;
+    d = (d ^ (d >>> 19) ^ t ^ (t >>> 8)) | 0;
+    return d;
+  };
+  const integers = [
+    Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array,
+    Int32Array, Uint32Array, BigInt64Array, BigUint64Array,
+  ];
+  const fail = (name, message) => { throw new DOMException(message, name); };
+  if (globalThis.Crypto) {
+    put(Crypto.prototype, "getRandomValues", function getRandomValues(array) {
+      if (!integers.some((kind) => array instanceof kind)) fail("TypeMismatchError", "not an array of integers");
+      if (array.byteLength > 65536) fail("QuotaExceededError", "more than 65536 bytes");
+      const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+      for (let i = 0; i < bytes.length; i += 1) bytes[i] = next() >>> 13;
+      return array;
+    });
+    if (Crypto.prototype.randomUUID) {
+      put(Crypto.prototype, "randomUUID", function randomUUID() {
+        const hex = [8, 4, 4, 4, 12].map((n) => {
+          let text = "";
+          while (text.length < n) text += ((next() >>> 12) & 15).toString(16);
+          return text;
+        });
+        hex[2] = "4" + hex[2].slice(1);
+        hex[3] = "89ab"[next() & 3] + hex[3].slice(1);
+        return hex.join("-");
+      });
+    }
+  }
+  const tells = (name, value) => {
+    if (name in navigator) {
+      Object.defineProperty(Navigator.prototype, name, { get: () => value, configurable: true });
+    }
+  };
+  tells("hardwareConcurrency", 4);
+  tells("deviceMemory", 8);
+
+  // ---- time: what the clocks tell is 0 while the page loads, and from time 0 on the time since
+  // then, so that neither the loading nor the origin of Chromium's ticks can be seen.
+  if (!globalThis.__fragdexClock) {
+    const TICK = 10; // to a millisecond
+    const EPOCH = 1700000000000;
+    const RealDate = Date;
+    const real = performance.now.bind(performance);
+    const origin = performance.timeOrigin;
+    const round = (ms) => Math.max(0, Math.round(ms * TICK) / TICK);
+    let [zero, zeroOfAll] = [-1, 0];
+    const since = (ms) => (zero < 0 ? 0 : round(ms - zero));
+    const today = () => EPOCH + (zero < 0 ? 0 : Math.floor(round(origin + real() - zeroOfAll)));
+    put(performance, "now", () => since(real()));
+    const FakeDate = function Date(...given) {
+      if (!new.target) return new RealDate(today()).toString();
+      return Reflect.construct(RealDate, given.length ? given : [today()], new.target);
+    };
+    FakeDate.prototype = RealDate.prototype;
+    FakeDate.now = today;
+    FakeDate.parse = RealDate.parse;
+    FakeDate.UTC = RealDate.UTC;
+    put(RealDate.prototype, "constructor", FakeDate);
+    put(globalThis, "Date", FakeDate);
+    const realFrame = requestAnimationFrame.bind(globalThis);
+    put(globalThis, "requestAnimationFrame", (callback) => {
+      if (typeof callback !== "function") throw new TypeError("not a function");
+      return realFrame((ms) => callback(since(ms)));
+    });
+    // Time 0 is now, or was `at`, which all frames of the page are told alike.
+    put(globalThis, "__fragdexBegin", (at = origin + real()) => {
+      zeroOfAll = at;
+      zero = Math.max(0, at - origin);
+      delete globalThis.__fragdexBegin;
+      return at;
+    });
+  }
+
+  // ---- dialogs and windows: answered at once, as if dismissed
+  put(globalThis, "alert", (text = "") => { refuse(`alert(${write(String(text))})`); });
+  put(globalThis, "confirm", (text = "") => { refuse(`confirm(${write(String(text))})`); return false; });
+  put(globalThis, "prompt", (text = "") => { refuse(`prompt(${write(String(text))})`); return null; });
+  put(globalThis, "print", () => { refuse("print()"); });
+  put(globalThis, "open", (url = "") => { refuse(`window.open(${write(String(url))})`); return null; });
+
+  // ---- ways out that are no requests
+  const dead = (name, reason) => {
+    if (!(name in globalThis)) return;
+    put(globalThis, name, class {
+      constructor() {
+        refuse(name);
+        fail("NotSupportedError", reason);
+      }
+    });
+  };
+  const REASON = "not available in a rendered page";
+  dead("RTCPeerConnection", REASON);
+  dead("webkitRTCPeerConnection", REASON);
+  dead("WebTransport", REASON);
+  dead("WebSocketStream", REASON);
+  dead("SharedWorker", REASON);
+  const rejected = (name) => () => {
+    refuse(name);
+    return Promise.reject(new DOMException(REASON, "NotAllowedError"));
+  };
+  if (globalThis.ServiceWorkerContainer) {
+    put(ServiceWorkerContainer.prototype, "register", rejected("navigator.serviceWorker.register"));
+  }
+  if (globalThis.MediaDevices) {
+    put(MediaDevices.prototype, "getUserMedia", rejected("navigator.mediaDevices.getUserMedia"));
+    put(MediaDevices.prototype, "getDisplayMedia", rejected("navigator.mediaDevices.getDisplayMedia"));
+  }
+  if (navigator.webkitGetUserMedia) {
+    put(Navigator.prototype, "webkitGetUserMedia", (_, __, no) => {
+      refuse("navigator.webkitGetUserMedia");
+      if (no) no(new DOMException(REASON, "NotAllowedError"));
+    });
+  }
+  // Fails as a socket fails that nobody answers, at an instant of the page's own time.
+  const later = setTimeout;
+  class Socket extends EventTarget {
+    constructor(url) {
+      super();
+      block(url, "WebSocket: no network for pages");
+      this.url = String(url);
+      this.readyState = 0;
+      this.bufferedAmount = 0;
+      this.extensions = this.protocol = "";
+      this.binaryType = "blob";
+      this.onopen = this.onmessage = this.onerror = this.onclose = null;
+      later(() => {
+        this.readyState = 3;
+        const error = new Event("error");
+        const close = new CloseEvent("close", { code: 1006, wasClean: false });
+        if (typeof this.onerror === "function") this.onerror(error);
+        this.dispatchEvent(error);
+        if (typeof this.onclose === "function") this.onclose(close);
+        this.dispatchEvent(close);
+      }, 1);
+    }
+    send() { if (this.readyState === 0) fail("InvalidStateError", "still connecting"); }
+    close() {}
+  }
+  ["CONNECTING", "OPEN", "CLOSING", "CLOSED"].forEach((name, number) => {
+    put(Socket, name, number);
+    put(Socket.prototype, name, number);
+  });
+  if (globalThis.WebSocket) put(globalThis, "WebSocket", Object.defineProperty(Socket, "name", { value: "WebSocket" }));
+})();

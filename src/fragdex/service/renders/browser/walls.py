@@ -1,0 +1,100 @@
+"""What a browser can be shut in with on this system: no network, another user, a bound of memory.
+
+Each wall is tried once with a program that does nothing; where one cannot be had, the render goes
+on without it and its record says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["NOBODY", "Walls", "walls_for"]
+
+NOBODY: Final = 65534
+"""The user that owns nothing: user and group."""
+
+_DO_NOTHING: Final = ("true",)
+_TRY_SECONDS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """How a browser is shut in.
+
+    Args:
+        before: the programs that start it, and their arguments.
+        user: whom it runs as where that is not us.
+        sandbox: whether Chromium's own sandbox can be on.
+        missing: which walls could not be had, and what they would need.
+    """
+
+    before: tuple[str, ...]
+    user: int | None
+    sandbox: bool
+    missing: tuple[str, ...]
+
+
+@functools.cache
+def walls_for(program: Path) -> Walls:
+    """The walls that this system allows for a program; found out once."""
+    before: tuple[str, ...] = ()
+    missing: list[str] = []
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    network = (
+        ("unshare", "--net") if is_root else ("unshare", "--user", "--map-current-user", "--net")
+    )
+    if _works((*network, "--")):
+        before += (*network, "--")
+    else:
+        missing.append(
+            "the browser has no network namespace of its own (unshare is missing or not allowed); "
+            "requests are stopped inside the browser alone"
+        )
+    user = None
+    if is_root:
+        demoted = (
+            "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+            "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
+        )  # fmt: skip
+        if _works((*before, *demoted, "--"), ("test", "-x", str(program))):
+            before += (*demoted, "--")
+            user = NOBODY
+        else:
+            missing.append(
+                "the browser runs as root (setpriv is missing or not allowed, or the program "
+                "cannot be read by others)"
+            )
+    runs_as_root = is_root and user is None
+    # What Chromium's sandbox is made of.
+    sandbox = not runs_as_root and _works(
+        (*before, "unshare", "--user", "--map-root-user", "--pid", "--net", "--fork")
+    )
+    if not sandbox:
+        missing.append(
+            "Chromium's own sandbox is off (it needs a user other than root and user namespaces)"
+        )
+    return Walls(before, user, sandbox, tuple(missing))
+
+
+def _works(before: Sequence[str], command: Sequence[str] = _DO_NOTHING) -> bool:
+    if shutil.which(before[0]) is None:
+        return False
+    try:
+        tried = subprocess.run(
+            [*before, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_TRY_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return tried.returncode == 0
