@@ -8,10 +8,12 @@ import time
 import pytest
 
 from fragdex import ByteRange
-from fragdex.service.errors import RecordNotFound, Unprocessable
+from fragdex.service.errors import RecordNotFound, StoreFull, Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
 from fragdex.service.uploads import Arrival, begin, receive_stream, receiving, state
+from fragdex.service.uploads.reception import Reception
+from fragdex.service.uploads.strands import Shares
 
 from .conftest import row_of
 
@@ -186,3 +188,24 @@ def test_what_the_family_hears(quick_house, tenant):
         receive_stream(quick_house, tenant, "image", record, None, body(CONTENT), arrival=arrival)
     )
     assert heard == [SIZE]
+
+
+def test_what_waits_behind_a_piece_that_failed_is_not_written(quick_house, tenant, monkeypatch):
+    """Several pieces are under way at once; a gap would be filled with the wrong bytes."""
+    record = announced(quick_house, tenant)
+    real, calls = Reception._append, []
+
+    def full_once(self, new):
+        calls.append(len(new))
+        if len(calls) == 2:
+            time.sleep(0.1)  # until more pieces wait
+            raise StoreFull("no room")
+        real(self, new)
+
+    monkeypatch.setattr(Reception, "_append", full_once)
+    monkeypatch.setattr(receiving, "GATHERED", Shares(1, least=1, most=1))
+    with pytest.raises(StoreFull):
+        asyncio.run(upload(quick_house, tenant, record))
+    assert len(calls) == 2
+    assert state(quick_house, tenant, "image", record).next_byte == calls[0]
+    assert asyncio.run(upload(quick_house, tenant, record)).complete

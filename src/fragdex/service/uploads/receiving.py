@@ -1,12 +1,13 @@
 """A request's body as an asynchronous stream: joined to pieces, worked on in a few threads.
 
-While one piece is written and hashed the next one is gathered. A client that sends slowly holds no
-thread; what is gathered in all uploads together is bounded, and so are the threads.
+While some pieces are written and hashed the next one is gathered. A client that sends slowly holds
+no thread; what is gathered in all uploads together is bounded, and so are the threads.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
@@ -16,14 +17,17 @@ from fragdex.service.errors import ServiceError
 from fragdex.service.house import House
 from fragdex.service.uploads.model import Arrival, Progress
 from fragdex.service.uploads.reception import Reception, open_reception
-from fragdex.service.uploads.strands import Shares
+from fragdex.service.uploads.strands import Line, Shares
 
 __all__ = ["receive_stream"]
 
 THREADS = 16
 
-GATHERED = Shares(64 << 20, least=64 << 10, most=1 << 20)
-"""Bytes of bodies that wait to be worked on, in all uploads of this process together."""
+GATHERED = Shares(32 << 20, least=64 << 10, most=1 << 20)
+"""Bytes of bodies that are gathered to pieces, in all uploads of this process together."""
+
+WAITING = 2
+"""Pieces of an upload that may wait behind the one in work."""
 
 DRAIN_BYTES = 64 << 20
 DRAIN_S = 30.0
@@ -84,18 +88,19 @@ async def receive_stream(
 
 
 async def _received(reception: Reception, stream: AsyncIterator[bytes]) -> Progress:
-    working: Future[None] | None = None
+    line = Line(_threads())
+    working: deque[Future[None]] = deque()
     try:
         async for piece in _joined(stream):
-            if working is not None:
-                await _result(working)
-            working = _threads().submit(reception.take, piece)
-        if working is not None:
-            await _result(working)
-        return await _result(_threads().submit(reception.end))
+            working.append(line.submit(partial(reception.take, piece)))
+            while len(working) > WAITING:
+                await _result(working.popleft())
+        while working:
+            await _result(working.popleft())
+        return await _result(line.submit(reception.end))
     except BaseException:
-        # `leave` waits for the piece that is being worked on, also where this is cancelled again
-        await _result(_threads().submit(reception.leave))
+        # comes after the pieces that wait, also where this is cancelled again
+        await _result(line.submit(reception.leave))
         raise
 
 

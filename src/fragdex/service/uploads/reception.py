@@ -101,7 +101,7 @@ class Reception:
         self._arrival = arrival
         self._seen = span.start
         self._durable = self._appended = upload.next_byte
-        self._spoiled = False
+        self._spoiled = self._broken = False
         self._hashes: Hashes | None = None
         self._draft: Draft | None = None
         self._progress: Progress | None = upload.progress if lease is None else None
@@ -122,7 +122,7 @@ class Reception:
             self._hashes = self._running_hashes(draft)
 
     def take(self, piece: bytes) -> None:
-        """The next bytes of the body.
+        """The next bytes of the body. After one that raised, no other is taken.
 
         Raises:
             Unprocessable: more bytes than announced.
@@ -130,18 +130,11 @@ class Reception:
             StoreFull, Unavailable: what was durable stays so.
         """
         with self._lock:
-            start, self._seen = self._seen, self._seen + len(piece)
-            if self._seen > self._span.stop:
-                if self._progress is None:
-                    self._spoiled = True
-                    self._settle()
-                raise self._unlike("longer", "more")
-            if self._progress is not None:
+            if self._broken:
                 return
-            self._held_lease().keep()
-            new = piece[max(0, self._appended - start) :]
-            if new:
-                self._append(new)
+            self._broken = True
+            self._take(piece)
+            self._broken = False
 
     def end(self) -> Progress:
         """The body has ended: everything durable, and complete where nothing is missing.
@@ -170,6 +163,20 @@ class Reception:
                 self._close()
 
     # ---- what they are made of
+
+    def _take(self, piece: bytes) -> None:
+        start, self._seen = self._seen, self._seen + len(piece)
+        if self._seen > self._span.stop:
+            if self._progress is None:
+                self._spoiled = True
+                self._settle()
+            raise self._unlike("longer", "more")
+        if self._progress is not None:
+            return
+        self._held_lease().keep()
+        new = piece[max(0, self._appended - start) :]
+        if new:
+            self._append(new)
 
     def _unlike(self, how: str, found: object) -> Unprocessable:
         return Unprocessable(

@@ -11,10 +11,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import cache
+from typing import Any, TypeVar
 
-__all__ = ["Shares", "Strand"]
+__all__ = ["Line", "Shares", "Strand"]
+
+T = TypeVar("T")
 
 
 @cache
@@ -51,6 +54,48 @@ class Shares:
         """One less."""
         with self._lock:
             self._present -= 1
+
+
+class Line:
+    """Calls in the threads of an executor, one at a time, in the order in which they came.
+
+    >>> with ThreadPoolExecutor() as threads:
+    ...     line = Line(threads)
+    ...     calls = [line.submit(lambda n=n: n * n) for n in range(3)]
+    ...     [call.result() for call in calls]
+    [0, 1, 4]
+    """
+
+    def __init__(self, threads: Executor) -> None:
+        self._threads = threads
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._running = False
+        self._lock = threading.Lock()
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Have it called after all that came before, whatever became of them."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._waiting.append((future, call))
+            begins, self._running = not self._running, True
+        if begins:
+            self._threads.submit(self._run)
+        return future
+
+    def _run(self) -> None:
+        with self._lock:
+            future, call = self._waiting.popleft()
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+        with self._lock:
+            self._running = bool(self._waiting)
+            if not self._running:
+                return
+        self._threads.submit(self._run)  # behind the others: every line gets its turn
 
 
 class Strand:
