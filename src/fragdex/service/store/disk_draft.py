@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fragdex.errors import SourceNotFound
 from fragdex.service.store.contract import DRAFT_PIECE_BYTES
+from fragdex.service.store.disk_direct import DirectFile
 from fragdex.service.store.disk_files import (
     NO_FOLLOW,
     disk_errors,
@@ -21,7 +22,6 @@ from fragdex.service.store.disk_files import (
     make_folders,
     place,
     remove,
-    write_all,
 )
 from fragdex.service.store.naming import checked
 
@@ -38,6 +38,7 @@ class DiskDraft:
         self._path = drafts / name
         self._objects = objects
         self._descriptor: int | None = None
+        self._direct = DirectFile(self._path)
         self._identity = (0, 0)
         # bytes that a flush of this open file made durable; None before the first
         self._flushed: int | None = None
@@ -78,7 +79,7 @@ class DiskDraft:
                 os.ftruncate(descriptor, start)
                 self._flushed = None if self._flushed is None else min(self._flushed, start)
             try:
-                write_all(descriptor, data, start)
+                self._direct.write(descriptor, data, start)
             except OSError:
                 os.ftruncate(descriptor, start)  # half a piece helps nobody, and takes room
                 raise
@@ -149,6 +150,7 @@ class DiskDraft:
     def close(self) -> None:
         """Close the file."""
         descriptor, self._descriptor, self._flushed = self._descriptor, None, None
+        self._direct.close()
         if descriptor is not None:
             os.close(descriptor)
 
