@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,6 +116,8 @@ class Process:
     def end(self) -> None:
         """End it and what it started; nothing happens where that is done."""
         own = self._process.pid
+        # Taken before it is gone: its children are nobody's then.
+        sessions = _sessions_below(own)
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if os.name == "posix":
@@ -123,7 +125,7 @@ class Process:
                 else:
                     self._process.kill()
         for _ in range(_ROUNDS):
-            others = [pid for pid in _session(own) if pid != own]
+            others = [pid for pid, (_, session) in _running().items() if session in sessions]
             if not others:
                 break
             for pid in others:
@@ -151,19 +153,28 @@ def _read(pipe: Any, take: Callable[[bytes | None], None]) -> None:
     take(None)
 
 
-def _session(number: int) -> Iterator[int]:
-    """Processes of a session that are not over yet, where the system lists them."""
-    try:
-        entries = [entry for entry in os.listdir("/proc") if entry.isdigit()]
-    except OSError:
-        return
-    for entry in entries:
-        with contextlib.suppress(OSError, IndexError):
-            state, _, _, session = (
-                Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()[:4]
-            )
-            if int(session) == number and state != "Z":
-                yield int(entry)
+def _running() -> dict[int, tuple[int, int]]:
+    """Processes that are not over yet: parent and session of each, where the system lists them."""
+    found: dict[int, tuple[int, int]] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with contextlib.suppress(OSError, IndexError):
+                    told = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                    if told[0] not in "ZX":
+                        found[int(name)] = (int(told[1]), int(told[3]))
+    return found
+
+
+def _sessions_below(own: int) -> set[int]:
+    """The session of a process, and those that its descendants began."""
+    running = _running()
+    below, sessions = {own}, {own}
+    # a child's number is not always higher than its parent's
+    while more := {pid for pid, (parent, _) in running.items() if parent in below} - below:
+        below |= more
+    sessions |= {running[pid][1] for pid in below & running.keys()}
+    return sessions
 
 
 class Speech:

@@ -61,6 +61,8 @@ class Child:
         self._scratch = tempfile.TemporaryDirectory(
             prefix="fragdex-render-", ignore_cleanup_errors=True
         )
+        # the browser, which may run as another user, has its folder in there
+        os.chmod(self._scratch.name, 0o711)
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._process = Process(
             "fragdex.service.renders.child", environment=kept | {"TMPDIR": self._scratch.name}
