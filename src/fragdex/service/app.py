@@ -28,6 +28,8 @@ from fragdex.service.jobs.door import upgrade as upgrade_engine
 from fragdex.service.page import routes as page
 from fragdex.service.records import blobs, deletion, migrations
 from fragdex.service.records.database import Database
+from fragdex.service.renders import routes as renders
+from fragdex.service.renders import worker as rendering
 from fragdex.service.store.opening import open_store
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
@@ -49,11 +51,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     isobmff.router,
     unprocessed.router,
     files.router,
+    renders.router,
     page.router,
 )
 """What the families answer."""
 
-WORK: tuple[Work, ...] = (*processing.WORK,)
+WORK: tuple[Work, ...] = (*processing.WORK, *rendering.WORK)
 """What the families have done by workers."""
 
 SHORTCUTS: tuple[Shortcut, ...] = (*isobmff_shortcuts.SHORTCUTS,)

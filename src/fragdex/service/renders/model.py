@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, Field
 
@@ -71,7 +71,8 @@ class RenderRecord(BaseModel):
     frames_done: int
     slices: list[RenderSlice]
     seconds: dict[str, float] = Field(
-        description="wait (for a worker), plan, slices (their wall-clock time), join, whole"
+        description="wait (for a worker) and whole; plan, slices and join as they passed; start, "
+        "replay, capture, finish, encode: what all slices cost together"
     )
     media_type: str = Field(description="of the result")
     byte_size: int | None = Field(description="of the result")
@@ -91,18 +92,3 @@ class RenderList(Listed):
     """Renders, newest first."""
 
     renders: list[RenderRecord]
-
-
-def fewer(lines: list[Any], most: int) -> list[Any]:
-    """The first of each, at most so many.
-
-    >>> fewer(["a", "b", "a", "c"], 2)
-    ['a', 'b']
-    """
-    seen: list[Any] = []
-    for line in lines:
-        if line not in seen:
-            seen.append(line)
-            if len(seen) == most:
-                break
-    return seen

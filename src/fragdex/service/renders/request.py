@@ -5,7 +5,6 @@ Everything is optional. What the request leaves open, the page decides.
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
@@ -21,6 +20,7 @@ from pydantic_core import InitErrorDetails
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import InvalidRequest, TooLarge
+from fragdex.service.renders.rates import MAX_FPS, rate_of
 from fragdex.service.web.fields import Md5Text, Number
 
 __all__ = [
@@ -34,42 +34,12 @@ __all__ = [
     "Still",
     "WebP",
     "need_agreement",
-    "rate_of",
 ]
 
 DEFAULT_FPS: Final = Fraction(30)
 DEFAULT_SLICE_MS: Final = 4000
 MAX_SIDE: Final = 7680
-MAX_FPS: Final = 120
 MAX_DURATION_MS: Final = 3_600_000
-
-# Rates that are written with two or three digits and mean a thousandth less than whole (SMPTE).
-_NTSC: Final = {round(1000 * n / 1.001): Fraction(1000 * n, 1001) for n in (24, 30, 48, 60, 120)}
-_RATE: Final = re.compile(r"[0-9]{1,6}(?:/[1-9][0-9]{0,4})?")
-
-
-def rate_of(value: float | str) -> Fraction:
-    """Frames a second, exactly.
-
-    >>> rate_of(29.97), rate_of("30000/1001"), rate_of(25), rate_of(12.5)
-    (Fraction(30000, 1001), Fraction(30000, 1001), Fraction(25, 1), Fraction(25, 2))
-
-    Raises:
-        ValueError: no rate, or none between 1 and 120.
-    """
-    if isinstance(value, str):
-        if not _RATE.fullmatch(value):
-            raise ValueError("a number, or a fraction such as 30000/1001, is expected")
-        rate = Fraction(value)
-    elif isinstance(value, int):
-        rate = Fraction(value)
-    else:
-        near = min(_NTSC, key=lambda thousandths: abs(thousandths - 1000 * value))
-        rate = _NTSC[near] if abs(near - 1000 * value) < 6 else Fraction(str(value))
-        rate = rate.limit_denominator(1001)
-    if not 1 <= rate <= MAX_FPS:
-        raise ValueError(f"frames a second are 1 to {MAX_FPS}")
-    return rate
 
 
 def _rate(value: Any) -> Any:
@@ -212,6 +182,11 @@ class NewRender(BaseModel):
         return self.output or Mp4()
 
     @property
+    def is_video(self) -> bool:
+        """Whether it has many frames."""
+        return isinstance(self.wanted, Mp4)
+
+    @property
     def rate(self) -> Fraction:
         """Frames a second, exactly."""
         return DEFAULT_FPS if self.fps is None else rate_of(self.fps)
@@ -246,7 +221,13 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
             raise InvalidRequest(
                 f"{name}: is over the limit of {limit}", pointer=f"/{name}", more={"limit": limit}
             )
-    if not isinstance(new.wanted, Mp4):
+    if (new.width or 0) * (new.height or 0) > settings.max_render_pixels:
+        raise InvalidRequest(
+            f"width × height is over the limit of {settings.max_render_pixels} pixels",
+            pointer="/width",
+            more={"limit": settings.max_render_pixels},
+        )
+    if not new.is_video:
         return
     for name, value in (("width", new.width), ("height", new.height)):
         if value is not None and value % 2:

@@ -19,7 +19,7 @@ from fragdex.service.uploads.model import Arrival, Progress
 from fragdex.service.uploads.reception import Reception, open_reception
 from fragdex.service.uploads.strands import Line, Shares
 
-__all__ = ["receive_stream"]
+__all__ = ["drain", "receive_stream"]
 
 THREADS = 16
 
@@ -81,7 +81,7 @@ async def receive_stream(
             raise
         return await _received(reception, stream)
     except ServiceError:
-        await _drain(stream)
+        await drain(stream)
         raise
     finally:
         GATHERED.leave()
@@ -136,7 +136,8 @@ async def _joined(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise failure
 
 
-async def _drain(stream: AsyncIterator[bytes]) -> None:
+async def drain(stream: AsyncIterator[bytes]) -> None:
+    """Read on for a while for nobody: whoever sends all first then reads the refusal."""
     size = 0
     try:
         async with asyncio.timeout(DRAIN_S):

@@ -21,6 +21,7 @@ from starlette.routing import Match
 from starlette.types import Message, Scope
 
 from fragdex.errors import FragdexError
+from fragdex.service.config import Settings
 from fragdex.service.errors import (
     Conflict,
     Forbidden,
@@ -51,12 +52,12 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def api_router(tag: str) -> APIRouter:
+def api_router(tag: str, route_class: type[ApiRoute] | None = None) -> APIRouter:
     """A router below `/api/v1` for the operations of one family."""
     return APIRouter(
         prefix=PREFIX,
         tags=[tag],
-        route_class=ApiRoute,
+        route_class=route_class or ApiRoute,
         generate_unique_id_function=operation_id,
     )
 
@@ -99,6 +100,10 @@ class ApiRoute(APIRoute):
         )
         self._begin = path.partition("{")[0]
 
+    def body_limit(self, settings: Settings) -> int:
+        """Bytes that a JSON body may have."""
+        return settings.max_json_bytes
+
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Whether this route answers; most do not, and the beginning of their path tells."""
         if not scope["path"].startswith(self._begin):
@@ -112,8 +117,7 @@ class ApiRoute(APIRoute):
             return handler
 
         async def guarded(request: Request) -> Response:
-            limit = request.app.state.house.settings.max_json_bytes
-            read = await body(request, limit)
+            read = await body(request, self.body_limit(request.app.state.house.settings))
             _need_whole_characters(read)
             again = _with_json(request, read)
             if self.creates and "idempotency-key" in request.headers:

@@ -1,0 +1,136 @@
+"""Slices become the result of a render: joined, indexed, kept, and told in one transaction."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Row
+
+import fragdex
+from fragdex.service.errors import BrowserGone, Unavailable
+from fragdex.service.house import House
+from fragdex.service.isobmff.indexing import store_index
+from fragdex.service.jobs.door import Job
+from fragdex.service.records import blobs, deletion, trash
+from fragdex.service.records.identifiers import instant
+from fragdex.service.records.tables import render_parts, render_slices, renders
+from fragdex.service.renders import kept, notes, stands
+from fragdex.service.renders.kept import KeptBytes
+from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.model import TYPES, RenderStatus
+from fragdex.service.renders.parting import Parted
+from fragdex.service.renders.records import FAMILY, OPEN, result_name, wanted_of
+from fragdex.service.renders.running import run_join
+from fragdex.service.renders.stands import Stand
+
+__all__ = ["finish"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """Bytes of the store that no record names yet."""
+
+    bytes: KeptBytes
+    index_key: str | None
+
+
+def finish(
+    house: House, job: Job, render: Row[Any], stand: Stand, parted: Parted,
+    seconds: dict[str, float],
+) -> None:  # fmt: skip
+    """Make the result out of the slices, and the render complete.
+
+    Raises:
+        Unavailable: a slice went away meanwhile.
+    """
+    begun = time.monotonic()
+    rows = _slices(house, render.id)
+    if len(rows) != len(parted.parts):
+        raise Unavailable("slices of the render are missing", retry_after=1)
+    if wanted_of(render).is_video:
+        folder = stands.work_folder(house, render.id, f"join.{job.attempt}")
+        result = _joined(house, job, render, stand, parted, rows, folder)
+    else:
+        result = _Result(kept.bytes_of(house, rows[0]), None)
+    seconds["join"] = time.monotonic() - begun
+    _publish(house, render, result, seconds)
+
+
+def _slices(house: House, render_id: str) -> list[Row[Any]]:
+    """The kept slices of a render, in order."""
+    part = render_parts.c
+    query = (
+        sa.select(render_slices)
+        .join(render_parts, part.slice_id == render_slices.c.id)
+        .where(part.render_id == render_id)
+        .order_by(part.number)
+    )
+    with house.database.read() as connection:
+        return list(connection.execute(query).all())
+
+
+def _joined(
+    house: House, job: Job, render: Row[Any], stand: Stand, parted: Parted,
+    rows: list[Row[Any]], folder: Path,
+) -> _Result:  # fmt: skip
+    slices = []
+    for number, row in enumerate(rows):
+        job.check()
+        slices.append(kept.bring(house, row, folder / f"{number:06}.mp4"))
+    try:
+        return _join(house, job, render, stand, parted, slices, folder / "result.mp4")
+    except BrowserGone:
+        # Whatever is the matter with them, the next run has others.
+        with house.database.write() as connection:
+            for row in rows:
+                deletion.remove(connection, kept.FAMILY, row.id)
+        raise
+
+
+def _join(
+    house: House, job: Job, render: Row[Any], stand: Stand, parted: Parted,
+    slices: list[SliceMade], out: Path,
+) -> _Result:  # fmt: skip
+    joined = run_join(
+        stand.site, slices, parted.view, out,
+        outside=stand.asked, limits=stand.limits, check=job.check,
+    )  # fmt: skip
+    if joined.frames != parted.frames:
+        raise BrowserGone(
+            "the slices do not make up the render",
+            expected=f"{parted.frames} frames",
+            found=str(joined.frames),
+        )
+    index = fragdex.index(out)
+    result = kept.keep_bytes(house, render.tenant_id, out, job.check)
+    index.source = replace(index.source, md5=result.md5.hex())
+    return _Result(result, store_index(house, render.tenant_id, index).key)
+
+
+def _publish(house: House, render: Row[Any], result: _Result, seconds: dict[str, float]) -> None:
+    mine = renders.c.id == render.id
+    own, key = result.bytes, result.index_key
+    with house.database.write() as connection:
+        query = sa.select(renders.c.notes).where(mine, OPEN).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            return
+        name = result_name(render.id)
+        blobs.keep(connection, render.tenant_id, own.md5, own.sha256, own.byte_size, FAMILY, name)
+        if key is not None and not trash.claim(connection, key):
+            raise Unavailable("the index of the result was not kept in time", retry_after=1)
+        values = {
+            "status": RenderStatus.COMPLETE,
+            "completed_at": instant(),
+            "media_type": TYPES[wanted_of(render).wanted.container],
+            "byte_size": own.byte_size,
+            "result_md5": own.md5,
+            "index_key": key,
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+            "notes": notes.gather(connection, render.id, row.notes),
+        }
+        connection.execute(renders.update().where(mine).values(**values))

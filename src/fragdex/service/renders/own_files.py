@@ -1,0 +1,201 @@
+"""Files of this service as sources of a page: read by ranges, for the render's tenant alone.
+
+A page names them by their paths of the HTTP interface (`/api/v1/files/ID`), relative to itself or
+under the service's public URL. Where a file consists of tracks, `?type=video` and `?type=audio`
+pick the track of that kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.service.errors import RecordNotFound
+from fragdex.service.house import House
+from fragdex.service.records import blobs
+from fragdex.service.records.tables import (
+    caption_files,
+    image_files,
+    isobmff_files,
+    isobmff_tracks,
+    renders,
+    unprocessed_files,
+)
+from fragdex.service.renders.browser.model import ORIGIN
+from fragdex.service.renders.outside import Answer, Blocked
+from fragdex.service.renders.site import media_type_of
+from fragdex.service.web.fields import record_id
+from fragdex.service.web.routing import PREFIX
+
+__all__ = ["OwnFiles"]
+
+MAX_BYTES: Final = 64 << 20
+"""What one answer holds; whoever needs more asks by ranges."""
+
+_PATH: Final = re.compile(
+    rf"{PREFIX}/(?:(?P<family>\w+)/(?P<id>[^/.]+)(?:\.(?P<suffix>\w+)|/(?:tracks/)?(?P<track>-?\d+))?)"
+)
+_WHOLE_FILES: Final = ("files", "isobmff_files", "unprocessed_files")
+_KINDS: Final = {"video": "video/mp4", "audio": "audio/mp4"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Bytes of the store that answer."""
+
+    blob: blobs.Blob
+    media_type: str
+
+
+class OwnFiles:
+    """An `Outside` that answers with a tenant's files, and nothing else.
+
+    Attributes:
+        reads: what was asked for, each with the SHA-256 of what was there; None: nothing.
+    """
+
+    def __init__(self, house: House, tenant_id: str) -> None:
+        self._house, self._tenant_id = house, tenant_id
+        self._found: dict[str, _Found | None] = {}
+        self.reads: dict[str, bytes | None] = {}
+
+    def knows(self, url: str) -> bool:
+        """Whether a URL is one of this service's interface."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return False
+        origin = f"{parts.scheme}://{parts.netloc}".lower()
+        ours = (ORIGIN, self._house.settings.public_url or ORIGIN)
+        return origin in ours and parts.path.startswith(f"{PREFIX}/")
+
+    def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
+        """As `Outside.fetch`; 404 where this tenant has no such file, or bytes are missing."""
+        if not self.knows(url):
+            raise Blocked("not a file of this service")
+        found = self._find(url)
+        if found is None:
+            return Answer(404, {"content-type": "text/plain"}, b"no such file")
+        size = found.blob.byte_size
+        told = {
+            "accept-ranges": "bytes",
+            "content-type": found.media_type,
+            "etag": f'"{found.blob.md5.hex()}"',
+        }
+        wanted = next((value for name, value in headers.items() if name.lower() == "range"), None)
+        verdict = parse_range(wanted, size, max_ranges=1)
+        if verdict is RangeVerdict.UNSATISFIABLE:
+            return Answer(416, {**told, "content-range": content_range(None, size)})
+        if isinstance(verdict, RangeVerdict):
+            if size > MAX_BYTES:
+                raise Blocked(f"the file has more than {MAX_BYTES} bytes: media are read by ranges")
+            return Answer(200, told, self._read(found, ByteRange(0, size)))
+        part = ByteRange(verdict[0].start, min(verdict[0].stop, verdict[0].start + MAX_BYTES))
+        told["content-range"] = content_range(part, size)
+        return Answer(206, told, self._read(found, part))
+
+    def holds(self, reads: Mapping[str, bytes | None]) -> bool:
+        """Whether paths of another render's reading lead to the same bytes."""
+        for path, sha256 in reads.items():
+            found = self._find(ORIGIN + path)
+            if (None if found is None else found.blob.sha256) != sha256:
+                return False
+        return True
+
+    def _read(self, found: _Found, part: ByteRange) -> bytes:
+        return b"".join(self._house.store.read(found.blob.store_key, part))
+
+    def _find(self, url: str) -> _Found | None:
+        parts = urlsplit(url)
+        path = parts.path + (f"?{parts.query}" if parts.query else "")
+        if path not in self._found:
+            kind = parse_qs(parts.query).get("type", [""])[-1]
+            with self._house.database.read() as connection:
+                self._found[path] = self._look(connection, parts.path, kind)
+            found = self._found[path]
+            self.reads[path] = None if found is None else found.blob.sha256
+        return self._found[path]
+
+    def _look(self, connection: Connection, path: str, kind: str) -> _Found | None:
+        match = _PATH.fullmatch(path)
+        if match is None:
+            return None
+        family, track = match["family"], match["track"]
+        try:
+            id = record_id(match["id"])
+        except RecordNotFound:
+            return None
+        if family == "isobmff_tracks" or (family == "files" and track is not None):
+            which = isobmff_tracks.c.track_id == int(track or 0)
+            return self._track(connection, id, which) if track is not None else None
+        if track is not None:
+            return None
+        if family == "renders":
+            return self._render(connection, id)
+        if match["suffix"] is not None:
+            return None
+        if family in ("files", "image_files"):
+            found = self._file(connection, image_files, id)
+            if found is not None or family == "image_files":
+                return found
+        if family in ("files", "caption_files"):
+            found = self._file(connection, caption_files, id)
+            if found is not None or family == "caption_files":
+                return found
+        return self._media(connection, id, kind) if family in _WHOLE_FILES else None
+
+    def _media(self, connection: Connection, id: str, kind: str) -> _Found | None:
+        """A film: its track of a kind where it has tracks, else its own bytes."""
+        row = isobmff_tracks.c
+        real = row.track_id > 0
+        tracks = sa.select(row.track_id).where(
+            row.file_id == id, row.tenant_id == self._tenant_id, real
+        )
+        has_tracks = connection.execute(tracks.limit(1)).first() is not None
+        if kind in _KINDS and has_tracks:
+            return self._track(connection, id, real & (row.type == kind))
+        return (
+            self._file(connection, unprocessed_files, id)
+            or self._file(connection, isobmff_files, id)
+            or self._track(connection, id, real & (row.type == "video"))
+            or self._track(connection, id, real & (row.type == "audio"))
+        )
+
+    def _file(self, connection: Connection, table: sa.Table, id: str) -> _Found | None:
+        mine = (table.c.id == id) & (table.c.tenant_id == self._tenant_id)
+        row = connection.execute(sa.select(table).where(mine)).one_or_none()
+        if row is None or row.md5 is None:
+            return None
+        known = row._mapping.get("mime_type")
+        return self._bytes(connection, row.md5, known or media_type_of(row.filename))
+
+    def _track(
+        self, connection: Connection, id: str, which: sa.ColumnElement[bool]
+    ) -> _Found | None:
+        row = isobmff_tracks.c
+        mine = (row.file_id == id) & (row.tenant_id == self._tenant_id) & which
+        complete = row.completed_at.is_not(None)
+        query = sa.select(row.md5, row.type).where(mine, complete).order_by(row.track_id)
+        found = connection.execute(query.limit(1)).one_or_none()
+        if found is None or found.md5 is None:
+            return None
+        return self._bytes(connection, found.md5, _KINDS.get(found.type, "video/mp4"))
+
+    def _render(self, connection: Connection, id: str) -> _Found | None:
+        mine = (renders.c.id == id) & (renders.c.tenant_id == self._tenant_id)
+        query = sa.select(renders.c.result_md5, renders.c.media_type).where(mine)
+        row = connection.execute(query).one_or_none()
+        if row is None or row.result_md5 is None:
+            return None
+        return self._bytes(connection, row.result_md5, row.media_type)
+
+    def _bytes(self, connection: Connection, md5: bytes, media_type: str) -> _Found | None:
+        blob = blobs.find(connection, self._tenant_id, bytes(md5))
+        return None if blob is None else _Found(blob, media_type)

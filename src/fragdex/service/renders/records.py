@@ -1,0 +1,163 @@
+"""The rows of renders, read for their owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.service.errors import RecordNotFound
+from fragdex.service.house import House
+from fragdex.service.records.identifiers import instant, md5_text, rfc3339
+from fragdex.service.records.tables import render_parts, renders, uploads
+from fragdex.service.renders.model import TYPES, RenderRecord, RenderSlice, RenderStatus
+from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender
+from fragdex.service.unprocessed.model import Problem
+
+__all__ = [
+    "FAMILY",
+    "OPEN",
+    "is_over",
+    "need_row",
+    "page_name",
+    "result_name",
+    "told",
+    "told_all",
+    "wanted_of",
+]
+
+FAMILY: Final = "renders"
+"""The word for renders in `uploads` and `blob_uses`."""
+
+_RENDER, _PART = renders.c, render_parts.c
+
+OPEN: Final = _RENDER.status.in_([RenderStatus.PENDING, RenderStatus.RENDERING])
+"""Work on it is wanted."""
+
+
+def page_name(render_id: str) -> str:
+    """The name under which a render uses the bytes of its html."""
+    return f"{render_id}/page"
+
+
+def result_name(render_id: str) -> str:
+    """The name under which a render uses the bytes of its result."""
+    return f"{render_id}/result"
+
+
+def wanted_of(row: Row[Any]) -> NewRender:
+    """What a render was asked for."""
+    return NewRender.model_validate(row.wanted)
+
+
+def need_row(
+    connection: Connection, tenant_id: str, render_id: str, *, lock: bool = False
+) -> Row[Any]:
+    """The row of a render.
+
+    Args:
+        lock: hold it until the end of the transaction.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    query = sa.select(renders).where(_RENDER.tenant_id == tenant_id, _RENDER.id == render_id)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise RecordNotFound("there is no such render")
+    return row
+
+
+def is_over(house: House, render_id: str) -> bool:
+    """Whether no work on a render is wanted: it is over, or deleted."""
+    query = sa.select(_RENDER.id).where(_RENDER.id == render_id, OPEN)
+    with house.database.read() as connection:
+        return connection.execute(query).first() is None
+
+
+def told(connection: Connection, row: Row[Any]) -> RenderRecord:
+    """The record of a row."""
+    return told_all(connection, [row])[0]
+
+
+def told_all(connection: Connection, rows: Sequence[Row[Any]]) -> list[RenderRecord]:
+    """The records of rows, in their order."""
+    ids = [row.id for row in rows]
+    query = sa.select(render_parts).where(_PART.render_id.in_(ids)).order_by(_PART.number)
+    parts: dict[str, list[Row[Any]]] = {id: [] for id in ids}
+    for part in connection.execute(query):
+        parts[part.render_id].append(part)
+    waiting = [row.id for row in rows if row.status == RenderStatus.CREATED]
+    sent: dict[str, int] = {}
+    if waiting:
+        own = (uploads.c.family == FAMILY) & uploads.c.record_id.in_(waiting)
+        query = sa.select(uploads.c.record_id, uploads.c.next_byte).where(own)
+        sent = {row.record_id: row.next_byte for row in connection.execute(query)}
+    return [_record(row, parts[row.id], sent.get(row.id)) for row in rows]
+
+
+def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> RenderRecord:
+    wanted = wanted_of(row)
+    notes = row.notes or {}
+    return RenderRecord(
+        id=row.id,
+        md5=None if row.md5 is None else md5_text(row.md5),
+        metadata=row.metadata,
+        status=RenderStatus(row.status),
+        strategy=wanted.strategy or "v1",
+        output=wanted.wanted,
+        width=row.width if row.width is not None else wanted.width,
+        height=row.height if row.height is not None else wanted.height,
+        fps=_plain(wanted.rate),
+        frame_rate=str(wanted.rate),
+        duration_ms=row.duration_ms if row.duration_ms is not None else wanted.duration_ms,
+        time_ms=None if wanted.is_video else wanted.time_ms or 0,
+        work_slice_ms=wanted.work_slice_ms or DEFAULT_SLICE_MS,
+        frames=row.frames,
+        frames_done=sum(part.done for part in parts),
+        slices=[_slice(part) for part in parts],
+        seconds=_seconds(row, parts),
+        media_type=TYPES[wanted.wanted.container],
+        byte_size=row.byte_size,
+        next_byte=next_byte,
+        problem=Problem.of(row.problem),
+        console=notes.get("console", []),
+        blocked=notes.get("blocked", []),
+        refused=notes.get("refused", []),
+        created_at=rfc3339(row.created_at) or "",
+        queued_at=rfc3339(row.queued_at),
+        started_at=rfc3339(row.started_at),
+        completed_at=rfc3339(row.completed_at),
+        failed_at=rfc3339(row.failed_at),
+    )
+
+
+def _slice(part: Row[Any]) -> RenderSlice:
+    return RenderSlice(
+        first_frame=part.first,
+        frames=part.stop - part.first,
+        frames_done=part.done,
+        reused=part.reused,
+        attempts=part.attempts,
+        seconds=part.seconds or {},
+    )
+
+
+def _seconds(row: Row[Any], parts: Iterable[Row[Any]]) -> dict[str, float]:
+    seconds: dict[str, float] = dict(row.seconds or {})
+    if row.queued_at is not None:
+        begun = row.started_at or row.completed_at or row.failed_at or instant()
+        ended = row.completed_at or row.failed_at or instant()
+        seconds["wait"] = round((begun - row.queued_at).total_seconds(), 3)
+        seconds["whole"] = round((ended - row.queued_at).total_seconds(), 3)
+    for part in parts:
+        for name, value in (part.seconds or {}).items():
+            seconds[name] = round(seconds.get(name, 0.0) + value, 3)
+    return seconds
+
+
+def _plain(rate: Fraction) -> float:
+    return rate.numerator if rate.denominator == 1 else round(float(rate), 6)

@@ -1,0 +1,217 @@
+"""Renders over HTTP."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from typing import IO, Any, Final
+
+from anyio.to_thread import run_sync
+from fastapi import Request, Response
+
+from fragdex.errors import FragdexError
+from fragdex.service.config import Settings
+from fragdex.service.errors import Conflict, InvalidRequest, NotReady, RecordNotFound, TooLarge
+from fragdex.service.house import House
+from fragdex.service.renders import operations, progress
+from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderStatus
+from fragdex.service.renders.request import NewRender
+from fragdex.service.uploads.family import NOT_FOUND, Family
+from fragdex.service.uploads.model import Progress
+from fragdex.service.uploads.operations import receive
+from fragdex.service.uploads.receiving import drain
+from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
+from fragdex.service.uploads.spans import announced
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.bodies import in_thread
+from fragdex.service.web.events import event_answers, stream
+from fragdex.service.web.fields import RecordId
+from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import media, media_answers
+from fragdex.service.web.routing import ApiRoute, api_router
+
+__all__ = ["router"]
+
+# A character of html may take so many bytes in JSON.
+_ESCAPED: Final = 6
+_PIECE: Final = 1 << 20
+
+
+class RenderRoute(ApiRoute):
+    """A route whose JSON may hold a page."""
+
+    def body_limit(self, settings: Settings) -> int:
+        """Bytes that a JSON body may have: the page, escaped, and the rest."""
+        return settings.max_json_bytes + _ESCAPED * settings.max_html_bytes
+
+
+router = api_router("renders", RenderRoute)
+routes = Family(router, "/renders", "render")
+
+routes.creation(
+    NewRender,
+    RenderRecord,
+    operations.create_render,
+    TooLarge,
+    said="Have a page rendered: `html`, or a site that is uploaded after this. Always a new "
+    "render, also where one bears the same md5.",
+)
+routes.listing(RenderList, RenderStatus, operations.list_renders)
+routes.by_md5(RenderRecord, operations.find_render, said="The newest render that bears this mark.")
+
+
+@router.post(
+    "/renders/{id}/upload",
+    status_code=201,
+    responses={
+        **answers(Conflict, *REFUSALS),
+        202: {"model": RenderRecord, "description": "Bytes are missing"},
+    },
+    openapi_extra=BODY,
+)
+async def upload_render(
+    id: RecordId, request: Request, response: Response, caller: Asking, house: InHouse
+) -> RenderRecord:
+    """Send a site, packed as .tar.gz or .zip with index.html at its root, whole or in chunks.
+
+    202 while bytes are missing; with the last one the render is queued.
+    """
+    tenant_id = caller.tenant_id
+    try:
+        size, start = _announced(request, house.settings)
+        if size is not None:
+            await run_sync(operations.open_upload, house, tenant_id, id, size, start)
+        else:
+            await run_sync(operations.render_by_id, house, tenant_id, id)
+    except FragdexError:
+        # many clients send all before they listen
+        await drain(request.stream())
+        raise
+    if size is None:
+        sent = await _receive_unmeasured(request, house, tenant_id, id)
+    else:
+        how, limit = operations.arrival(house), house.settings.max_render_upload_bytes
+        sent = await receive_request(request, tenant_id, operations.FAMILY, id, how, limit)
+    response.status_code = 201 if sent.complete else 202
+    return await run_sync(operations.render_by_id, house, tenant_id, id)
+
+
+@router.get("/renders/{id}/upload", responses=NOT_FOUND)
+def render_upload(id: RecordId, caller: Asking, house: InHouse) -> RenderRecord:
+    """The record, once its bytes are complete; before that 404, with `next_byte`."""
+    need_complete(operations.upload_of(house, caller.tenant_id, id))
+    return operations.render_by_id(house, caller.tenant_id, id)
+
+
+@router.get(
+    "/renders/{id}/progress",
+    response_class=Response,
+    responses={
+        **NOT_FOUND,
+        **event_answers(
+            "`size {size}` once the number of frames is known, `completion {count}` for frames "
+            "that were finished since, then `complete` or `error`"
+        ),
+    },
+)
+def render_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
+    """How far a render is, as events; whoever connects again is told the whole again."""
+    look = partial(progress.look, house, caller.tenant_id, id)
+    look()
+    return stream(progress.whole(look))
+
+
+@router.post("/renders/{id}/cancel", responses=answers(RecordNotFound, Conflict))
+def cancel_render(id: RecordId, caller: Asking, house: InHouse) -> RenderRecord:
+    """End a render; its browsers are ended within seconds. 409 where it is complete or failed."""
+    return operations.cancel_render(house, caller.tenant_id, id)
+
+
+def _result(container: str) -> None:
+    """GET and HEAD of the result under the suffix of a container."""
+    types = TYPES.values() if container == "mp4" else (TYPES[container],)
+    refused = answers(RecordNotFound, NotReady)
+
+    def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
+        found = operations.result_of(house, caller.tenant_id, id, container)
+        return media(
+            request,
+            key=found.store_key,
+            size=found.byte_size,
+            md5=found.md5,
+            sha256=found.sha256,
+            media_type=found.mime_type,
+        )
+
+    for method in (router.head, router.get):
+        method(
+            f"/renders/{{id}}.{container}",
+            name=f"render_{container}",
+            description="The result, with its true type, whatever that is."
+            if container == "mp4"
+            else f"The result of a render that makes {container.upper()}.",
+            response_class=Response,
+            responses={**refused, **media_answers(*types)},
+        )(get)
+
+
+for _container in TYPES:
+    _result(_container)
+
+routes.record(RenderRecord, operations.render_by_id, said="The record of a render.")
+routes.deletion(
+    operations.delete_render,
+    said="Delete a render, its page, its result and the slices it made; end it if it runs.",
+)
+
+
+def _announced(request: Request, settings: Settings) -> tuple[int | None, int]:
+    """How many bytes a site has in all, and where those of this request begin.
+
+    (None, 0): the request does not tell.
+    """
+    field = request.headers.get("content-range")
+    if field is not None:
+        named, total = announced(field, settings.max_chunk_bytes)
+        if total is None or named is None:
+            raise InvalidRequest(
+                "the number of all bytes has to be told",
+                pointer="Content-Range",
+                expected="bytes START-END/TOTAL",
+                found=repr(field),
+            )
+        return total, named.start
+    length = request.headers.get("content-length", "")
+    return (int(length) if length.isdecimal() else None), 0
+
+
+async def _receive_unmeasured(
+    request: Request, house: House, tenant_id: str, render_id: str
+) -> Progress:
+    """Receive a whole body that comes without a Content-Length: it is counted first."""
+    limit = house.settings.max_render_upload_bytes
+
+    def take(pieces: Iterator[bytes]) -> Progress:
+        with tempfile.TemporaryFile(dir=house.settings.data) as file:
+            file.writelines(pieces)
+            size = file.tell()
+            file.seek(0)
+            operations.open_upload(house, tenant_id, render_id, size, 0)
+            return receive(
+                house,
+                tenant_id,
+                operations.FAMILY,
+                render_id,
+                None,
+                _pieces(file),
+                length=size,
+                arrival=operations.arrival(house),
+            )
+
+    return await in_thread(request, limit, take)
+
+
+def _pieces(file: IO[Any]) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece

@@ -1,0 +1,109 @@
+"""The jobs `render` and `render-slice`.
+
+A render learns from its page what the request left open, is parted into slices, waits for them,
+joins them, and becomes complete in one transaction. A slice is taken from those that are kept, or
+rendered in a process of its own and kept. All of it may be killed at any moment and run again: the
+parts stand in the database, slices that are done are found again, and a run that comes too late
+publishes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Row
+
+from fragdex.service.errors import ServiceError
+from fragdex.service.house import House
+from fragdex.service.jobs.door import SLICES, Job, Work
+from fragdex.service.records.identifiers import instant
+from fragdex.service.records.tables import renders
+from fragdex.service.renders import kept, notes, slicing, stands
+from fragdex.service.renders.finishing import finish
+from fragdex.service.renders.model import RenderStatus
+from fragdex.service.renders.parting import part
+from fragdex.service.renders.records import OPEN, is_over
+
+__all__ = ["RENDER", "SLICE", "WORK"]
+
+RENDER: Final = "render"
+SLICE: Final = "render-slice"
+
+# The render itself runs no page: what ends it again and again is not its doing.
+_ATTEMPTS: Final = 10
+# How often slices that went away while their render waited are made again.
+_ROUNDS: Final = 3
+
+_RENDER = renders.c
+
+
+def _run(house: House, job: Job) -> None:
+    row = _begin(house, job.record_id)
+    if row is None:
+        stands.clear(house, job.record_id)
+        return
+    seconds: dict[str, float] = {}
+    try:
+        with stands.standing(house, row, job.check) as stand:
+            begun = time.monotonic()
+            parted = part(house, row, stand, job.check)
+            seconds["plan"] = time.monotonic() - begun
+            begun = time.monotonic()
+            numbers = [{"number": number} for number in range(len(parted.parts))]
+            for again in range(_ROUNDS):
+                # All of them in every round: a run that comes again finds those that are done.
+                job.slices(SLICE, numbers, stage=f"r{job.attempt}-{again}-" if again else "s")
+                if not kept.missing_parts(house, row.id):
+                    break
+            seconds["slices"] = time.monotonic() - begun
+            finish(house, job, row, stand, parted, seconds)
+    except ServiceError as error:
+        told = notes.of_error(error)
+        if told is not None:
+            with house.database.write() as connection:
+                change = renders.update().where(_RENDER.id == row.id)
+                connection.execute(change.values(notes=told))
+        raise
+    finally:
+        stands.leave(row.id)
+        if is_over(house, row.id):
+            stands.clear(house, row.id)
+
+
+def _begin(house: House, render_id: str) -> Row[Any] | None:
+    """The render to be made; None where it is over or deleted."""
+    mine = _RENDER.id == render_id
+    with house.database.write() as connection:
+        row = connection.execute(sa.select(renders).where(mine, OPEN)).one_or_none()
+        if row is None:
+            return None
+        values: dict[str, Any] = {"status": RenderStatus.RENDERING}
+        if row.started_at is None:
+            values["started_at"] = instant()
+        connection.execute(renders.update().where(mine).values(**values))
+    return row
+
+
+def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
+    mine = (_RENDER.id == job.record_id) & OPEN
+    with house.database.write() as connection:
+        row = connection.execute(sa.select(_RENDER.notes).where(mine)).one_or_none()
+        if row is not None:
+            values = {
+                "status": RenderStatus.FAILED,
+                "failed_at": instant(),
+                "problem": dict(problem),
+                "notes": notes.gather(connection, job.record_id, row.notes),
+            }
+            connection.execute(renders.update().where(mine).values(**values))
+    stands.clear(house, job.record_id)
+
+
+WORK: tuple[Work, ...] = (
+    Work(RENDER, _run, _failed, attempts=_ATTEMPTS),
+    Work(SLICE, slicing.run, queue=SLICES),
+)
+"""What the family has done by workers."""
