@@ -171,6 +171,96 @@ def test_sound_alone_is_played(opened, film):
     assert opened.page.locator("#tracks strong").all_inner_texts() == ["audio 1"]
 
 
+HEAR = """
+async () => {
+  const video = document.querySelector("video");
+  const context = new AudioContext({ sampleRate: 48000 });
+  const ear = context.createAnalyser();
+  ear.fftSize = 4096;
+  context.createMediaElementSource(video).connect(ear);
+  window.loudest = async () => {
+    const levels = new Float32Array(ear.frequencyBinCount);
+    const begun = video.currentTime;
+    await video.play();
+    while (video.currentTime < begun + 1) await new Promise((done) => setTimeout(done, 50));
+    ear.getFloatFrequencyData(levels);
+    video.pause();
+    return levels.indexOf(Math.max(...levels)) * context.sampleRate / ear.fftSize;
+  };
+}
+"""
+
+
+def test_another_language_is_heard_from_the_moment_that_is_shown(opened, film):
+    path = films.film(film.folder / "two languages.mp4", 500, sound=("eng", "deu"))
+    opened.choose(path)
+    opened.ready("two languages.mp4")
+    page = opened.page
+    sound = page.get_by_label("Sound")
+    assert sound.locator("option").all_inner_texts() == ["audio 2 · English", "audio 3 · German"]
+    time, number = opened.go_to("7.3")
+    page.evaluate(HEAR)
+    assert page.evaluate("loudest()") == pytest.approx(films.TONES[0], abs=25)
+    asked = len(opened.media())
+    opened.go_to("7.3")
+    sound.select_option("audio 3 · German")
+    opened.page.wait_for_function("() => document.querySelectorAll('#fetched tr').length > 1")
+    assert opened.shown() == (time, number)
+    assert "audio 3" in page.locator("#fetched tr").all_inner_texts()[0]
+    assert {one.url.rpartition("/")[2] for one in opened.media()[asked:]} <= {"1", "3"}
+    assert page.evaluate("loudest()") == pytest.approx(films.TONES[1], abs=25)
+    # the other way, in the middle of a seek
+    page.evaluate("document.querySelector('video').currentTime = 15")
+    sound.select_option("audio 2 · English")
+    opened.shown()
+    assert page.evaluate("loudest()") == pytest.approx(films.TONES[0], abs=25)
+
+
+def test_a_browser_plays_the_playlist_by_its_address(browser, served, film):
+    """HLS as Chromium reads it itself: from a token in the URL, and no script of ours."""
+    place = f"/api/v1/files/{upload(served, film.progressive)}"
+    token = served.client.post("/api/v1/url-token", json={"url": place}).json()["token"]
+    url = f"{served.url}{place}/index?format=hls&token={token}"
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(served.url + "/healthz")
+        if not page.evaluate(
+            "document.createElement('video').canPlayType('application/x-mpegurl')"
+        ):
+            pytest.skip("this browser reads no HLS")
+        page.evaluate(
+            """async (url) => {
+              const video = document.createElement("video");
+              document.body.append(video);
+              video.src = url;
+              await new Promise((done, failed) => {
+                video.onloadeddata = done;
+                video.onerror = () => failed(video.error.message);
+              });
+              video.currentTime = 25.1;
+              await new Promise((done) => { video.onseeked = done; });
+            }""",
+            url,
+        )
+        assert page.evaluate("document.querySelector('video').duration") == pytest.approx(
+            40, abs=0.1
+        )
+        assert page.evaluate(films.READ_NUMBER) == number_at(25.1)
+
+
+def test_a_file_is_deleted_at_the_second_click(opened, film):
+    path = films.film(film.folder / "gone.mp4", 100, fragments="key")
+    opened.choose(path)
+    opened.ready("gone.mp4")
+    page = opened.page
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete for good").click()
+    page.get_by_role("heading", name="gone.mp4").wait_for(state="hidden")
+    page.get_by_role("button", name="gone.mp4").wait_for(state="detached")
+    names = [one["filename"] for one in opened.served.client.get("/api/v1/files").json()["files"]]
+    assert "gone.mp4" not in names
+
+
 def test_it_plays_on_over_the_edges_of_fragments(shown):
     shown.go_to("13.9")
     page = shown.page

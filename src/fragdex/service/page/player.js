@@ -46,6 +46,10 @@ class Lane {
   get name() {
     return this.id < 0 ? "scrub" : `${this.kind} ${this.id}`;
   }
+
+  get title() {
+    return [this.name, this.language].filter(Boolean).join(" · ");
+  }
 }
 
 class Player {
@@ -87,6 +91,23 @@ class Player {
   seek(time) {
     const last = this.source.duration;
     this.video.currentTime = Math.min(Math.max(time, this.start), Math.max(last - 0.001, 0));
+  }
+
+  // Another track in the place of the one of its kind, from the moment that is shown.
+  choose(lane) {
+    this.stop.abort();
+    this.turn = this.turn.then(() => this.swap(lane)).catch(() => this.tell.failed(this.broken(lane)));
+    this.moment = NaN; // the same moment is needed again
+    this.load(this.video.currentTime);
+  }
+
+  async swap(lane) {
+    const at = this.lanes.findIndex((one) => one.kind === lane.kind);
+    const { buffer, mime } = this.lanes[at];
+    await settled(buffer, () => buffer.remove(0, Infinity));
+    if (lane.mime !== mime) buffer.changeType(lane.mime);
+    Object.assign(lane, { buffer, ready: false, next: 0 });
+    this.lanes = this.lanes.with(at, lane);
   }
 
   close() {
@@ -198,7 +219,11 @@ class Player {
   }
 }
 
-function settled(buffer, begin) {
+async function settled(buffer, begin) {
+  // what an aborted seek has begun is not over yet
+  if (buffer.updating) {
+    await new Promise((done) => buffer.addEventListener("updateend", done, { once: true }));
+  }
   return new Promise((done, failed) => {
     buffer.onerror = () => failed(new Error("not decodable"));
     buffer.onupdateend = done;

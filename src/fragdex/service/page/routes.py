@@ -21,7 +21,9 @@ __all__ = ["document", "router"]
 router = APIRouter(include_in_schema=False)
 
 STYLES = ("page.css",)
-SCRIPTS = ("interface.js", "upload.js", "player.js", "timeline.js", "page.js")
+SCRIPTS = (
+    "interface.js", "parts.js", "upload.js", "player.js", "timeline.js", "film.js", "page.js",
+)  # fmt: skip
 """In the order in which they are run, as one module."""
 
 

@@ -102,7 +102,7 @@ class Timeline {
     this.lanes.forEach((lane, row) => {
       const floor = (row + 1) * LANE;
       pen.fillStyle = colour("--soft");
-      pen.fillText(lane.name, 4, floor - LANE + 13);
+      pen.fillText(lane.title, 4, floor - LANE + 13);
       pen.fillStyle = colour("--line");
       pen.fillRect(0, floor - 1, width, 1);
       this.bars(pen, lane, floor - 1, colour(lane.id < 0 ? "--scrub" : `--${lane.kind}`));
