@@ -182,5 +182,15 @@
 
   }
 
+  // What is heard, and when the last of what plays now has ended (milliseconds of the render).
+  room.sounds ??= () => room.players.flatMap((player) => player.sounds);
+  room.longest ??= () => {
+    const ends = room.players
+      .filter((player) => player.moving && player.rate > 0 && !player.loops)
+      .map((player) => player.at + ((Math.min(player.duration, player.until) - player.time) / player.rate) * 1000)
+      .filter(Number.isFinite);
+    return ends.length ? Math.max(...ends) : null;
+  };
+
   Object.defineProperty(window, Symbol.for("fragdex.player"), { value: Player });
 })

@@ -1,0 +1,277 @@
+"""Answers the scripts that are added to a page, and draws the pictures of its videos."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from fragdex.errors import FragdexError
+from fragdex.service.errors import ServiceError
+from fragdex.service.renders.media import drawing
+from fragdex.service.renders.media.contract import ENDPOINT, MediaAnswer, Staged
+from fragdex.service.renders.media.medium import Medium, Pictures
+from fragdex.service.renders.media.opening import Opener
+from fragdex.service.renders.media.strips import SoundStrip
+from fragdex.service.renders.outside import Blocked
+
+__all__ = ["Player"]
+
+SCRIPTS: Final = ("clock", "loading", "player", "elements", "pictures")
+MOST_MEDIA: Final = 200
+"""Files that one page may play."""
+MOST_GIVEN: Final = 512 << 20
+"""Bytes that a page may hand over in data: and blob: URLs, all together."""
+MOST_DECODERS: Final = 16
+"""Videos that are decoded side by side; the one that was asked for longest ago begins anew."""
+MOST_REFUSED: Final = 100
+_ROOM: Final = "globalThis[Symbol.for('fragdex.media')]"
+# Times of the page are whole microseconds; those of a file may have been rounded to its ticks.
+_MICROSECOND: Final = Fraction(1, 1_000_000)
+_MOST_ROUNDED: Final = Fraction(1, 2000)
+_FAULTS: Final = (FragdexError, ServiceError, Blocked, OSError, ValueError, ArithmeticError,
+                  LookupError, MemoryError)  # fmt: skip
+
+
+class Player:
+    """Plays the media of one page; a `PageMedia`.
+
+    Args:
+        fps: of the render.
+        opener: opens what the page plays.
+
+    >>> from fragdex.service.renders.site import Page
+    >>> player = Player(Fraction(30), Opener(Page("<h1>")))
+    >>> player.answer(ENDPOINT + "facts", b'{"url": "data:,nothing"}').status
+    404
+    >>> player.refused()
+    ['data:,nothing: this is not a media file that can be read']
+    """
+
+    def __init__(self, fps: Fraction, opener: Opener) -> None:
+        self._fps, self._opener = fps, opener
+        self._stage: Staged | None = None
+        self._media: dict[str, Medium] = {}
+        self._decoders: OrderedDict[tuple[int, str], Pictures] = OrderedDict()
+        self._drawn: dict[int, tuple[str, Fraction]] = {}
+        self._refused: dict[str, None] = {}
+        self._given = 0
+        self._shows = self._plays = False
+        self._asked: dict[str, Callable[[Any], Any]] = {
+            "facts": self._facts,
+            "picture": self._picture,
+            "pixels": self._pixels,
+            "refused": self._refuse,
+        }
+
+    @property
+    def reads(self) -> dict[str, bytes | None]:
+        """Paths of the site that were played, each with its SHA-256."""
+        return self._opener.reads
+
+    # -- what a stage asks (`PageMedia`)
+
+    def scripts(self) -> list[str]:
+        """What is added to every frame, in this order."""
+        settings = {"endpoint": ENDPOINT, "fps": [self._fps.numerator, self._fps.denominator]}
+        folder = files(__package__)
+        found = []
+        for name in SCRIPTS:
+            source = (folder / f"{name}.js").read_text("utf-8")
+            found.append(f"{source.rstrip()}({json.dumps(settings) if name == 'clock' else ''});")
+        return found
+
+    def bind(self, stage: Staged) -> None:
+        """Take the stage that calls."""
+        self._stage = stage
+
+    def answer(self, url: str, body: bytes) -> MediaAnswer:
+        """Answer a request of the scripts; whatever is wrong with it is an answer too."""
+        what = urlsplit(url).path.rpartition("/")[2]
+        try:
+            told = self._asked[what](body.decode() if what == "refused" else json.loads(body))
+        except _FAULTS as error:
+            return MediaAnswer(404, "text/plain", type(error).__name__.encode())
+        text = told if isinstance(told, str) else json.dumps(told)
+        return MediaAnswer(200, "text/plain; charset=utf-8", text.encode())
+
+    def settled(self) -> bool:
+        """Whether every element knows what it plays."""
+        return not self._plays or self._ask("loading === 0")
+
+    def started(self) -> None:
+        """The page stands at frame 0: what it plays begins now."""
+        self._ask("begin()")
+
+    def before_frame(self, frame: int, time_us: int) -> bool:
+        """Draw the pictures of a frame; True where one changed."""
+        return self._shows and self._draw(drawing_too=True)
+
+    def at_skip(self, frame: int, time_us: int) -> None:
+        """A frame that nobody sees: only pages that wait for pictures are told of them."""
+        if self._shows:
+            self._draw(drawing_too=False)
+
+    def longest_ms(self) -> float | None:
+        """When the last of the media that play now will have ended; None: there are none."""
+        if not self._plays:
+            return None
+        found = self._ask("longest()")
+        return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else None
+
+    def sound(self, first: int, stop: int) -> list[SoundStrip]:
+        """What is heard in frames first (inclusive) to stop (exclusive)."""
+        if not self._plays:
+            return []
+        start_s, stop_s = (float(frame / self._fps) for frame in (first, stop))
+        strips = [self._strip(told, stop_s) for told in self._ask("sounds()")]
+        return [
+            strip.within(start_s, stop_s)
+            for strip in strips
+            if strip.start < stop_s and strip.stop > start_s
+        ]
+
+    def refused(self) -> list[str]:
+        """What the page wanted and cannot have, and media that cannot be played."""
+        return list(self._refused)
+
+    def close(self) -> None:
+        """Give decoders and files back."""
+        for decoder in self._decoders.values():
+            decoder.close()
+        for medium in self._media.values():
+            medium.close()
+        self._decoders.clear()
+        self._media.clear()
+
+    # -- what the page asks
+
+    def _facts(self, asked: dict[str, Any]) -> dict[str, Any]:
+        url = str(asked["url"])
+        try:
+            medium = self._medium(url, asked.get("bytes"))
+        except _FAULTS as error:
+            reason = error.reason if isinstance(error, Blocked) else _why(error)
+            self._refuse(f"{url[:120]}: {reason}")
+            raise
+        self._plays = True
+        key = medium.url
+        video = None
+        if medium.size is not None and asked.get("video"):
+            self._shows = True
+            width, height = medium.size
+            video = {"width": width, "height": height, "blank": drawing.blank(width, height)}
+        return {"key": key, "duration": medium.duration, "audio": medium.has_sound, "video": video}
+
+    def _medium(self, url: str, given: str | None) -> Medium:
+        if len(self._media) >= MOST_MEDIA:
+            raise ValueError(f"a page plays at most {MOST_MEDIA} files")
+        key = url
+        if given is not None or url.startswith("data:"):
+            data = given if given is not None else url
+            self._given += len(data)
+            if self._given > MOST_GIVEN:
+                raise ValueError("the page hands over too many bytes")
+            key = f"given:{len(self._opener.given)}"
+            self._opener.given[key] = _bytes_of(given, url)
+        if key not in self._media:
+            self._media[key] = Medium(key, self._opener)
+        return self._media[key]
+
+    def _picture(self, asked: dict[str, Any]) -> str:
+        """A data: URL; "" where the picture of this element is the same still."""
+        number, source, time = int(asked["id"]), str(asked["source"]), float(asked["time"])
+        medium = self._media[source]
+        picture = self._decoder(number, medium).at(_media_time(time, medium))
+        if self._drawn.get(number) == (source, picture.time):
+            return ""
+        self._drawn[number] = source, picture.time
+        return drawing.url_of(picture.frame)
+
+    def _pixels(self, asked: dict[str, Any]) -> dict[str, Any]:
+        medium = self._media[str(asked["source"])]
+        time = _media_time(float(asked["time"]), medium)
+        picture = self._decoder(int(asked["id"]), medium).at(time)
+        name = f"{medium.url[-100:]}@{picture.time}"
+        if asked.get("shown") == name:
+            return {"frame": name}
+        return {"frame": name} | drawing.pixels(picture.frame)
+
+    def _decoder(self, number: int, medium: Medium) -> Pictures:
+        key = number, medium.url
+        if key not in self._decoders:
+            if len(self._decoders) >= MOST_DECODERS:
+                self._decoders.popitem(last=False)[1].close()
+            self._decoders[key] = medium.pictures()
+        self._decoders.move_to_end(key)
+        return self._decoders[key]
+
+    def _refuse(self, what: str) -> str:
+        if len(self._refused) < MOST_REFUSED:
+            self._refused[what[:300]] = None
+        return ""
+
+    # -- what the page is asked and told
+
+    def _ask(self, expression: str) -> Any:
+        if self._stage is None:
+            raise RuntimeError("no stage is bound")
+        return self._stage.evaluate(f"{_ROOM}.{expression}")
+
+    def _draw(self, *, drawing_too: bool) -> bool:
+        told = []
+        for wanted in self._ask(f"wanted({json.dumps(drawing_too)})"):
+            one: dict[str, Any] = {"id": wanted["id"]}
+            try:
+                if wanted.get("present"):
+                    medium = self._media[wanted["source"]]
+                    decoder = self._decoder(int(wanted["id"]), medium)
+                    one["presented"] = float(decoder.time_at(_media_time(wanted["time"], medium)))
+                if wanted.get("draw"):
+                    one["picture"] = self._picture(wanted)
+            except _FAULTS as error:
+                self._refuse(f"{wanted['source'][:120]}: {_why(error)}")
+                one["picture"] = ""
+            told.append(one)
+        if told:
+            self._ask(f"draw({json.dumps(told)})")
+        return any(one.get("picture") for one in told)
+
+    def _strip(self, told: dict[str, Any], end: float) -> SoundStrip:
+        start = told["start"] / 1000
+        stop = end if told["stop"] is None else told["stop"] / 1000
+        return SoundStrip(
+            source=str(told["source"]),
+            start=start,
+            stop=stop,
+            media_start=float(told["media"]),
+            rate=float(told["rate"]),
+            gains=tuple((at / 1000, float(gain)) for at, gain in told["gains"]),
+            loop=bool(told["loop"]),
+            preserves_pitch=bool(told["pitch"]),
+            voice=str(told["voice"]),
+        )
+
+
+def _bytes_of(given: str | None, url: str) -> bytes:
+    import base64
+
+    from fragdex.service.renders.media.opening import data_of
+
+    return data_of(url) if given is None else base64.b64decode(given)
+
+
+def _media_time(time: float, medium: Medium) -> Fraction:
+    """A time of the page as one of the file: one that was rounded up to a tick is meant still."""
+    return Fraction(time) + min(medium.tick / 2, _MOST_ROUNDED) + _MICROSECOND
+
+
+def _why(error: BaseException) -> str:
+    return getattr(error, "message", None) or str(error) or type(error).__name__
+
+
+_: Callable[[Player], Sequence[str]] = Player.scripts
