@@ -52,6 +52,7 @@ class Picture:
     Attributes:
         time: seconds of presentation time, exact.
         frame: PyAV's VideoFrame, in the coded size and format.
+        aspect: width of a pixel over its height.
 
     >>> Picture(Fraction(1, 2), None).time
     Fraction(1, 2)
@@ -59,6 +60,7 @@ class Picture:
 
     time: Fraction
     frame: Any
+    aspect: Fraction = Fraction(1)
 
 
 class PictureReader:
@@ -157,7 +159,8 @@ class PictureReader:
             found = max(before)
         frame = self._waiting[found]
         self._waiting = {cts: kept for cts, kept in self._waiting.items() if cts >= found}
-        picture = Picture(self.track.presentation(found).exact, frame)
+        aspect = Fraction(self._context.sample_aspect_ratio or 1)
+        picture = Picture(self.track.presentation(found).exact, frame, aspect)
         first = -(1 << 62) if target < wanted else wanted
         self._shown = first, until, picture
         return picture

@@ -6,11 +6,11 @@ import base64
 import io
 import struct
 import zlib
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
+from fragdex.decoding.pictures import Picture
 from fragdex.errors import UndecodableMedia
 from fragdex.service.media.probe import MOST_PIXELS
 
@@ -26,26 +26,25 @@ _MATRICES: Final = {1: _BT709, 5: ("ITU601", "bt470bg"), 6: _BT601, 9: ("BT2020"
 _FULL_RANGE: Final = 2
 
 
-def shown_size(frame: Any) -> tuple[int, int]:
+def shown_size(picture: Picture) -> tuple[int, int]:
     """Width and height of a decoded picture as it is shown: its pixels square, itself upright.
 
     Raises:
         UndecodableMedia: it has more pixels than anyone may ask for.
     """
-    width, height = frame.width, frame.height
-    aspect = frame.sample_aspect_ratio
-    if aspect and aspect > 0:
-        width = max(1, round(width * Fraction(aspect)))
+    frame = picture.frame
+    height = frame.height
+    width = max(1, round(frame.width * (picture.aspect if picture.aspect > 0 else 1)))
     if width * height > MOST_PIXELS:
         raise UndecodableMedia(f"pictures of {width} × {height} are too large")
     return (height, width) if frame.rotation % 180 else (width, height)
 
 
-def url_of(frame: Any) -> str:
+def url_of(picture: Picture) -> str:
     """A data: URL of a picture: JPEG, or PNG where it is not opaque."""
     from PIL import Image
 
-    array = _upright(frame)
+    array = _upright(picture)
     file = io.BytesIO()
     if array.shape[2] == 4:
         Image.fromarray(array, "RGBA").save(file, "PNG", compress_level=1)
@@ -56,10 +55,11 @@ def url_of(frame: Any) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def pixels(frame: Any) -> dict[str, Any]:
+def pixels(picture: Picture) -> dict[str, Any]:
     """What a VideoFrame (WebCodecs) is made of: nothing is lost where the format allows it."""
+    frame = picture.frame
     plain = frame.format.name in ("yuv420p", "yuvj420p") and not frame.rotation
-    if plain and shown_size(frame) == (frame.width, frame.height):
+    if plain and shown_size(picture) == (frame.width, frame.height):
         data = frame.to_ndarray().tobytes()
         full = frame.color_range == _FULL_RANGE or frame.format.name == "yuvj420p"
         space = {
@@ -72,7 +72,7 @@ def pixels(frame: Any) -> dict[str, Any]:
         form = {"format": "I420", "colorSpace": space}
         width, height = frame.width, frame.height
     else:
-        array = _upright(frame)
+        array = _upright(picture)
         height, width = array.shape[:2]
         if array.shape[2] == 3:
             array = np.dstack([array, np.full((height, width), 255, np.uint8)])
@@ -113,11 +113,12 @@ def _matrix(frame: Any) -> tuple[str, str]:
     return guess if told == _UNSPECIFIED else _MATRICES.get(told, guess)
 
 
-def _upright(frame: Any) -> np.ndarray[Any, Any]:
+def _upright(picture: Picture) -> np.ndarray[Any, Any]:
     """Red, green, blue (and opacity, where it has any), as it is shown."""
+    frame = picture.frame
     name = frame.format.name
     clear = "yuva" in name or "rgba" in name or "argb" in name or name in ("bgra", "abgr", "ya8")
-    width, height = shown_size(frame)
+    width, height = shown_size(picture)
     if frame.rotation % 180:
         width, height = height, width
     is_yuv = name.startswith(("yuv", "nv", "p0"))

@@ -54,16 +54,10 @@ def look(file: Any) -> FileFacts:
     with opened(file) as container:
         info = probe(container)
         size, tick = None, Fraction(0)
-        for stream in streams_of(container):
-            if stream.type != "video":
-                continue
-            tick = Fraction(stream.time_base)
-            for packet in container.demux(stream):
-                frame = next(iter(_decoded(stream, packet)), None)
-                if frame is not None:
-                    size = shown_size(frame)
-                    break
-            break
+        if any(stream.type == "video" for stream in info.streams):
+            pictures = FilePictures(file)
+            size, tick = shown_size(pictures.at(0)), pictures.tick
+            pictures.close()
         sounds = any(stream.type == "audio" for stream in info.streams)
         return FileFacts(size, tick, info.duration or _length(file), sounds)
 
@@ -123,13 +117,18 @@ class _Opened:
 
 
 class FilePictures:
-    """Pictures of a file; as `PictureReader`."""
+    """Pictures of a file; as `PictureReader`.
+
+    Attributes:
+        tick: seconds between two times that pictures can have.
+    """
 
     def __init__(self, file: Any) -> None:
         self._opened = _Opened(file, "video")
         stream = self._opened.stream
         if stream.codec_context.width * stream.codec_context.height > MOST_PIXELS:
             raise UndecodableMedia("its pictures are too large")
+        self.tick = Fraction(stream.time_base)
         self._frames = self._opened.frames()
         self._shown: Picture | None = None
         self._next: Picture | None = None
@@ -168,7 +167,10 @@ class FilePictures:
 
     def _read(self) -> Picture | None:
         frame = next(self._frames, None)
-        return None if frame is None else Picture(self._opened.time_of(frame), frame)
+        if frame is None:
+            return None
+        aspect = self._opened.stream.codec_context.sample_aspect_ratio
+        return Picture(self._opened.time_of(frame), frame, Fraction(aspect or 1))
 
 
 class FileSound:

@@ -142,8 +142,7 @@ class _Half:
         pictures = next((t for t in index.tracks if t.kind == "video" and len(t.sync)), None)
         if pictures is not None:
             with PictureReader(index, self.source, track=pictures.id) as reader:
-                frame = reader.at(pictures.start or 0).frame
-            self.size = shown_size(frame)
+                self.size = shown_size(reader.at(pictures.start or 0))
             self.tick = Fraction(1, pictures.timescale)
             ends.append(_end(index, pictures))
         for track in index.tracks:

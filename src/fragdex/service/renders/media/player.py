@@ -190,7 +190,7 @@ class Player:
         if self._drawn.get(number) == (source, picture.time):
             return ""
         self._drawn[number] = source, picture.time
-        return drawing.url_of(picture.frame)
+        return drawing.url_of(picture)
 
     def _pixels(self, asked: dict[str, Any]) -> dict[str, Any]:
         medium = self._media[str(asked["source"])]
@@ -199,7 +199,7 @@ class Player:
         name = f"{medium.url[-100:]}@{picture.time}"
         if asked.get("shown") == name:
             return {"frame": name}
-        return {"frame": name} | drawing.pixels(picture.frame)
+        return {"frame": name} | drawing.pixels(picture)
 
     def _decoder(self, number: int, medium: Medium) -> Pictures:
         key = number, medium.url
