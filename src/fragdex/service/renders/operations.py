@@ -157,7 +157,7 @@ def open_upload(house: House, tenant_id: str, render_id: str, byte_size: int, st
         if known is not None and start > 0:
             return  # of a file of another size: the upload says so
         if row.status != RenderStatus.CREATED:
-            raise Conflict("the render has its page already", more={"status": row.status})
+            raise Conflict("the render has its page already", more={"state": row.status})
         deletion.forget_upload(connection, FAMILY, render_id)
         begin(house, connection, tenant_id, FAMILY, render_id, byte_size, None, arrival(house))
 
@@ -191,7 +191,7 @@ def cancel_render(house: House, tenant_id: str, render_id: str) -> RenderRecord:
     with house.database.write() as connection:
         row = need_row(connection, tenant_id, render_id, lock=True)
         if row.status in (RenderStatus.COMPLETE, RenderStatus.FAILED):
-            raise Conflict(f"the render is {row.status}", more={"status": row.status})
+            raise Conflict(f"the render is {row.status}", more={"state": row.status})
         if row.status != RenderStatus.CANCELLED:
             values = {
                 "status": RenderStatus.CANCELLED,
@@ -234,7 +234,7 @@ def result_of(house: House, tenant_id: str, render_id: str, container: str) -> S
         if container not in ("mp4", own):
             raise RecordNotFound(f"the result of this render is {own}")
         if row.status != RenderStatus.COMPLETE:
-            raise NotReady(f"the render is {row.status}", more={"status": row.status})
+            raise NotReady(f"the render is {row.status}", more={"state": row.status})
         blob = blobs.find(connection, tenant_id, row.result_md5)
     if blob is None:
         raise RecordNotFound("the result is not here any more")

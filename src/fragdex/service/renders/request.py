@@ -16,7 +16,6 @@ from pydantic import (
     Field,
     ValidationError,
 )
-from pydantic_core import InitErrorDetails
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import InvalidRequest, TooLarge
@@ -117,18 +116,19 @@ def _output(value: Any) -> Any:
     """
     if isinstance(value, _Part):
         return value
+    wrong: Any  # InitErrorDetails of pydantic's own core
     if not isinstance(value, dict):
-        wrong = InitErrorDetails(type="dict_type", input=value)
+        wrong = {"type": "dict_type", "input": value}
         raise ValidationError.from_exception_data("output", [wrong])
     named = value.get("container", "mp4")
     meant = _OUTPUTS.get(named) if isinstance(named, str) else None
     if meant is None:
-        wrong = InitErrorDetails(
-            type="literal_error",
-            loc=("container",),
-            input=named,
-            ctx={"expected": ", ".join(_OUTPUTS)},
-        )
+        wrong = {
+            "type": "literal_error",
+            "loc": ("container",),
+            "input": named,
+            "ctx": {"expected": ", ".join(_OUTPUTS)},
+        }
         raise ValidationError.from_exception_data("output", [wrong])
     return meant.model_validate(value)
 
@@ -216,7 +216,9 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
         "time_ms": settings.max_render_ms,
     }
     for name, limit in limits.items():
-        value = new.rate if name == "fps" else getattr(new, name)
+        value = getattr(new, name)
+        if name == "fps" and value is not None:
+            value = new.rate
         if value is not None and value > limit:
             raise InvalidRequest(
                 f"{name}: is over the limit of {limit}", pointer=f"/{name}", more={"limit": limit}

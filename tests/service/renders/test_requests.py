@@ -1,0 +1,149 @@
+"""What a render may be asked for, over HTTP: defaults, limits, and fields that are named."""
+
+import json
+
+import pytest
+
+from service.serving import API
+
+STILL = {"container": "png"}
+
+
+def test_nothing_has_to_be_said(begun):
+    record = begun()
+    assert record["status"] == "created"
+    assert (record["md5"], record["metadata"]) == (None, {})
+    assert record["output"] == {
+        "container": "mp4",
+        "video": {"codec": "h264"},
+        "audio": {"codec": "aac"},
+    }
+    assert (record["fps"], record["work_slice_ms"], record["strategy"]) == (30, 4000, "v1")
+    assert (record["width"], record["height"], record["duration_ms"]) == (None, None, None)
+    assert record["frames"] is None
+    assert record["slices"] == []
+
+
+def test_null_is_as_good_as_nothing(begun):
+    fields = ("html", "width", "height", "fps", "duration_ms", "work_slice_ms", "md5", "metadata")
+    more = ("strategy", "backend", "output", "time_ms")
+    assert begun(**dict.fromkeys([*fields, *more]))["status"] == "created"
+
+
+def test_what_is_said_is_told_again(begun):
+    said = {
+        "width": 640,
+        "height": 360,
+        "fps": 25,
+        "duration_ms": 1234,
+        "work_slice_ms": 1000,
+        "metadata": {"film": "Ä"},
+        "strategy": "v1",
+    }
+    record = begun(**said, md5="D41D8CD98F00B204E9800998ECF8427E", backend="gpu")
+    assert {name: record[name] for name in said} == said
+    assert record["md5"] == "d41d8cd9-8f00-b204-e980-0998ecf8427e"
+
+
+@pytest.mark.parametrize(
+    ("said", "exactly"),
+    [(29.97, "30000/1001"), (23.976, "24000/1001"), ("60000/1001", "60000/1001"), (12.5, "25/2")],
+)
+def test_rates_are_exact(begun, said, exactly):
+    assert begun(fps=said)["frame_rate"] == exactly
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ({"container": "jpeg"}, {"container": "jpeg", "quality": 80}),
+        ({"container": "png"}, {"container": "png", "compression": 80, "transparency": False}),
+        (
+            {"container": "webp", "transparency": True},
+            {"container": "webp", "quality": 80, "compression": 4, "transparency": True},
+        ),
+        (
+            {"video": {}},
+            {"container": "mp4", "video": {"codec": "h264"}, "audio": {"codec": "aac"}},
+        ),
+    ],
+)
+def test_outputs_have_their_defaults(begun, output, told):
+    assert begun(output=output)["output"] == told
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"width": 1}, "#/width"),
+        ({"width": 7681}, "#/width"),
+        ({"height": 7682}, "#/height"),
+        ({"width": "640"}, "#/width"),
+        ({"width": 641}, "#/width"),
+        ({"width": 640, "height": 361}, "#/height"),
+        ({"width": 7680, "height": 7680, "output": STILL}, "#/width"),
+        ({"fps": 0}, "#/fps"),
+        ({"fps": 121}, "#/fps"),
+        ({"fps": "1/0"}, "#/fps"),
+        ({"fps": True}, "#/fps"),
+        ({"duration_ms": 0}, "#/duration_ms"),
+        ({"duration_ms": 3_600_001}, "#/duration_ms"),
+        ({"work_slice_ms": 999}, "#/work_slice_ms"),
+        ({"work_slice_ms": 10_001}, "#/work_slice_ms"),
+        ({"md5": "xyz"}, "#/md5"),
+        ({"metadata": {"a": 1}}, "#/metadata/a"),
+        ({"metadata": ["a"]}, "#/metadata"),
+        ({"strategy": "v2"}, "#/strategy"),
+        ({"backend": "tpu"}, "#/backend"),
+        ({"html": 7}, "#/html"),
+        ({"html": "a\0b"}, "#/html"),
+        ({"time_ms": -1, "output": STILL}, "#/time_ms"),
+        ({"time_ms": 5}, "#/time_ms"),
+        ({"output": "mp4"}, "#/output"),
+        ({"output": {"container": "gif"}}, "#/output/container"),
+        ({"output": {"container": "mp4", "video": {"codec": "vp9"}}}, "#/output/video/codec"),
+        ({"output": {"container": "mp4", "audio": {"codec": "opus"}}}, "#/output/audio/codec"),
+        ({"output": {"container": "mp4", "quality": 3}}, "#/output/quality"),
+        ({"output": {"container": "jpeg", "quality": 0}}, "#/output/quality"),
+        ({"output": {"container": "jpeg", "transparency": True}}, "#/output/transparency"),
+        ({"output": {"container": "png", "compression": 101}}, "#/output/compression"),
+        ({"output": {"container": "webp", "compression": 7}}, "#/output/compression"),
+        ({"output": {"container": "webp", "transparency": "yes"}}, "#/output/transparency"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_named(client, body, pointer):
+    answer = client.post(f"{API}/renders", json=body)
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+
+
+def test_odd_sides_are_for_stills(begun):
+    assert begun(width=641, height=361, output=STILL)["width"] == 641
+
+
+def test_html_has_a_limit_of_its_own(client, server):
+    limit = server.house.settings.max_html_bytes
+    large = "<p>" + "é" * (limit // 2)
+    answer = client.post(f"{API}/renders", json={"html": large})
+    assert answer.status_code == 413
+    assert answer.json()["limit"] == limit
+    assert answer.json()["errors"][0]["pointer"] == "#/html"
+    html = "é" * (limit // 2)
+    answer = client.post(f"{API}/renders", content=json.dumps({"html": html}))
+    assert answer.status_code == 201, answer.text[:200]
+    assert answer.json()["status"] == "pending"
+
+
+def test_an_operator_may_allow_less(tmp_path):
+    from service.serving import serving
+
+    less = {"max_render_side": 100, "max_render_fps": 10, "max_render_ms": 1000}
+    with serving(tmp_path, **less) as served:
+        for body, limit in (
+            ({"width": 102}, 100),
+            ({"fps": 11}, 10),
+            ({"duration_ms": 1001}, 1000),
+        ):
+            answer = served.client.post(f"{API}/renders", json=body)
+            assert (answer.status_code, answer.json()["limit"]) == (422, limit)
