@@ -76,7 +76,7 @@
   // Animations run in the browser's own time until they are seen, and in ours from then on.
   const started = new WeakMap();
   const hold = () => {
-    for (const animation of document.getAnimations()) {
+    for (const animation of globalThis.__fragdexAnimations?.() ?? document.getAnimations()) {
       if (!started.has(animation)) {
         if (animation.playState !== "running") continue;
         started.set(animation, now);

@@ -39,6 +39,9 @@ class Clock(Protocol):
 
     has_begin_frame: bool
 
+    def scripts(self) -> tuple[str, ...]:
+        """Scripts that come before all others in every frame."""
+
     def prepare(self) -> None:
         """Called before anything is loaded."""
 
@@ -85,6 +88,10 @@ class VirtualClock:
         if session == self._session:
             gone = params.get("executionContextId")
             self._frames -= self._frames.copy() if gone is None else {gone}
+
+    def scripts(self) -> tuple[str, ...]:
+        """As `Clock.scripts`."""
+        return ()
 
     def prepare(self) -> None:
         """As `Clock.prepare`."""
@@ -197,11 +204,12 @@ class InjectedClock:
         self._pipe, self._session, self._view = pipe, session, view
         self._last: bytes | None = None
 
+    def scripts(self) -> tuple[str, ...]:
+        """As `Clock.scripts`."""
+        return (script(CLOCK),)
+
     def prepare(self) -> None:
         """As `Clock.prepare`."""
-        self._pipe.call(
-            "Page.addScriptToEvaluateOnNewDocument", self._session, source=script(CLOCK)
-        )
 
     def step(self, waiting: bool) -> None:
         """As `Clock.step`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from fragdex.service.renders.browser.model import Notes
@@ -16,6 +17,8 @@ TELL: Final = "__fragdexTell"
 _KINDS: Final = {"error": "error", "assert": "error", "warning": "warning"}
 # Chromium's word for what it refuses by itself, before any request is made.
 _LOCAL: Final = "Not allowed to load local resource: "
+# A worker's socket, which our script in the page does not see.
+_SOCKET: Final = re.compile(r"WebSocket connection to '([^']*)' failed")
 
 
 class Console:
@@ -63,6 +66,8 @@ class Console:
         text = entry["text"]
         if text.startswith(_LOCAL):
             self._notes.block(text.removeprefix(_LOCAL), "files of the machine are not served")
+        elif (socket := _SOCKET.match(text)) is not None:
+            self._notes.block(socket[1], "WebSocket: no network for pages")
         elif entry["level"] == "error" and "net::ERR_BLOCKED_BY_CLIENT" not in text:
             # what the door blocked stands in a list of its own
             where = f" ({entry['url']})" if entry.get("url") else ""

@@ -27,7 +27,7 @@
 
   let longest = 0;
   const take = (ms) => { if (Number.isFinite(ms) && ms > longest) longest = ms; };
-  for (const animation of document.getAnimations()) {
+  for (const animation of globalThis.__fragdexAnimations?.() ?? document.getAnimations()) {
     const timing = animation.effect?.getComputedTiming();
     if (timing && animation.timeline === document.timeline && animation.playbackRate > 0) {
       take(timing.endTime / animation.playbackRate);

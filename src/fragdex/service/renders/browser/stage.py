@@ -193,7 +193,8 @@ class Stage:
         if view.transparent:
             clear = {"r": 0, "g": 0, "b": 0, "a": 0}
             pipe.call("Emulation.setDefaultBackgroundColorOverride", session, color=clear)
-        for source in (script(STEADY), *(self._media.scripts() if self._media else ())):
+        of_media = self._media.scripts() if self._media is not None else ()
+        for source in (*clock.scripts(), script(STEADY), *of_media):
             pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
         clock.prepare()
         return clock

@@ -95,6 +95,19 @@
     });
   }
 
+  // ---- animations: those of shadow trees are not among the document's own
+  const roots = [];
+  const attach = Element.prototype.attachShadow;
+  put(Element.prototype, "attachShadow", function attachShadow(...given) {
+    const root = attach.apply(this, given);
+    roots.push(new WeakRef(root));
+    return root;
+  });
+  put(globalThis, "__fragdexAnimations", () => [
+    ...document.getAnimations(),
+    ...roots.flatMap((root) => root.deref()?.getAnimations() ?? []),
+  ]);
+
   // ---- dialogs and windows: answered at once, as if dismissed
   put(globalThis, "alert", (text = "") => { refuse(`alert(${write(String(text))})`); });
   put(globalThis, "confirm", (text = "") => { refuse(`confirm(${write(String(text))})`); return false; });
