@@ -71,7 +71,7 @@ class Slicer:
             for i in range(first, stop):
                 picture = stage.frame(i)
                 self._at = i + 1
-                if picture is None:
+                if picture is None or picture == self._shown:
                     unchanged += 1
                     # a file begins with a picture, though the stage has shown it already
                     picture = self._shown if i == first else None

@@ -1,0 +1,261 @@
+"""Slices of real pages: each frame is the page at its moment, however the work is divided."""
+
+import os
+import signal
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.service.renders.browser.timing import instant_us
+from fragdex.service.renders.outside import Answer
+from fragdex.service.renders.plan import View, plan
+from fragdex.service.renders.process import Child
+from fragdex.service.renders.render import Wanted, render
+from fragdex.service.renders.running import Warm, look, run_join, run_slice, run_still
+from fragdex.service.renders.site import Folder, Page
+from fragdex.service.renders.stills import Still
+from service.renders.frames.numbers import PAGES, decoded, numbers_page, read_rows
+
+pytestmark = pytest.mark.usefixtures("chromium")
+
+NTSC = Fraction(30000, 1001)
+
+
+def processes_of(session):
+    """Living processes that a process began, by parents and sessions."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                told = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if told[0] not in "ZX":
+                found[int(entry.name)] = (int(told[1]), int(told[3]))
+    below = {session}
+    while more := {pid for pid, (parent, own) in found.items() if {parent, own} & below} - below:
+        below |= more
+    return below & found.keys()
+
+
+@pytest.mark.parametrize("fps", [Fraction(30), Fraction(60), NTSC], ids=str)
+def test_every_frame_shows_its_number_and_its_time(tmp_path, fps):
+    """In three slices, whose second and third begin by replaying what came before."""
+    out = tmp_path / "numbers.mp4"
+    wanted = Wanted(320, 180, fps, 2500)
+    made = render(Page(numbers_page(fps)), wanted, out, slices=3, jobs=2)
+    assert made.frames == round(2.5 * fps)
+    found = list(decoded(out))
+    assert len(found) == made.frames
+    for i, (time_, picture) in enumerate(found):
+        at = instant_us(i, fps) // 100
+        assert read_rows(picture) == [i, at, at, i]
+        assert abs(time_ - i / fps) < Fraction(1, 10_000)
+
+
+def test_two_runs_give_the_same_bytes_and_slices_the_same_frames(tmp_path):
+    """Also while the machine has other things to do."""
+    site = Page((PAGES / "simple.html").read_text())
+    wanted = Wanted(640, 360, Fraction(30), 1500)
+    stop = threading.Event()
+    load = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
+    pictures = {}
+    digests = set()
+    for name, slices, busy in (("a", 1, False), ("b", 3, True), ("c", 7, False), ("d", 1, True)):
+        out = tmp_path / f"{name}.mp4"
+        if busy and not load.is_alive() and name == "b":
+            load.start()
+        made = render(site, wanted, out, slices=slices, jobs=2)
+        assert len(made.slices) == slices
+        pictures[name] = [picture.astype(int) for _, picture in decoded(out)]
+        if slices == 1:
+            digests.add(out.read_bytes())
+    stop.set()
+    load.join()
+    assert len(digests) == 1
+    for name in "bc":
+        assert len(pictures[name]) == 45
+        for one, other in zip(pictures["a"], pictures[name], strict=True):
+            assert abs(one - other).mean() <= 1
+
+
+def test_a_kept_process_goes_on_where_it_stands(tmp_path):
+    """Without a new browser, without replaying; the file is the same, byte for byte."""
+    site = Page(numbers_page(Fraction(30)))
+    view = View(320, 180, Fraction(30))
+    parts = plan(view, 2000, slices=3)
+    cold = [run_slice(site, view, r.start, r.stop, tmp_path) for r in parts.slices]
+    files = [Path(one.path).read_bytes() for one in cold]
+    warm = Warm()
+    try:
+        kept = [
+            run_slice(site, view, r.start, r.stop, tmp_path, warm=warm, key="a")
+            for r in parts.slices
+        ]
+        # another render's process is not touched
+        assert warm.take("b", view, 60) is None
+        assert warm.take("a", view, 59) is None
+        child = warm.take("a", view, 60)
+        assert child is not None
+        child.end()
+    finally:
+        warm.close()
+    assert [Path(one.path).read_bytes() for one in kept] == files
+    assert [one.seconds["start"] < 0.05 for one in kept] == [False, True, True]
+    joined = run_join(site, kept, view, tmp_path / "whole.mp4")
+    assert joined.frames == 60
+    assert [read_rows(p)[0] for _, p in decoded(joined.path)] == list(range(60))
+
+
+def test_a_slice_says_what_it_depends_on(tmp_path):
+    (tmp_path / "index.html").write_text(
+        "<link rel=stylesheet href=a.css><p>Hello<script>"
+        "fetch('later.json').catch(() => 0); console.error('it is late');"
+        "fetch('https://example.org/x').catch(() => 0)</script>"
+    )
+    (tmp_path / "a.css").write_text("p { color: red }")
+    site = Folder(tmp_path)
+    told = []
+    made = run_slice(site, View(64, 64, Fraction(30)), 0, 10, tmp_path, progress=told.append)
+    reads = {path: site.read(path) for path in ("", "a.css", "later.json")}
+    for path, asset in reads.items():
+        assert made.reads[path] == (asset and asset.sha256)
+    assert "it is late" in str(made.notes.console)
+    assert [one.url for one in made.notes.blocked] == ["https://example.org/x"]
+    assert not made.network
+    assert (made.first, made.frames, made.unchanged) == (0, 10, 9)
+    assert {"start", "replay", "capture", "encode"} <= made.seconds.keys()
+    assert told[-1] == 10
+    assert told == sorted(told)
+
+
+def test_what_the_page_asks_for_comes_from_this_side(tmp_path):
+    """The rendering process has no keys, no database: it asks."""
+    asked = []
+
+    class Films:
+        def fetch(self, url, headers):
+            asked.append(url)
+            return Answer(200, {"content-type": "text/css"}, b"html { background: #ff0000 }")
+
+    page = Page("<link rel=stylesheet href=/api/v1/files/7>")
+    made = run_slice(page, View(64, 64, Fraction(30)), 0, 2, tmp_path, outside=Films())
+    assert asked == ["http://site.invalid/api/v1/files/7"]
+    assert made.network
+    (_, first), _ = decoded(made.path)
+    assert abs(first.astype(int).mean() - 63) < 2
+
+
+@pytest.mark.parametrize("container", ["png", "jpeg", "webp"])
+def test_a_still_is_the_frame_of_its_moment(tmp_path, container):
+    from PIL import Image
+
+    site = Page(numbers_page(Fraction(30)))
+    made = run_still(site, View(320, 180, Fraction(30)), 500, Still(container), tmp_path)
+    with Image.open(made.path) as picture:
+        assert picture.format == container.upper()
+        assert read_rows(np.asarray(picture.convert("L")))[0] == 15
+    assert made.first == 15
+
+
+def test_facts_come_from_the_page(tmp_path):
+    facts = look(
+        Page("<style>html{width:400px;height:300px}@keyframes a{to{left:9px}}"
+             "p{position:absolute;animation:a 1.5s}</style><p>x"),
+        View(),
+    )  # fmt: skip
+    assert (facts.width, facts.height, facts.duration_ms) == (400, 300, 1500)
+    assert facts.browser_version
+
+
+def test_what_a_page_does_wrong_is_its_own_fault(tmp_path):
+    with pytest.raises(PageFailed) as failed:
+        run_slice(
+            Page("<script>console.error('before'); for (;;);</script>"),
+            View(64, 64, Fraction(30)), 0, 10, tmp_path,
+        )  # fmt: skip
+    assert "before" in str(failed.value.more)
+
+
+def test_a_killed_process_may_be_replaced(tmp_path):
+    site, view = Page(numbers_page(Fraction(30))), View(320, 180, Fraction(30))
+    with Child(site) as child:
+        killed = []
+
+        def check():
+            if seen and not killed:
+                killed.append(processes_of(child.pid))
+                os.kill(child.pid, signal.SIGKILL)
+
+        seen = []
+        with pytest.raises(BrowserGone, match="SIGKILL"):
+            child.slice(view, 0, 900, tmp_path, progress=seen.append, check=check)
+    assert len(killed[0]) > 1
+    assert gone(killed[0])
+
+
+def test_who_stops_waiting_ends_the_browser(tmp_path):
+    class NotWanted(BaseException):
+        pass
+
+    with Child(Page(numbers_page(Fraction(30)))) as child:
+        began = []
+
+        def check():
+            if seen:
+                began.append(processes_of(child.pid))
+                raise NotWanted
+
+        seen = []
+        with pytest.raises(NotWanted):
+            child.slice(
+                View(320, 180, Fraction(30)), 0, 900, tmp_path, progress=seen.append, check=check
+            )
+    assert len(began[0]) > 1
+    assert gone(began[0])
+
+
+def gone(pids):
+    """Whether processes end within some seconds."""
+    for _ in range(200):
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_render_survives_its_browsers(tmp_path, monkeypatch):
+    """The process of a slice is killed in the middle: another one makes the slice."""
+    site = Page(numbers_page(Fraction(30)))
+    victims = []
+    real = Child.slice
+
+    def slice_(self, view, first, stop, folder, *, progress, check):
+        if not victims and first > 0:
+            victims.append(self.pid)
+            threading.Timer(0.5, os.kill, (self.pid, signal.SIGKILL)).start()
+        return real(self, view, first, stop, folder, progress=progress, check=check)
+
+    monkeypatch.setattr(Child, "slice", slice_)
+    counts = []
+    out = tmp_path / "a.mp4"
+    made = render(
+        site, Wanted(320, 180, Fraction(30), 4000), out, slices=2, jobs=2,
+        progress=lambda done, _: counts.append(done),
+    )  # fmt: skip
+    assert victims
+    assert [read_rows(picture)[0] for _, picture in decoded(out)] == list(range(120))
+    assert counts == sorted(counts)
+    assert counts[-1] == made.frames
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_page_that_does_not_say_how_long_says_what_to_do(tmp_path):
+    with pytest.raises(PageFailed, match="set a duration"):
+        render(Page("<p>still"), Wanted(64, 64), tmp_path / "a.mp4")
+    assert not list(tmp_path.iterdir())
