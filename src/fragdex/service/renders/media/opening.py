@@ -6,7 +6,9 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
@@ -16,7 +18,7 @@ from fragdex.service.renders.outside import NOTHING, Blocked, Outside
 from fragdex.service.renders.site import Site
 from fragdex.sources import Source, open_source
 
-__all__ = ["OpenMedia", "Opener", "OutsideSource", "data_of"]
+__all__ = ["OpenMedia", "Opener", "OutsideSource", "PartSource", "data_of"]
 
 OpenMedia = Callable[[str], Source]
 """URL → its bytes.
@@ -79,6 +81,29 @@ class OutsideSource(Source):
         return answer.body[: part.size]
 
 
+class PartSource(Source):
+    """A part of a local file.
+
+    Args:
+        path: the file.
+        offset, size: the part.
+    """
+
+    def __init__(self, path: Path, offset: int, size: int) -> None:
+        super().__init__(path.name, size=size)
+        self._file, self._offset = open_source(path), offset
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """As of every source."""
+        cut = self._spend(range)
+        return self._file.read_up_to(cut.shift(self._offset))
+
+    def close(self) -> None:
+        """Close the file."""
+        super().close()
+        self._file.close()
+
+
 def _steps(whole: ByteRange) -> range:
     return range(whole.start, whole.stop, _PIECE)
 
@@ -94,14 +119,20 @@ class Opener:
     Args:
         site: the page's own files.
         outside: for everything else, files of this service among it.
+        kept: where else bytes stand that strips name: name → file, first byte, size.
 
     >>> from fragdex.service.renders.site import Page
     >>> Opener(Page("<h1>"))("data:,film").size
     4
     """
 
-    def __init__(self, site: Site, outside: Outside = NOTHING) -> None:
-        self._site, self._outside = site, outside
+    def __init__(
+        self,
+        site: Site,
+        outside: Outside = NOTHING,
+        kept: Mapping[str, tuple[Path, int, int]] = MappingProxyType({}),
+    ) -> None:
+        self._site, self._outside, self._kept = site, outside, kept
         self.reads: dict[str, bytes | None] = {}
         self.given: dict[str, bytes] = {}
 
@@ -114,6 +145,8 @@ class Opener:
         """
         if url in self.given:
             return open_source(self.given[url])
+        if url in self._kept:
+            return PartSource(*self._kept[url])
         scheme = url.partition(":")[0].lower()
         if scheme == "data":
             return open_source(data_of(url))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ from fragdex.service.errors import ServiceError
 from fragdex.service.renders.media import drawing
 from fragdex.service.renders.media.contract import ENDPOINT, MediaAnswer, Staged
 from fragdex.service.renders.media.medium import Medium, Pictures
-from fragdex.service.renders.media.opening import Opener
+from fragdex.service.renders.media.opening import Opener, data_of
 from fragdex.service.renders.media.strips import SoundStrip
 from fragdex.service.renders.outside import Blocked
 
@@ -135,6 +137,14 @@ class Player:
             if strip.start < stop_s and strip.stop > start_s
         ]
 
+    def kept(self, strips: Sequence[SoundStrip]) -> dict[str, bytes]:
+        """What these strips name and nobody else has: bytes that the page handed over or made.
+
+        They go with the slice; `Opener` finds them again by `kept`.
+        """
+        names = {strip.source for strip in strips}
+        return {name: self._opener.given[name] for name in names & self._opener.given.keys()}
+
     def refused(self) -> list[str]:
         """What the page wanted and cannot have, and media that cannot be played."""
         return list(self._refused)
@@ -172,12 +182,12 @@ class Player:
             raise ValueError(f"a page plays at most {MOST_MEDIA} files")
         key = url
         if given is not None or url.startswith("data:"):
-            data = given if given is not None else url
-            self._given += len(data)
+            self._given += len(url if given is None else given)
             if self._given > MOST_GIVEN:
                 raise ValueError("the page hands over too many bytes")
-            key = f"given:{len(self._opener.given)}"
-            self._opener.given[key] = _bytes_of(given, url)
+            data = data_of(url) if given is None else base64.b64decode(given)
+            key = f"given:{hashlib.sha256(data).hexdigest()}"
+            self._opener.given[key] = data
         if key not in self._media:
             self._media[key] = Medium(key, self._opener)
         return self._media[key]
@@ -255,14 +265,6 @@ class Player:
             preserves_pitch=bool(told["pitch"]),
             voice=str(told["voice"]),
         )
-
-
-def _bytes_of(given: str | None, url: str) -> bytes:
-    import base64
-
-    from fragdex.service.renders.media.opening import data_of
-
-    return data_of(url) if given is None else base64.b64decode(given)
 
 
 def _media_time(time: float, medium: Medium) -> Fraction:
