@@ -9,6 +9,7 @@ import pytest
 
 import fragdex
 from service.page import films
+from service.working import events_of
 
 pytestmark = pytest.mark.slow
 
@@ -218,7 +219,9 @@ def test_another_language_is_heard_from_the_moment_that_is_shown(opened, film):
 
 def test_a_browser_plays_the_playlist_by_its_address(browser, served, film):
     """HLS as Chromium reads it itself: from a token in the URL, and no script of ours."""
-    place = f"/api/v1/files/{upload(served, film.progressive)}"
+    file_id = upload(served, film.progressive)
+    assert events_of(served.client, f"/files/{file_id}/progress")[-1][0] == "complete"
+    place = f"/api/v1/files/{file_id}"
     token = served.client.post("/api/v1/url-token", json={"url": place}).json()["token"]
     url = f"{served.url}{place}/index?format=hls&token={token}"
     with browser.new_context() as context:
