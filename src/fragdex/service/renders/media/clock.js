@@ -35,7 +35,7 @@
         const [over, under] = settings.fps;
         const frame = Math.floor((at * over) / (under * 1000) + 1e-6);
         const ideal = (frame * under * 1000) / over;
-        return at - ideal < 0.1 ? ideal : at;
+        return at - ideal < 0.15 ? ideal : at;
       },
       // Tasks in the order they were put, whatever the timers do to their delays.
       task(run) {

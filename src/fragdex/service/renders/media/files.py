@@ -30,7 +30,7 @@ _FAR_SOUND: Final = 60
 _KEPT_SECONDS: Final = 4
 """Of decoded sound behind the place that was read last."""
 # Times in these begin anywhere; players count from the first.
-_COUNTED_FROM_START: Final = ("mpegts", "mpeg", "flv", "ogg")
+_COUNTED_FROM_START: Final = ("mpegts", "mpeg", "flv", "ogg", "mp3", "aac")
 # Their seeking is exact to a packet; of others the sound is decoded through.
 _EXACT: Final = ("matroska", "wav", "w64", "flac", "ogg")
 

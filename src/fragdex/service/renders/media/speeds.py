@@ -20,6 +20,9 @@ SEARCH: Final = 384
 """Samples (8 ms) by which a grain may lie beside its place, to go on where the last one ended."""
 TAPS: Final = 16
 """Samples on each side from which one sample between two is made."""
+PHASES: Final = 1024
+"""Places between two samples that are told apart."""
+AT_ONCE: Final = 8192
 
 
 class Stretched:
@@ -102,23 +105,27 @@ class Resampled:
     def __init__(self, read: Read, start: int, rate: float) -> None:
         self._read, self._start, self._rate = read, start, rate
         self._done = 0
+        # Above the source's own speed what would be too high to stand is left out.
+        width = max(1.0, rate)
+        self._reach = int(np.ceil(TAPS * width))
+        taps = np.arange(1 - self._reach, self._reach + 1)
+        distance = (taps - np.arange(PHASES + 1)[:, None] / PHASES) / width
+        weights = np.sinc(distance) * np.cos(np.clip(distance / TAPS, -1, 1) * (np.pi / 2)) ** 2
+        self._weights = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
 
     def next(self, count: int) -> Floats:
         """The next samples."""
+        parts = [self._some(min(AT_ONCE, count - at)) for at in range(0, count, AT_ONCE)]
+        return np.concatenate(parts) if parts else np.zeros((0, 2), np.float32)
+
+    def _some(self, count: int) -> Floats:
         places = self._start + np.arange(self._done, self._done + count) * self._rate
         self._done += count
-        # Above the source's own speed what would be too high to stand is left out.
-        width = max(1.0, self._rate)
-        reach = int(np.ceil(TAPS * width))
-        first = int(places[0]) - reach if count else self._start
-        source = self._read(first, first + int((count + 1) * self._rate) + 2 * reach + 2)
         whole = np.floor(places).astype(np.int64)
-        answer = np.zeros((count, 2), np.float64)
-        total = np.zeros(count)
-        for tap in range(1 - reach, reach + 1):
-            distance = (whole + tap - places) / width
-            weight = np.sinc(distance) * np.cos(np.clip(distance / TAPS, -1, 1) * (np.pi / 2)) ** 2
-            answer += source[whole + tap - first] * weight[:, None]
-            total += weight
-        found: Floats = (answer / total[:, None]).astype(np.float32)
+        weights = self._weights[np.rint((places - whole) * PHASES).astype(np.int64)]
+        first, reach = int(whole[0]) - self._reach + 1, self._reach
+        source = self._read(first, int(whole[-1]) + reach + 1).astype(np.float32)
+        windows = np.lib.stride_tricks.sliding_window_view(source, 2 * reach, axis=0)
+        chosen = windows[whole - int(whole[0])]
+        found: Floats = np.einsum("nct,nt->nc", chosen, weights)
         return found
