@@ -1,0 +1,95 @@
+"""How long renders take, beside the peer's, in one process and in two; and their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from measure import (
+    Amount,
+    Measured,
+    Row,
+    Setting,
+    Want,
+    alternate,
+    compared,
+    fragdex_render,
+)
+from watch import Cost
+
+__all__ = ["against_peer", "memory", "two_workers"]
+
+# Heavy frames take a tenth of a second: fewer of them tell as much.
+SECONDS = {"simple": 10, "heavy": 4, "slides": 10}
+FACTORS = {"simple": 2.0, "heavy": 1.4, "slides": 8.0}
+WORK = {
+    "simple": "the simple page, {} s",
+    "heavy": "the heavy page, {} s",
+    "slides": "static slides, one a second, {} s",
+}
+
+
+def against_peer(setting: Setting, page: str) -> Measured:
+    """`fragdex render` with its defaults against Remotion on equal content."""
+    seconds = 2 if setting.quick else SECONDS[page]
+    peer = setting.peer
+    out = setting.folder
+    contenders: dict[str, Callable[[], Cost]] = {
+        "fragdex": lambda: fragdex_render(
+            page, out / "a.mp4", "--size", "1280x720", "--duration", str(seconds)
+        )
+    }
+    notes = {"fragdex": "defaults: a process for each processor"}
+    if not peer.why:
+        tried = peer.choose(page, out / "peer.mp4")
+        contenders["Remotion"] = lambda: peer.render(page, out / "peer.mp4", 30 * seconds)
+        notes["Remotion"] = f"{peer.concurrency} tabs, the better of: {tried}"
+    amounts = alternate(setting, contenders, notes)
+    row = Row(page, WORK[page].format(seconds))
+    factor = FACTORS[page]
+    reached = compared(amounts, "Remotion", "fragdex")
+    row.wants.append(Want(f"≥ {factor:g} × Remotion", reached, factor, at_most=False))
+    cpu = compared(amounts, "Remotion, processor", "fragdex, processor")
+    row.facts["processor time of Remotion by ours"] = cpu
+    row.facts["notes"] = [f"Remotion is missing: {peer.why}"] if peer.why else []
+    if cpu is not None:
+        row.facts["notes"].append(f"Remotion needs {cpu:.2f} times the processor time")
+    return row, amounts
+
+
+def two_workers(setting: Setting) -> Measured:
+    """One process against two, both with capture and encoding side by side."""
+    wants = {"simple": 1.2, "heavy": 1.6}
+    row = Row("two-workers", "two processes against one")
+    amounts: dict[str, Amount] = {}
+    for page, factor in wants.items():
+        seconds = str(2 if setting.quick else SECONDS[page])
+
+        def render(jobs: str, page: str = page, seconds: str = seconds) -> Cost:
+            return fragdex_render(
+                page, setting.folder / f"{jobs}.mp4", "--size", "1280x720", "--duration", seconds,
+                "--jobs", jobs, "--slices", jobs,
+            )  # fmt: skip
+
+        found = alternate(
+            setting,
+            {f"{page}, one": lambda r=render: r("1"), f"{page}, two": lambda r=render: r("2")},
+            {},
+        )
+        reached = compared(found, f"{page}, one", f"{page}, two")
+        row.wants.append(Want(f"{page} ≥ {factor:g} ×", reached, factor, at_most=False))
+        amounts |= found
+    return row, amounts
+
+
+def memory(setting: Setting) -> Measured:
+    """One slice of 1920 × 1080 at a time, everything counted."""
+    row = Row("memory", "one slice of 1920 × 1080")
+    amounts: dict[str, Amount] = {}
+    for page in ("simple", "heavy"):
+        cost = fragdex_render(
+            page, setting.folder / "m.mp4", "--size", "1920x1080", "--duration",
+            "1" if setting.quick else "3", "--jobs", "1", memory=True,
+        )  # fmt: skip
+        amounts[page] = Amount("MB", "peak of the PSS of all processes", [cost.memory / 1e6])
+        row.wants.append(Want(f"{page} < 900 MB", cost.memory / 1e6, 900, at_most=True, unit="MB"))
+    return row, amounts

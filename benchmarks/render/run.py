@@ -1,0 +1,95 @@
+"""Measure renders: python benchmarks/render/run.py.
+
+Writes results.json and results.md. The peer is installed into benchmarks/build the first time.
+All of it takes about eight minutes on a quiet machine, --quick about two; --only measures some
+rows and leaves the others as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+# The machine and the words of the rows are those of the library's benchmarks.
+sys.path.insert(1, str(HERE.parent))
+
+import rows_speed  # noqa: E402
+import rows_truth  # noqa: E402
+import told  # noqa: E402
+from measure import Measured, Setting  # noqa: E402
+from remotion import Remotion  # noqa: E402
+from report import VERDICT  # noqa: E402
+from surroundings import browser, surroundings  # noqa: E402
+
+ROWS: dict[str, Callable[[Setting], Measured]] = {
+    "simple": lambda setting: rows_speed.against_peer(setting, "simple"),
+    "heavy": lambda setting: rows_speed.against_peer(setting, "heavy"),
+    "slides": lambda setting: rows_speed.against_peer(setting, "slides"),
+    "two-workers": rows_speed.two_workers,
+    "determinism": rows_truth.determinism,
+    "accuracy": rows_truth.accuracy,
+    "sync": rows_truth.sync,
+    "memory": rows_speed.memory,
+}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help=str([*ROWS]))
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each contender (3)")
+    parser.add_argument(
+        "--quick", action="store_true", help="1 round, short films; written to benchmarks/build"
+    )
+    parser.add_argument("--output", type=Path, help="folder of the results")
+    parser.add_argument(
+        "--pause", type=Path, metavar="FILE", help="wait before a run while this file exists"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the rows asked for; 0 where nothing was missed, else 1."""
+    asked = _arguments()
+    build = HERE.parent / "build"
+    peer = Remotion(build / "remotion", browser())
+    output = asked.output or (build / "render" if asked.quick else HERE)
+    here = surroundings(peer)
+    # folders are this machine's own affair
+    private = {"--pause", "--output"}
+    words = [
+        word
+        for before, word in zip(sys.argv, sys.argv[1:], strict=False)
+        if word.partition("=")[0] not in private and before not in private
+    ]
+    command = shlex.join([*shlex.split(told.COMMAND), *words])
+    missed = 0
+    for key in asked.only or ROWS:
+        with tempfile.TemporaryDirectory(prefix="render-") as folder:
+            rounds = 1 if asked.quick else asked.rounds
+            setting = Setting(Path(folder), rounds, asked.quick, peer, asked.pause)
+            setting.wait()
+            print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
+            row, amounts = ROWS[key](setting)
+        for name, amount in amounts.items():
+            middle = told.amount(amount.as_dict()["median"], amount.unit)
+            print(f"    {name:44} {middle:>14}  {len(amount.runs)} runs  {amount.note}")
+        for want in row.wants:
+            reached = told.amount(want.reached, want.unit)
+            print(f"    {want.text:44} {reached:>14}  {VERDICT[want.ok].strip('*')}", flush=True)
+        missed += sum(want.ok is False for want in row.wants)
+        results = {**told.as_dict(row, amounts), "command": command}
+        # Written after each row: a run that is broken off keeps what it has.
+        told.write(output, told.merge(output, here, {key: results}, list(ROWS)))
+    print(f"{missed} wants missed; see {output / told.MARKDOWN}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

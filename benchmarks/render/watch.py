@@ -1,0 +1,115 @@
+"""What a program costs with all that it starts: wall clock, processor time, memory.
+
+A browser's processes are killed in the end and never waited for, so that the system forgets what
+they used: they are looked at every 50 ms instead, and the last look counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Cost", "Failed", "watched"]
+
+_LOOK_SECONDS = 0.05
+_MEMORY_EVERY = 4  # looks; adding up memory maps is dear
+
+
+class Failed(Exception):
+    """The program ended with an error; its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of wall clock and of processors, bytes (PSS) at the peak, what was printed."""
+
+    wall: float
+    cpu: float
+    memory: int
+    said: str
+
+
+def watched(
+    command: Sequence[str], *, cwd: Path | None = None, memory: bool = False, timeout: float = 600
+) -> Cost:
+    """Run a program and watch it."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    watch = _Watch(process.pid, memory=memory)
+    watch.start()
+    try:
+        said, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        said, errors = process.communicate()
+        raise Failed(f"no end after {timeout:g} s") from None
+    finally:
+        wall = time.monotonic() - began
+        watch.over.set()
+        watch.join()
+    if process.returncode:
+        lines = [line for line in (errors or said).splitlines() if line.strip()]
+        raise Failed(lines[-1] if lines else f"exit code {process.returncode}")
+    return Cost(wall, sum(watch.cpu.values()), watch.peak, said)
+
+
+class _Watch(threading.Thread):
+    def __init__(self, root: int, *, memory: bool) -> None:
+        super().__init__(daemon=True)
+        self.cpu: dict[tuple[int, str], float] = {}
+        self.peak = 0
+        self.over = threading.Event()
+        self._memory = memory
+        # whoever was below it once belongs to it, also when its parent is gone
+        self._ours = {root}
+        self._sessions: set[str] = set()
+
+    def run(self) -> None:
+        tick = os.sysconf("SC_CLK_TCK")
+        looks = 0
+        while not self.over.wait(_LOOK_SECONDS):
+            alive = self._look(tick)
+            looks += 1
+            if self._memory and looks % _MEMORY_EVERY == 0:
+                self.peak = max(self.peak, sum(map(_pss, alive)))
+
+    def _look(self, tick: int) -> list[int]:
+        seen: dict[int, list[str]] = {}
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with contextlib.suppress(OSError):
+                    told = Path("/proc", name, "stat").read_text()
+                    seen[int(name)] = told.rpartition(")")[2].split()
+        grown = True
+        while grown:
+            grown = False
+            for pid, told in seen.items():
+                if pid not in self._ours and (
+                    int(told[1]) in self._ours or told[3] in self._sessions
+                ):
+                    self._ours.add(pid)
+                    grown = True
+        for pid in self._ours & seen.keys():
+            told = seen[pid]
+            if told[3] in map(str, self._ours):
+                self._sessions.add(told[3])
+            self.cpu[pid, told[19]] = (int(told[11]) + int(told[12])) / tick
+        return sorted(self._ours & seen.keys())
+
+
+def _pss(pid: int) -> int:
+    """What a process holds; what several share is divided among them."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
