@@ -6,7 +6,13 @@ import os
 import sys
 
 from fragdex.cli import serving
-from fragdex.cli.serving import is_loopback, log_to_stderr, service, settings_of
+from fragdex.cli.serving import (
+    is_loopback,
+    log_to_stderr,
+    service,
+    settings_of,
+    share_one_arena,
+)
 
 __all__ = ["serve"]
 
@@ -45,6 +51,7 @@ def serve(
         log_level=log_level,
     )
     log_to_stderr(settings.log_level)
+    share_one_arena()
     app_module, keys = service("app"), service("records.keys")
     house = app_module.open_house(settings)
     if not keys.has_keys(house.database):

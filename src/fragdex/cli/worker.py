@@ -8,7 +8,7 @@ import signal
 import threading
 
 from fragdex.cli import serving
-from fragdex.cli.serving import log_to_stderr, service, settings_of
+from fragdex.cli.serving import log_to_stderr, service, settings_of, share_one_arena
 
 __all__ = ["worker"]
 
@@ -44,6 +44,7 @@ def worker(
             f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do"
         )
     log_to_stderr(settings.log_level)
+    share_one_arena()
     app = service("app")
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -195,3 +196,32 @@ def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
             assert answer.status_code == 201
         _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
+
+
+ARENAS = """
+import ctypes, sys, threading
+from fragdex.cli.serving import share_one_arena
+share_one_arena()
+both = threading.Barrier(4)
+def take():
+    kept = [bytes(2000) for _ in range(100)]
+    both.wait()
+threads = [threading.Thread(target=take) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of the GNU C library alone")
+def test_threads_share_one_arena(tmp_path):
+    told = tmp_path / "heaps"
+    for more, heaps in (({}, 1), ({"MALLOC_ARENA_MAX": "4"}, 4)):
+        subprocess.run(
+            [sys.executable, "-c", ARENAS, told], check=True, env=environment(**more), timeout=60
+        )
+        assert told.read_text().count("<heap nr=") == heaps

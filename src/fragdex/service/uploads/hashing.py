@@ -26,7 +26,7 @@ HELD = 512
 HELD_S = 900.0
 
 # What waits to be hashed, in all uploads of this process together.
-AHEAD = Shares(64 << 20, least=256 << 10, most=8 << 20)
+AHEAD = Shares(32 << 20, least=128 << 10, most=4 << 20)
 
 
 class Hashes:
