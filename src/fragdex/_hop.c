@@ -1,31 +1,16 @@
 /* The loops that Python is slow at: hopping over box headers, and (in _hop_shapes.c) reading
- * big-endian integers that stand at the same place in many boxes, and joining byte runs.
+ * big-endian integers that stand at the same place in many boxes, joining byte runs, and (in
+ * _hop_runs.c) summing up rows of samples. _hop_file.c walks by reading.
  *
  * It knows box headers (ISO/IEC 14496-12, 4.2.2) and nothing else of the format; the layouts of
  * boxes are declared in fragdex/boxes alone. fragments/hop_plain.py holds the same in Python;
  * property tests hold the two equal. Stable ABI, Python 3.11 on.
  */
 #include "_hop.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#ifndef _WIN32
-#include <unistd.h>
-#endif
 
-typedef struct {
-    int64_t offset; /* from the start of the buffer or file */
-    int64_t size;   /* header included; 0: to the end of the file */
-    uint32_t type;  /* four-letter code as a big-endian number */
-    uint8_t header; /* 8, 16, 24 or 32 bytes */
-    uint8_t depth;  /* 0: top level */
-    uint8_t damaged; /* its inside breaks the rules; no rows of it follow */
-    uint8_t whole;   /* one of the types that are only passed whole */
-} row_t;
-
-enum { DONE = 0, PARTIAL = 1, MALFORMED = 2, FULL = 3, TO_END = 4 };
-
-static int among(uint32_t type, const uint32_t *list, int count)
+int among(uint32_t type, const uint32_t *list, int count)
 {
     for (int i = 0; i < count; i++)
         if (list[i] == type)
@@ -59,18 +44,6 @@ static int header_at(const uint8_t *p, int64_t left, int64_t *size, uint32_t *ty
         return -1;
     return length;
 }
-
-typedef struct {
-    row_t *rows;
-    Py_ssize_t count, room;
-} list_t;
-
-typedef struct {
-    list_t top, inner;
-    uint32_t containers[16], whole[16], passed[16];
-    int n_containers, n_whole, n_passed;
-    shapes_t shapes; /* of the boxes that are passed whole */
-} walk_t;
 
 static int push(list_t *list, row_t row)
 {
@@ -113,7 +86,7 @@ static int inside(const uint8_t *data, int64_t start, int64_t stop, int depth, w
     return 0;
 }
 
-static int codes(const char *text, Py_ssize_t length, uint32_t *list)
+int codes(const char *text, Py_ssize_t length, uint32_t *list)
 {
     int count = (int)(length / 4);
     if (count > 16)
@@ -125,8 +98,8 @@ static int codes(const char *text, Py_ssize_t length, uint32_t *list)
 
 /* One top-level box at `at`, of which `left` bytes lie at p. Appends its rows and returns DONE, or
  * says why not; *size is set where the header could be read. -1: no memory. */
-static int step(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w,
-                int64_t *size, int *is_whole)
+int pass_box(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w,
+             int64_t *size, int *is_whole)
 {
     uint32_t type;
     int length = header_at(p, left, size, &type);
@@ -166,7 +139,7 @@ static PyObject *rows_of(list_t *list)
     return rows;
 }
 
-static PyObject *result(walk_t *w, int64_t at, int status)
+PyObject *result(walk_t *w, int64_t at, int status)
 {
     PyObject *top = rows_of(&w->top), *inner = rows_of(&w->inner);
     PyObject *found = shapes_found(&w->shapes);
@@ -178,7 +151,7 @@ static PyObject *result(walk_t *w, int64_t at, int status)
     return NULL;
 }
 
-static void forget(walk_t *w)
+void forget(walk_t *w)
 {
     free(w->top.rows);
     free(w->inner.rows);
@@ -220,7 +193,8 @@ static PyObject *walk(PyObject *self, PyObject *args)
             status = FULL;
             break;
         }
-        status = step((const uint8_t *)view.buf + at, stop - at, at, stop, &w, &size, &is_whole);
+        status = pass_box((const uint8_t *)view.buf + at, stop - at, at, stop, &w, &size,
+                          &is_whole);
         if (status != DONE)
             break;
         behind_container = is_whole;
@@ -236,159 +210,21 @@ static PyObject *walk(PyObject *self, PyObject *args)
     return result(&w, at, status);
 }
 
-#ifndef _WIN32
-/* Reads [at, at + length) into the buffer; returns the bytes that came, fewer at the end only. */
-static int64_t read_at(int fd, uint8_t *to, int64_t length, int64_t at)
-{
-    int64_t have = 0;
-    while (have < length) {
-        ssize_t n = pread(fd, to + have, (size_t)(length - have), (off_t)(at + have));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        have += n;
-    }
-    return have;
-}
-
-typedef struct {
-    uint8_t *buffer;
-    int64_t room, base, have; /* base: where the buffer's first byte stands in the file */
-    int64_t reads, bytes;
-    int fd;
-} reader_t;
-
-/* Makes `want` bytes from `at` on lie at the buffer's start, fewer where the file ends; what is
- * there already is not read again. 0, -1: no memory, else errno. */
-static int fill(reader_t *r, int64_t at, int64_t want)
-{
-    int64_t left = at >= r->base && at <= r->base + r->have ? r->base + r->have - at : 0;
-    if (left)
-        memmove(r->buffer, r->buffer + (at - r->base), (size_t)left);
-    r->base = at;
-    r->have = left;
-    if (left >= want)
-        return 0;
-    if (want > r->room) {
-        uint8_t *larger = realloc(r->buffer, (size_t)want);
-        if (!larger)
-            return -1;
-        r->buffer = larger;
-        r->room = want;
-    }
-    int64_t came = read_at(r->fd, r->buffer + left, want - left, at + left);
-    if (came < 0)
-        return errno;
-    r->reads++;
-    r->bytes += came;
-    r->have += came;
-    return 0;
-}
-
-static PyObject *walk_file(PyObject *self, PyObject *args)
-{
-    int fd;
-    long long start, stop, max_rows, max_bytes;
-    const char *descend, *whole, *passed;
-    Py_ssize_t n_descend, n_whole, n_passed;
-    if (!PyArg_ParseTuple(args, "iLLy#y#y#LL", &fd, &start, &stop, &descend, &n_descend, &whole,
-                          &n_whole, &passed, &n_passed, &max_rows, &max_bytes))
-        return NULL;
-    walk_t w = {0};
-    w.n_containers = codes(descend, n_descend, w.containers);
-    w.n_whole = codes(whole, n_whole, w.whole);
-    w.n_passed = codes(passed, n_passed, w.passed);
-    int64_t at = start, kept = 0, kept_room = 0;
-    reader_t r = {malloc(1 << 16), 1 << 16, start, 0, 0, 0, fd};
-    uint8_t *blob = NULL;
-    int status = DONE, failed = !r.buffer, broken = 0, behind_container = 0;
-
-    Py_BEGIN_ALLOW_THREADS
-    while (!failed && at < stop) {
-        int64_t size = 0, want = 0, more = 8;
-        int is_whole = 0;
-        if ((w.top.count + w.inner.count >= max_rows && !behind_container) ||
-            kept >= max_bytes) {
-            status = FULL;
-            break;
-        }
-        /* No more than a header, then no more than the box and the header behind it: of media
-         * data nothing is read. */
-        do {
-            want = more < stop - at ? more : stop - at;
-            int error = fill(&r, at, want);
-            failed = error < 0;
-            broken = error > 0 ? error : 0;
-            if (error)
-                break;
-            status = step(r.buffer, r.have, at, stop, &w, &size, &is_whole);
-            if (is_whole && (size > stop - at || size > max_bytes))
-                break;
-            more = is_whole ? size + 8 : 16;
-        } while (status == PARTIAL && r.have >= want && want < more && want < stop - at);
-        if (failed || broken)
-            break;
-        if (status < 0)
-            failed = 1;
-        if (status != DONE)
-            break;
-        if (is_whole) {
-            if (kept + size > kept_room) {
-                int64_t larger = kept_room ? kept_room * 2 : 1 << 20;
-                while (larger < kept + size)
-                    larger *= 2;
-                uint8_t *grown = realloc(blob, (size_t)larger);
-                if (!grown) {
-                    failed = 1;
-                    break;
-                }
-                blob = grown;
-                kept_room = larger;
-            }
-            memcpy(blob + kept, r.buffer, (size_t)size);
-            kept += size;
-        }
-        behind_container = is_whole;
-        at += size;
-    }
-    Py_END_ALLOW_THREADS
-
-    free(r.buffer);
-    if (failed || broken) {
-        forget(&w);
-        free(blob);
-        if (failed)
-            return PyErr_NoMemory();
-        errno = broken;
-        return PyErr_SetFromErrno(PyExc_OSError);
-    }
-    PyObject *bytes_kept = PyBytes_FromStringAndSize((const char *)blob, (Py_ssize_t)kept);
-    free(blob);
-    PyObject *walked = bytes_kept ? result(&w, at, status) : NULL;
-    if (!walked) {
-        forget(&w);
-        Py_XDECREF(bytes_kept);
-        return NULL;
-    }
-    return Py_BuildValue("NNLL", walked, bytes_kept, (long long)r.reads, (long long)r.bytes);
-}
-#endif
-
 static PyMethodDef methods[] = {
     {"walk", walk, METH_VARARGS,
      "walk(buffer, start, descend, whole, passed, max_rows, shapes) -> "
      "(top, inner, position, status, (which, cells))"},
 #ifndef _WIN32
     {"walk_file", walk_file, METH_VARARGS,
-     "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes) -> "
-     "((top, inner, position, status, _), kept, reads, bytes)"},
+     "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes, counted, probe, "
+     "dense, shapes, learn) -> ((top, inner, position, status, (which, cells)), kept, reads, "
+     "bytes)"},
 #endif
     {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
     {"fit", fit, METH_VARARGS, "fit(buffer, offsets, sizes, shapes) -> (which, cells)"},
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
+    {"sums", sums, METH_VARARGS,
+     "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
     {NULL, NULL, 0, NULL},
 };
 

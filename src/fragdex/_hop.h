@@ -1,17 +1,24 @@
-/* What the two halves of the compiled hop share; see _hop.c. */
+/* What the parts of the compiled hop share; see _hop.c. */
 #ifndef FRAGDEX_HOP_H
 #define FRAGDEX_HOP_H
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 
+/* Seen inside the extension alone: other libraries have functions of such names. */
+#ifdef __GNUC__
+#pragma GCC visibility push(hidden)
+#endif
+
 enum { MOST_SHAPES = 32, NO_SHAPE = 255 };
 
-/* Boxes whose integers stand at the same places. The caller's bytes; only cells are owned. */
+/* Boxes whose integers stand at the same places. The caller's bytes; words and
+ * cells alone are owned. */
 typedef struct {
     const uint8_t *template, *mask; /* `size` bytes each: a box fits where it has the template's
                                        bits wherever the mask is set */
     int64_t size;
+    uint32_t *words, n_words; /* offsets of the 8 bytes where the mask is not 0; owned */
     const int64_t *places; /* three for each integer: offset in the box, width (1 to 8 bytes),
                               whether it is signed */
     Py_ssize_t fields;
@@ -22,6 +29,7 @@ typedef struct {
 typedef struct {
     shape_t shape[MOST_SHAPES];
     int count, last; /* last: the one that fitted last, tried first */
+    int learning;    /* more may come: boxes are noted that fit none */
     uint8_t *which;  /* of each box that was shown: the number of its shape, or NO_SHAPE */
     Py_ssize_t shown, room;
 } shapes_t;
@@ -31,13 +39,52 @@ static inline uint32_t be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+typedef struct {
+    int64_t offset; /* from the start of the buffer or file */
+    int64_t size;   /* header included; 0: to the end of the file */
+    uint32_t type;  /* four-letter code as a big-endian number */
+    uint8_t header; /* 8, 16, 24 or 32 bytes */
+    uint8_t depth;  /* 0: top level */
+    uint8_t damaged; /* its inside breaks the rules; no rows of it follow */
+    uint8_t whole;   /* one of the types that are only passed whole */
+} row_t;
+
+enum { DONE = 0, PARTIAL = 1, MALFORMED = 2, FULL = 3, TO_END = 4, DENSE = 5 };
+
+typedef struct {
+    row_t *rows;
+    Py_ssize_t count, room;
+} list_t;
+
+typedef struct {
+    list_t top, inner;
+    uint32_t containers[16], whole[16], passed[16];
+    int n_containers, n_whole, n_passed;
+    shapes_t shapes; /* of the boxes that are passed whole */
+} walk_t;
+
 int shapes_from(PyObject *given, shapes_t *shapes);
+int shapes_add(shapes_t *shapes, PyObject *item);
 int shapes_show(shapes_t *shapes, const uint8_t *box, int64_t size);
 PyObject *shapes_found(shapes_t *shapes);
 void shapes_forget(shapes_t *shapes);
 
+int among(uint32_t type, const uint32_t *list, int count);
+int codes(const char *text, Py_ssize_t length, uint32_t *list);
+int pass_box(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w, int64_t *size,
+         int *is_whole);
+PyObject *result(walk_t *w, int64_t at, int status);
+void forget(walk_t *w);
+
 PyObject *join(PyObject *self, PyObject *args);
 PyObject *columns(PyObject *self, PyObject *args);
 PyObject *fit(PyObject *self, PyObject *args);
+PyObject *sums(PyObject *self, PyObject *args);
+#ifndef _WIN32
+PyObject *walk_file(PyObject *self, PyObject *args);
+#endif
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #endif

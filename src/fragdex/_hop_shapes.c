@@ -39,51 +39,79 @@ static int64_t reach_of(const int64_t *places, Py_ssize_t fields)
     return reach;
 }
 
-/* Takes a tuple of (template, mask, places), each bytes, which must outlive the shapes. */
+/* Finds where the mask is set: rows of samples, most of a fragment, decide nothing. */
+static int words_of(shape_t *shape)
+{
+    uint64_t m;
+    if (shape->size > UINT32_MAX || !(shape->words = malloc((size_t)shape->size / 2 + 4)))
+        return -1;
+    for (int64_t k = 0; k + 8 <= shape->size; k += 8) {
+        memcpy(&m, shape->mask + k, 8);
+        if (m)
+            shape->words[shape->n_words++] = (uint32_t)k;
+    }
+    return 0;
+}
+
+/* Takes (template, mask, places), each bytes, which must outlive the shapes. */
+int shapes_add(shapes_t *shapes, PyObject *item)
+{
+    const char *template, *mask, *places;
+    Py_ssize_t size, mask_size, places_size;
+    if (shapes->count == MOST_SHAPES) {
+        PyErr_SetString(PyExc_ValueError, "shapes: too many");
+        return -1;
+    }
+    if (!PyTuple_Check(item)) {
+        PyErr_SetString(PyExc_TypeError, "shapes: a shape is a tuple");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(item, "y#y#y#", &template, &size, &mask, &mask_size, &places,
+                          &places_size))
+        return -1;
+    shape_t one = {0};
+    one.template = (const uint8_t *)template;
+    one.mask = (const uint8_t *)mask;
+    one.size = size;
+    one.places = (const int64_t *)places;
+    one.fields = places_size / 24;
+    int64_t reach = reach_of(one.places, one.fields);
+    if (mask_size != size || reach < 0 || reach > size) {
+        PyErr_SetString(PyExc_ValueError, "shapes: an impossible place or mask");
+        return -1;
+    }
+    if (words_of(&one)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    shapes->shape[shapes->count++] = one;
+    return 0;
+}
+
+/* Takes a tuple of shapes. */
 int shapes_from(PyObject *given, shapes_t *shapes)
 {
     memset(shapes, 0, sizeof *shapes);
     Py_ssize_t count = PyTuple_Size(given);
-    if (count < 0)
-        return -1;
-    if (count > MOST_SHAPES) {
-        PyErr_SetString(PyExc_ValueError, "shapes: too many");
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        shape_t *one = &shapes->shape[i];
-        const char *template, *mask, *places;
-        Py_ssize_t size, mask_size, places_size;
-        PyObject *item = PyTuple_GetItem(given, i);
-        if (!item || !PyArg_ParseTuple(item, "y#y#y#", &template, &size, &mask, &mask_size,
-                                       &places, &places_size))
-            return -1;
-        one->template = (const uint8_t *)template;
-        one->mask = (const uint8_t *)mask;
-        one->size = size;
-        one->places = (const int64_t *)places;
-        one->fields = places_size / 24;
-        int64_t reach = reach_of(one->places, one->fields);
-        if (mask_size != size || reach < 0 || reach > size) {
-            PyErr_SetString(PyExc_ValueError, "shapes: an impossible place or mask");
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (shapes_add(shapes, PyTuple_GetItem(given, i))) {
+            shapes_forget(shapes);
             return -1;
         }
-    }
-    shapes->count = (int)count;
     return 0;
 }
 
 static int fits(const shape_t *shape, const uint8_t *box)
 {
     uint64_t differ = 0, a, b, m;
-    int64_t k = 0;
-    for (; k + 8 <= shape->size; k += 8) {
+    for (uint32_t i = 0; i < shape->n_words; i++) {
+        uint32_t k = shape->words[i];
         memcpy(&a, box + k, 8);
         memcpy(&b, shape->template + k, 8);
         memcpy(&m, shape->mask + k, 8);
         differ |= (a ^ b) & m;
     }
-    for (; k < shape->size; k++)
+    for (int64_t k = shape->size & ~7; k < shape->size; k++)
         differ |= (box[k] ^ shape->template[k]) & shape->mask[k];
     return !differ;
 }
@@ -103,7 +131,7 @@ static void *with_room(void *buffer, Py_ssize_t count, Py_ssize_t *room, size_t 
 /* Notes which shape a box has, and its integers. 0, or -1: no memory. */
 int shapes_show(shapes_t *shapes, const uint8_t *box, int64_t size)
 {
-    if (!shapes->count)
+    if (!shapes->count && !shapes->learning)
         return 0;
     uint8_t *which = with_room(shapes->which, shapes->shown, &shapes->room, 1);
     if (!which)
@@ -138,6 +166,8 @@ void shapes_forget(shapes_t *shapes)
     for (int i = 0; i < shapes->count; i++) {
         free(shapes->shape[i].cells);
         shapes->shape[i].cells = NULL;
+        free(shapes->shape[i].words);
+        shapes->shape[i].words = NULL;
     }
     free(shapes->which);
     shapes->which = NULL;

@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import event, given
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import fragdex
@@ -83,6 +83,14 @@ def test_every_way_of_reading_gives_the_same(data, rows, enough):
     brute.same(indexed(data), each)
     brute.same(indexed(data, rows=rows, enough=enough), each)
     brute.same(indexed(data, rows=rows, enough=enough, compiled=None), each)
+
+
+@given(alike())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_shapes_are_learned_from_a_file_that_is_read(tmp_path, data):
+    path = tmp_path / "movie.mp4"
+    path.write_bytes(data)
+    brute.same(fragdex.index(path, exact=True), indexed(data, few=1 << 30))
 
 
 @given(alike())

@@ -137,10 +137,15 @@ def _tail(scan: Scan) -> Rows:
     parts: list[Rows] = []
     found = False
     for top in reversed(scan.tops()):
+        moofs = np.flatnonzero(top["type"] == MOOF)
+        if len(moofs) > 1:
+            # What stands before the moof in front belongs to no fragment that is asked for.
+            parts.insert(0, top[moofs[-2] :])
+            break
         parts.insert(0, top)
         if found:
             break
-        found = bool((top["type"] == MOOF).any())
+        found = len(moofs) > 0
     return np.concatenate(parts) if parts else np.zeros(0, ROW)
 
 

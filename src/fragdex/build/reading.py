@@ -6,8 +6,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged
-from fragdex.fragments import hop
-from fragdex.fragments.headers import DONE, FULL, PARTIAL, TO_END
+from fragdex.fragments import headers, hop
 from fragdex.fragments.scan import MAX_WHOLE_BOX, MOOV, Scan
 from fragdex.sources import Source
 
@@ -24,6 +23,8 @@ STRETCH = 1 << 15
 """Rows met at once in a mapping: fewer cost more calls, more leave the processor's cache."""
 PROBE_ROWS = 512
 """Rows read before it is decided how to go on."""
+MOST_ROWS = 1 << 16
+"""Rows met at once by reads; what they cost besides is nothing, but their moofs are kept."""
 
 
 def read_on(source: Source, scan: Scan) -> None:
@@ -39,39 +40,42 @@ def read_local(source: Source, view: memoryview, scan: Scan) -> None:
     """Hop through a file that can be mapped; media bytes are not touched."""
     size = scan.size = len(view)
     if scan.waiting_for == MOOV:
-        scan.stand(scan.position, DONE, b"")
+        scan.stand(scan.position, headers.DONE, b"")
         _by_mapping(source, view, scan)
         return
-    if hop.compiled is not None and source.fileno() is not None:
-        if _by_reads(source, size, scan, PROBE_ROWS):
-            return
-        moofs = scan.moof_count
-        if not moofs or scan.position > moofs * DENSE:
-            _by_reads(source, size, scan, 1 << 16)
-            return
-    _by_mapping(source, view, scan)
+    if hop.compiled is None or source.fileno() is None or not _by_reads(source, size, scan):
+        _by_mapping(source, view, scan)
 
 
-def _by_reads(source: Source, size: int, scan: Scan, rows_at_once: int) -> bool:
-    """One read a fragment; True when the walk is over, False after one round of probing."""
-    probing = rows_at_once == PROBE_ROWS
+def _by_reads(source: Source, size: int, scan: Scan) -> bool:
+    """Two reads a fragment; False where the fragments turn out to be dense, after a few."""
     descriptor = source.fileno()
     assert descriptor is not None
+    probe = PROBE_ROWS
     while True:
         met, kept, reads, count = hop.walk_file(
-            descriptor, scan.position, size, rows_at_once, MAX_WHOLE_BOX
+            descriptor,
+            scan.position,
+            size,
+            max_rows=MOST_ROWS,
+            max_bytes=MAX_WHOLE_BOX,
+            probe=probe,
+            dense=DENSE,
+            shapes=scan.shapes.packed,
+            learn=scan.shapes.learn,
         )
         source.note_read(count, reads)
-        scan.take_kept(kept, met.top)
+        scan.take_kept(kept, met.top, met.fits)
         head = b""
-        if met.status not in (DONE, FULL) and met.position < size:
+        if met.status not in (headers.DONE, headers.FULL, headers.DENSE) and met.position < size:
             head = source.read_up_to(ByteRange(met.position, min(met.position + 16, size)))
         scan.stand(met.position, met.status, head)
-        if met.status != FULL:
+        if met.status == headers.DENSE:
+            return False
+        if met.status != headers.FULL:
             _rest(source, size, scan, met.status)
             return True
-        if probing:
-            return False
+        probe = 0
 
 
 def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
@@ -81,7 +85,7 @@ def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
         scan.take(view, met)
         source.passed(min(met.position, len(view)))
         scan.stand(met.position, met.status, view[met.position : met.position + 16])
-        if met.status != FULL:
+        if met.status != headers.FULL:
             _rest(source, len(view), scan, met.status)
             return
 
@@ -89,7 +93,7 @@ def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
 def _rest(source: Source, size: int, scan: Scan, status: int) -> None:
     """Give the scan the start of a box that the file does not hold whole, if it wants it."""
     need = scan.need
-    if status in (PARTIAL, TO_END) and need is not None and need.start < size:
+    if status in (headers.PARTIAL, headers.TO_END) and need is not None and need.start < size:
         scan.feed(source.read(ByteRange(need.start, min(need.stop, size))), need.start)
 
 

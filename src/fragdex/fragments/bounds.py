@@ -16,7 +16,10 @@ __all__ = ["Layout", "lay_out"]
 MOOF, MDAT, FREE, SKIP = map(code, ("moof", "mdat", "free", "skip"))
 LEAD = np.array([code(name) for name in ("styp", "sidx", "emsg", "prft")], np.uint32)
 """Boxes that introduce a fragment where they stand directly before its moof."""
-
+AROUND = frozenset((FREE, SKIP, *map(code, ("ftyp", "moov", "mfra"))))
+"""Boxes that have no part in a fragment where they stand before the first or behind the last."""
+MOST_AROUND = 8
+"""Of them, looked at one by one."""
 
 MDAT_HEADER = 8
 """Bytes from an mdat's start where samples may lie. A longer header has the 64-bit size in the 8
@@ -111,12 +114,18 @@ def lay_out(tops: Sequence[Rows]) -> Layout:
 def _alternating(types: npt.NDArray[np.uint32]) -> tuple[slice, slice] | None:
     """Where moofs and mdats stand if there is nothing else, one mdat behind each moof.
 
-    One more mdat may stand in front, as where a stretch follows another.
+    One more mdat may stand in front, as where a stretch follows another; and boxes that have no
+    part in fragments may stand around, as a moov and an mfra do.
     """
-    first = int(len(types) > 0 and types[0] == MDAT)
-    if len(types) < 2 or (len(types) - first) % 2:
+    start, stop = 0, len(types)
+    while start < stop and start < MOST_AROUND and types[start] in AROUND:
+        start += 1
+    while stop > start and len(types) - stop < MOST_AROUND and types[stop - 1] in AROUND:
+        stop -= 1
+    first = start + int(start < stop and types[start] == MDAT)
+    if stop - start < 2 or (stop - first) % 2:
         return None
-    moof, mdat = slice(first, None, 2), slice(1 - first, None, 2)
+    moof, mdat = slice(first, stop, 2), slice(2 * start + 1 - first, stop, 2)
     if (types[moof] == MOOF).all() and (types[mdat] == MDAT).all():
         return moof, mdat
     return None

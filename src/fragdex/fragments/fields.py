@@ -16,7 +16,7 @@ from fragdex.boxes.trun import TRUN
 from fragdex.fragments.hop import columns
 from fragdex.fragments.table import Int64
 
-__all__ = ["DECIDING", "Group", "groups_of"]
+__all__ = ["DECIDING", "Fixed", "Group", "fixed_fields", "groups_of"]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ _WORD = np.dtype(">u4")
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class Fixed:
     """The fixed fields under one version and flags."""
 
     width: int
@@ -68,18 +68,21 @@ class _Shape:
     places: tuple[tuple[int, np.dtype[Any]], ...]
 
 
-_SHAPES: dict[tuple[str, int], _Shape] = {}
+_FIXED: dict[tuple[str, int], Fixed] = {}
 
 
-def _shape(layout: BoxLayout, word: int) -> _Shape:
-    """Bounded: the deciding bits of a kind make a few hundred words at most."""
+def fixed_fields(layout: BoxLayout, word: int) -> Fixed:
+    """The fixed fields of a box whose version and deciding flags make up `word`.
+
+    What is kept is bounded: the deciding bits of a kind make a few hundred words at most.
+    """
     key = (layout.code, word)
-    if key not in _SHAPES:
+    if key not in _FIXED:
         places = layout.offsets(word >> 24, word & 0xFFFFFF)
         fixed = {name: place for name, place in places.items() if place[1].names is None}
         width = max((offset + dtype.itemsize for offset, dtype in fixed.values()), default=4)
-        _SHAPES[key] = _Shape(width, tuple(fixed), tuple(fixed.values()))
-    return _SHAPES[key]
+        _FIXED[key] = Fixed(width, tuple(fixed), tuple(fixed.values()))
+    return _FIXED[key]
 
 
 _NEWER = 0x02000000
@@ -112,7 +115,7 @@ def groups_of(
         if word == _NEWER:
             groups.append(Group(word >> 24, 0, rows, 0, True, {}))
             continue
-        shape = _shape(layout, word)
+        shape = fixed_fields(layout, word)
         fits = room[rows] >= shape.width
         if not fits.all():
             groups.append(Group(word >> 24, word & 0xFFFFFF, rows[~fits], 0, True, {}))

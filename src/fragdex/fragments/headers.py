@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "DENSE",
     "DESCEND",
     "DONE",
     "FULL",
@@ -27,7 +28,9 @@ __all__ = [
     "Int64",
     "Mask",
     "Packed",
+    "RowColumns",
     "Rows",
+    "Sums",
     "Walked",
     "code",
 ]
@@ -47,9 +50,10 @@ ROW = np.dtype(
 depth (0: top level), whether its inside breaks the rules (then no rows of it follow), and whether
 it is one of `WHOLE` at the top level."""
 
-DONE, PARTIAL, MALFORMED, FULL, TO_END = range(5)
+DONE, PARTIAL, MALFORMED, FULL, TO_END, DENSE = range(6)
 """Why a walk stopped: at the end; at a box that is not whole in the buffer; at an impossible
-header; after `max_rows`; at a box of size 0, which reaches to the end of the file."""
+header; after `max_rows`; at a box of size 0, which reaches to the end of the file; where fragments
+stand too densely to be read one by one."""
 
 DESCEND = b"mooftraf"
 """Containers whose inside is walked."""
@@ -89,6 +93,43 @@ class Fits(NamedTuple):
 
     which: npt.NDArray[np.uint8]
     cells: list[Int64]
+
+
+class RowColumns(NamedTuple):
+    """Where 32-bit columns stand in a row of samples, in bytes from its start; -1: nowhere.
+
+    Attributes:
+        stride: bytes of a row.
+        duration, size, flags, offset: the columns; offsets are signed, the others are not.
+        non_sync: bits of the flags of which a sync sample has none.
+    """
+
+    stride: int
+    duration: int = -1
+    size: int = -1
+    flags: int = -1
+    offset: int = -1
+    non_sync: int = 0
+
+
+class Sums(NamedTuple):
+    """What runs of samples add up to.
+
+    Attributes:
+        size, duration: sums of the samples of each run; 0 where there is no column of sizes.
+        cts_min: least composition time, from the run's start; 0 without a column of offsets.
+        cts_end: greatest composition time + duration, likewise.
+        negative: how many of its composition offsets are below 0.
+        points: the sync samples that were asked for, in order: rows of run, number in the run,
+            decode and composition time from the run's start.
+    """
+
+    size: Int64
+    duration: Int64
+    cts_min: Int64
+    cts_end: Int64
+    negative: Int64
+    points: Int64
 
 
 class Boxes(NamedTuple):

@@ -10,15 +10,32 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from fragdex.fragments.headers import DESCEND, DONE, PASSED, ROW, WHOLE, Fits, Int64, Packed, Walked
+from fragdex.fragments.headers import (
+    DESCEND,
+    DONE,
+    PASSED,
+    ROW,
+    WHOLE,
+    Fits,
+    Int64,
+    Packed,
+    RowColumns,
+    Sums,
+    Walked,
+)
 from fragdex.fragments.hop_plain import columns_plain, fit_plain, join_plain, walk_plain
+from fragdex.fragments.spans import sums_plain
 
-__all__ = ["columns", "compiled", "fit", "join", "walk", "walk_file"]
+__all__ = ["Learn", "columns", "compiled", "fit", "join", "sums", "walk", "walk_file"]
+
+Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
+"""Bytes of a box, lent for the call → its shape, one of `Packed`; None where it has none."""
 
 compiled: Any = None
 """The compiled loops, or None."""
@@ -58,17 +75,48 @@ def walk(
 
 
 def walk_file(
-    fd: int, start: int, stop: int, max_rows: int, max_bytes: int
-) -> tuple[Walked, bytes, int, int]:
-    """`walk` by reading, one read a fragment: where fragments are large this beats mapping.
+    fd: int,
+    start: int,
+    stop: int,
+    *,
+    max_rows: int,
+    max_bytes: int,
+    probe: int = 0,
+    dense: int = 0,
+    shapes: Packed = (),
+    learn: Learn | None = None,
+) -> tuple[Walked, bytearray, int, int]:
+    """`walk` by reading, two reads a fragment: where fragments are large this beats mapping.
 
-    Only with the compiled loop. Returns what was met (offsets in the file), the bytes of the
-    `WHOLE` boxes one behind the other, reads made, bytes read.
+    Only with the compiled loop.
+
+    Args:
+        fd: of a file.
+        start: of the first header; stop: end of the file.
+        max_rows, max_bytes: about how many rows and bytes of `WHOLE` boxes to give at once.
+        probe: rows after which the walk stops with `DENSE` where moofs begin at most `dense`
+            bytes apart; 0: it never does.
+        shapes: of `WHOLE` boxes, to be looked for in passing.
+        learn: tells the shape of a moof that has none of those known, which is then looked for as
+            well; None: no more is asked.
+
+    Returns: what was met (offsets in the file), the bytes of the `WHOLE` boxes one behind the
+    other, reads made, bytes read.
     """
-    (top, inner, position, status, _), kept, reads, count = compiled.walk_file(
-        fd, start, stop, b"", WHOLE, PASSED, max_rows, max_bytes
+    known = list(shapes)
+
+    def ask(box: memoryview) -> tuple[bytes, bytes, bytes] | None:
+        shape = learn(box) if learn is not None else None
+        if shape is not None:
+            known.append(shape)
+        return shape
+
+    (top, inner, position, status, found), kept, reads, count = compiled.walk_file(
+        *(fd, start, stop, b"", WHOLE, PASSED, max_rows, max_bytes),
+        *(b"moof", probe, dense, shapes, ask if learn is not None else None),
     )
-    met = Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status)
+    fits = _fits(found, tuple(known)) if known else None
+    met = Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, fits)
     return met, kept, reads, count
 
 
@@ -114,8 +162,7 @@ def fit(buffer: memoryview | bytes, offsets: Int64, sizes: Int64, shapes: Packed
 def _fits(found: tuple[bytes, tuple[bytes, ...]], shapes: Packed) -> Fits:
     which, cells = found
     tables = [
-        np.frombuffer(read, np.int64).reshape(len(places) // 24, -1 if read else 0)
-        for read, (_, _, places) in zip(cells, shapes, strict=True)
+        _table(read, len(places) // 24) for read, (_, _, places) in zip(cells, shapes, strict=True)
     ]
     return Fits(np.frombuffer(which, np.uint8), tables)
 
@@ -133,3 +180,45 @@ def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> byte
         joined: bytes = compiled.join(buffer, np.ascontiguousarray(offsets, np.int64), widths)
         return joined
     return join_plain(buffer, offsets, sizes)
+
+
+def sums(
+    buffer: memoryview | bytes,
+    at: Int64,
+    count: Int64,
+    columns: RowColumns,
+    durations: Int64,
+    first: npt.NDArray[np.uint8],
+    rest: npt.NDArray[np.uint8],
+) -> Sums:
+    """What runs of samples add up to, and their sync samples.
+
+    Args:
+        buffer: holds the rows of all samples.
+        at: where the rows of each run start.
+        count: samples of each, 1 at least.
+        columns: what a row holds.
+        durations: of each run the duration of its samples, where there is no column of them.
+        first, rest: of each run, whether its first sample and the others are wanted as sync
+            samples: 0 no, 1 yes, 2 as their flags say.
+
+    Runs must lie inside the buffer; of rows of no bytes no sync samples may be wanted (ValueError).
+
+    >>> rows, one = RowColumns(4, size=0), np.array([1], np.uint8)
+    >>> found = sums(b"...z...z", np.array([0]), np.array([2]), rows, np.array([9]), one, one)
+    >>> found.duration, found.points.tolist()
+    (array([18]), [[0, 0], [0, 1], [0, 9], [0, 9]])
+    """
+    if compiled is None:
+        return sums_plain(buffer, at, count, columns, durations, first, rest)
+    at, count, durations = (np.ascontiguousarray(c, np.int64) for c in (at, count, durations))
+    first, rest = (np.ascontiguousarray(c, np.uint8) for c in (first, rest))
+    summed, points = compiled.sums(
+        buffer, at, count, np.array(columns, np.int64), durations, first, rest
+    )
+    size, duration, cts_min, cts_end, negative = _table(summed, 5)
+    return Sums(size, duration, cts_min, cts_end, negative, _table(points, 4))
+
+
+def _table(read: bytes, rows: int) -> Int64:
+    return np.frombuffer(read, np.int64).reshape(rows, -1 if read else 0)

@@ -284,25 +284,31 @@ def inside_of(buffer: memoryview, offset: int, size: int) -> Inside | None:
     []
     """
     found = Inside([], [])
-
-    def inside(start: int, stop: int, depth: int) -> bool:
-        at = start
-        while stop - at >= 8:
-            status, length, kind, header = header_at(buffer, at, stop)
-            found.deciding.append((at - offset, at - offset + max(header, 8)))
-            if status == DONE and length == 0 and kind == 0:
-                return True  # padding of zero bytes, as QuickTime's terminator
-            if status != DONE or length == 0 or length > stop - at:
-                return False
-            if kind not in _PASSED:
-                found.rows.append((at, length, kind, header, depth, False, False))
-            inner = depth < MAX_DEPTH and kind in _CONTAINERS
-            if inner and not inside(at + header, at + length, depth + 1):
-                return False
-            at += length
-        return True
-
     status, _, _, header = header_at(buffer, offset, offset + size)
     found.deciding.append((0, header))
-    whole = status == DONE and inside(offset + header, offset + size, 1)
+    whole = status == DONE and _note_inside(
+        found, buffer, offset, (offset + header, offset + size), 1
+    )
     return found if whole else None
+
+
+def _note_inside(
+    found: Inside, buffer: memoryview, offset: int, span: tuple[int, int], depth: int
+) -> bool:
+    """Note the boxes of a span; False where one breaks the rules."""
+    at, stop = span
+    while stop - at >= 8:
+        status, length, kind, header = header_at(buffer, at, stop)
+        found.deciding.append((at - offset, at - offset + max(header, 8)))
+        if status == DONE and length == 0 and kind == 0:
+            return True  # padding of zero bytes, as QuickTime's terminator
+        if status != DONE or length == 0 or length > stop - at:
+            return False
+        if kind not in _PASSED:
+            found.rows.append((at, length, kind, header, depth, False, False))
+        if depth < MAX_DEPTH and kind in _CONTAINERS:
+            inner = at + header, at + length
+            if not _note_inside(found, buffer, offset, inner, depth + 1):
+                return False
+        at += length
+    return True

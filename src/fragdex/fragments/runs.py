@@ -10,21 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.boxes.trun import (
-    SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,
     SAMPLE_SIZE,
     TRUN,
 )
 from fragdex.fragments.fields import Group, groups_of
-from fragdex.fragments.hop import join
-from fragdex.fragments.spans import Spans, sums
+from fragdex.fragments.summing import RunKind, summed
 from fragdex.fragments.table import NULL, Int64, Table, column
 
-__all__ = ["RunDecoder", "RunDetails", "RunGroup", "Runs", "SyncPoints", "column_of"]
-
-NON_SYNC = 0x00010000
-"""sample_is_non_sync_sample (ISO/IEC 14496-12, 8.8.3.1)."""
+__all__ = [
+    "RunDecoder",
+    "RunDetails",
+    "RunGroup",
+    "Runs",
+    "SyncPoints",
+    "column_of",
+]
 
 MAX_COUNT_WITHOUT_ROWS = 1 << 24
 """Samples of a run that has no bytes for them; real runs of that kind hold seconds of PCM."""
@@ -201,7 +203,16 @@ class RunDecoder:
             first_flags = first_flags[filled] if first_flags is not None else None
         if len(rows):
             self._note_lacking(rows, group.flags)
-            self._sum(group, rows, at, count, stride, first_flags)
+            kind = RunKind(group.version, group.flags)
+            duration, size = self.default_duration[rows], self.default_size[rows]
+            defaults = (duration, size, self.default_flags[rows])
+            found = summed(self.buffer, kind, at, count, defaults, first_flags)
+            self.size[rows], self.duration[rows] = found.size, found.duration
+            self.cts_min[rows], self.cts_end[rows] = found.cts_min, found.cts_end
+            self.wide_offsets += found.wide
+            run, *rest = found.points
+            if len(run):
+                self.found.append((rows[run], *rest))
 
     def _note_lacking(self, rows: Int64, flags: int) -> None:
         for name, mask in (
@@ -212,78 +223,3 @@ class RunDecoder:
             if name in self.missing and not flags & mask:
                 lacks = rows[self.missing[name][rows]]
                 self.lacking[name] = np.append(self.lacking.get(name, lacks[:0]), lacks)
-
-    def _sum(
-        self,
-        group: Group,
-        rows: Int64,
-        at: Int64,
-        count: Int64,
-        stride: int,
-        first_flags: Int64 | None,
-    ) -> None:
-        flags = group.flags
-        table = np.frombuffer(join(self.buffer, at, count * stride), ">u4")
-        table = table.reshape(-1, max(1, stride // 4))
-        default = self.default_duration[rows]
-        spans = Spans(
-            count,
-            column_of(table, flags, SAMPLE_DURATION),
-            default,
-            column_of(table, flags, SAMPLE_COMPOSITION_TIME_OFFSET),
-            group.version,
-        )
-        sizes = column_of(table, flags, SAMPLE_SIZE)
-        self.size[rows] = self.default_size[rows] * count if sizes is None else sums(sizes, spans)
-        self.duration[rows] = total = spans.total()
-        self.cts_min[rows], self.cts_end[rows] = spans.edges(total)
-        self.wide_offsets += spans.wide
-        self._sync(rows, column_of(table, flags, SAMPLE_FLAGS), first_flags, spans)
-
-    def _sync(
-        self, rows: Int64, flags: Samples | None, first_flags: Int64 | None, spans: Spans
-    ) -> None:
-        """Note the sync samples; first_sample_flags stand for the first sample's (8.8.8.1)."""
-        if flags is not None:
-            is_sync = (flags.astype(np.uint32) & NON_SYNC) == 0
-            if first_flags is not None:
-                is_sync[spans.starts] = (first_flags & NON_SYNC) == 0
-            where = np.flatnonzero(is_sync)
-            if len(where) < len(is_sync) or not spans.even:
-                run = spans.run_of(where)
-                self._note(rows[run], where - spans.starts[run], spans, where, run)
-                return
-            rest = first = np.ones(len(rows), np.bool_)
-        else:
-            rest = (self.default_flags[rows] & NON_SYNC) == 0
-            first = rest if first_flags is None else (first_flags & NON_SYNC) == 0
-        if spans.even:
-            self._note_even(rows, spans, first, rest)
-            return
-        alone = np.flatnonzero(first & ~rest)
-        self._note(rows[alone], np.zeros_like(alone), spans, spans.starts[alone], alone)
-        every = np.flatnonzero(rest)
-        skip = np.where(first[every], 0, 1)
-        length = spans.count[every] - skip
-        run = np.repeat(every, length)
-        index = np.arange(len(run)) - np.repeat(np.cumsum(length) - length - skip, length)
-        self._note(rows[run], index, spans, spans.starts[run] + index, run)
-
-    def _note_even(self, rows: Int64, spans: Spans, first: Mask, rest: Mask) -> None:
-        """Evenly spaced samples: a run is one row, less its first sample where that is none."""
-        if first.all() and rest.all():
-            zero = np.zeros(len(rows), np.int64)
-            step = np.where(spans.count > 1, spans.default, 0)
-            self.found.append((rows, zero, zero, zero, step, spans.count))
-            return
-        start = np.where(first, 0, 1)
-        length = np.where(rest, spans.count - start, np.where(first, 1, 0))
-        some = length > 0
-        dts = start * spans.default
-        step = np.where(length > 1, spans.default, 0)
-        self.found.append(tuple(c[some] for c in (rows, start, dts, dts, step, length)))
-
-    def _note(self, rows: Int64, index: Int64, spans: Spans, where: Int64, run: Int64) -> None:
-        if len(rows):
-            dts, cts = spans.times(where, index, run)
-            self.found.append((rows, index, dts, cts, np.zeros_like(rows), np.ones_like(rows)))

@@ -21,7 +21,8 @@ from fragdex.boxes.trun import (
 from fragdex.fragments import hop
 from fragdex.fragments.batch import decode
 from fragdex.fragments.positions import chained, run_starts
-from fragdex.fragments.runs import NON_SYNC, RunDetails, column_of
+from fragdex.fragments.runs import RunDetails, column_of
+from fragdex.fragments.summing import NON_SYNC
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SampleTable
 from fragdex.fragments.tracks import SampleDefaults
 

@@ -17,7 +17,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.headers import Boxes, Rows, Walked, code
+from fragdex.fragments.headers import Boxes, Fits, Rows, Walked, code
 from fragdex.fragments.moov import read_moov
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
@@ -229,11 +229,12 @@ class Scan:
         kept = hop.join(view, met.top["offset"][whole], met.top["size"][whole])
         self.take_kept(kept, _moved(met.top, base))
 
-    def take_kept(self, kept: bytes, top: Rows) -> None:
+    def take_kept(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
         whole = top["whole"]
         offsets, sizes = top["offset"][whole], top["size"][whole]
-        self._split(memoryview(kept), top, Boxes(np.cumsum(sizes) - sizes, sizes, offsets))
+        places = np.cumsum(sizes) - sizes
+        self._split(memoryview(kept).toreadonly(), top, Boxes(places, sizes, offsets, fits))
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""

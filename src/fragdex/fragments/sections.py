@@ -144,7 +144,7 @@ class Section:
             findings: odd things are noted here.
             strict: keep the positions of the rule where they miss the media data.
         """
-        if self._batches:
+        if self._batches and not self._finish_plain(moofs, findings):
             if self.deferred:
                 layout, first = lay_out(tops), 0
             else:
@@ -158,11 +158,23 @@ class Section:
                 boxes = [box for box in boxes if box.traf < keep]
             where = positions(trafs, runs, layout, findings, strict=strict)
             self._resolve(trafs, runs, points, boxes, where, layout, findings)
-            self._batches.clear()
+        self._batches.clear()
         return {
             track: (fragments.taken(), merged([sync.taken()]))
             for track, (fragments, sync) in self._parts.items()
         }
+
+    def _finish_plain(self, moofs: int, findings: Findings) -> bool:
+        """Settle the last fragments at once where they are plain and regular, and none is left out.
+
+        Then positions have nothing to repair and nothing to note, so that `strict` does not matter.
+        """
+        batch = self._batches[0]
+        if len(self._batches) > 1 or batch.plain is None or self.deferred:
+            return False
+        if batch.first_moof + len(batch.damaged) > moofs:
+            return False
+        return self._settle_plain(batch, lay_out(self._tops), findings)
 
     def _put(self, track: int, tables: Settled) -> None:
         if track not in self._parts:

@@ -1,4 +1,4 @@
-"""Sums and times inside many runs of samples at once."""
+"""Sums and times inside many runs of samples at once; in Python, where no compiled hop is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.fragments.table import Int64
+from fragdex.fragments.headers import Int64, RowColumns, Sums
+from fragdex.fragments.hop_plain import join_plain
 
-__all__ = ["Spans", "sums"]
+__all__ = ["sums_plain"]
+
+MAX_STRIDE = 1 << 16
+"""Bytes of a row; a trun's have 16 at most."""
+
+_Flags = npt.NDArray[np.uint8]
 
 
-class Spans:
+class _Spans:
     """The samples of several runs, one run behind the other; none is empty.
 
     Args:
@@ -20,7 +26,6 @@ class Spans:
         durations: big-endian durations of all samples, or None where the default holds.
         default: default duration of each run.
         offsets: big-endian composition offsets, or None.
-        version: of the truns; 0 has unsigned offsets by the standard, which producers ignore.
 
     Where every run has the same number of samples, tables are seen as one row a run.
     """
@@ -31,28 +36,38 @@ class Spans:
         durations: npt.NDArray[Any] | None,
         default: Int64,
         offsets: npt.NDArray[Any] | None,
-        version: int,
     ) -> None:
         self.count, self.default = count, default
         self.starts = np.cumsum(count)
         self.starts -= count
         self.each = int(count[0]) if (count == count[0]).all() else 0
-        self.even = offsets is None and durations is None
         self.durations = durations.astype(np.int64) if durations is not None else None
         self.offsets: Int64 | None = None
-        self.wide = 0
+        self.negative = np.zeros(len(count), np.int64)
         self._dts: Int64 | None = None
         if offsets is not None:
             signed = offsets.astype(np.uint32).view(np.int32)
-            if version == 0:
-                self.wide = int((signed < 0).sum())
             self.offsets = signed.astype(np.int64)
+            below = signed < 0
+            if below.any():
+                self.negative = self._added(below)
 
     def total(self) -> Int64:
         """Sum of the durations of each run."""
         if self.durations is None:
             return self.default * self.count
-        return sums(self.durations, self)
+        return self._added(self.durations)
+
+    def added(self, column: npt.NDArray[Any]) -> Int64:
+        """Sum of each run's samples of a big-endian column."""
+        return self._added(column.astype(np.uint32))
+
+    def _added(self, native: npt.NDArray[Any]) -> Int64:
+        """A run never reaches 2^31 rows of u4: int64 cannot overflow."""
+        if self.each:
+            total: Int64 = native.reshape(-1, self.each).sum(axis=1, dtype=np.int64)
+            return total
+        return np.add.reduceat(native, self.starts, dtype=np.int64)
 
     def _decode_times(self) -> Int64:
         """Decode time of each sample, from its run's start."""
@@ -75,44 +90,105 @@ class Spans:
         if self.offsets is None:
             return np.zeros(len(total), np.int64), total
         cts = self._decode_times() + self.offsets
-        least = _picked(np.minimum, cts, self)
+        least = self._picked(np.minimum, cts)
         if self.durations is not None:
             cts += self.durations
-            return least, _picked(np.maximum, cts, self)
-        return least, _picked(np.maximum, cts, self) + self.default
+            return least, self._picked(np.maximum, cts)
+        return least, self._picked(np.maximum, cts) + self.default
 
-    def run_of(self, where: Int64) -> Int64:
-        """Number of the run that holds each of these samples."""
+    def _picked(self, pick: np.ufunc, values: Int64) -> Int64:
         if self.each:
-            return where // self.each
-        return np.searchsorted(self.starts, where, side="right") - 1
+            picked: Int64 = pick.reduce(values.reshape(-1, self.each), axis=1)
+            return picked
+        return pick.reduceat(values, self.starts)
 
-    def times(self, where: Int64, index: Int64, run: Int64) -> tuple[Int64, Int64]:
-        """Decode and composition times of samples, from their run's start.
+    def points(self, flags: npt.NDArray[Any] | None, mask: int, first: _Flags, rest: _Flags) -> Any:
+        """The sync samples: rows of run, index, decode and composition time."""
+        if not first.any() and not rest.any():
+            return np.zeros((4, 0), np.int64)
+        if not rest.any() and (flags is None or not (first == 2).any()):
+            run = np.flatnonzero(first == 1)
+            return self._described(self.starts[run], np.zeros_like(run), run)
+        said = np.repeat(rest, self.count)
+        said[self.starts] = first
+        is_sync = said == 1
+        if flags is not None:
+            is_sync |= (said == 2) & ((flags.astype(np.uint32) & mask) == 0)
+        where = np.flatnonzero(is_sync)
+        if self.each:
+            run = where // self.each
+        else:
+            run = np.searchsorted(self.starts, where, side="right") - 1
+        return self._described(where, where - self.starts[run], run)
 
-        Args:
-            where: their numbers among the samples of all runs.
-            index: their numbers in their runs.
-            run: numbers of their runs.
-        """
+    def _described(self, where: Int64, index: Int64, run: Int64) -> Int64:
+        """Samples of these numbers among the samples of all runs, and in their runs."""
         if self.durations is None:
             dts = index * self.default[run]
         else:
             dts = self._decode_times()[where]
-        return dts, dts if self.offsets is None else dts + self.offsets[where]
+        cts = dts if self.offsets is None else dts + self.offsets[where]
+        return np.stack([run, index, dts, cts])
 
 
-def _picked(pick: np.ufunc, values: Int64, spans: Spans) -> Int64:
-    if spans.each:
-        picked: Int64 = pick.reduce(values.reshape(-1, spans.each), axis=1)
-        return picked
-    return pick.reduceat(values, spans.starts)
+def sums_plain(
+    buffer: memoryview | bytes,
+    at: Int64,
+    count: Int64,
+    columns: RowColumns,
+    durations: Int64,
+    first: _Flags,
+    rest: _Flags,
+) -> Sums:
+    """`hop.sums` in Python.
+
+    >>> rows, one = RowColumns(4, size=0), np.array([1], np.uint8)
+    >>> sums_plain(bytes(3) + b"z", np.array([0]), np.array([1]), rows, np.array([9]), one, one)[0]
+    array([122])
+    """
+    _refuse(len(buffer), at, count, columns, durations, first, rest)
+    if not len(at):
+        nothing = np.zeros(0, np.int64)
+        return Sums(nothing, nothing, nothing, nothing, nothing, np.zeros((4, 0), np.int64))
+    table = np.frombuffer(join_plain(buffer, at, count * columns.stride), np.uint8)
+
+    def column(place: int) -> npt.NDArray[Any] | None:
+        if place < 0:
+            return None
+        rows = len(table) // columns.stride
+        return np.ndarray(rows, ">u4", table, place, (columns.stride,))
+
+    spans = _Spans(count, column(columns.duration), durations, column(columns.offset))
+    sizes = column(columns.size)
+    total = spans.total()
+    cts_min, cts_end = spans.edges(total)
+    return Sums(
+        np.zeros(len(at), np.int64) if sizes is None else spans.added(sizes),
+        total,
+        cts_min,
+        cts_end,
+        spans.negative,
+        spans.points(column(columns.flags), columns.non_sync, first, rest),
+    )
 
 
-def sums(column: npt.NDArray[Any], spans: Spans) -> Int64:
-    """Sum of each run's samples. A run never reaches 2^31 rows of u4: int64 cannot overflow."""
-    native = column if column.dtype == np.int64 else column.astype(np.uint32)
-    if spans.each:
-        total: Int64 = native.reshape(-1, spans.each).sum(axis=1, dtype=np.int64)
-        return total
-    return np.add.reduceat(native, spans.starts, dtype=np.int64)
+def _refuse(
+    held: int,
+    at: Int64,
+    count: Int64,
+    columns: RowColumns,
+    durations: Int64,
+    first: _Flags,
+    rest: _Flags,
+) -> None:
+    stride, *places, _ = columns
+    if any(len(column) != len(at) for column in (count, durations, first, rest)):
+        raise ValueError("sums: arguments differ in length")
+    if not 0 <= stride <= MAX_STRIDE or any(p != -1 and not 0 <= p <= stride - 4 for p in places):
+        raise ValueError("sums: an impossible row")
+    if len(at) and (count.min() < 1 or at.min() < 0 or at.max() > held):
+        raise ValueError("sums: a run lies outside the buffer")
+    if stride and (count > (held - at) // stride).any():
+        raise ValueError("sums: a run lies outside the buffer")
+    if not stride and (first.any() or rest.any()):
+        raise ValueError("sums: samples without rows are not told apart")

@@ -1,0 +1,210 @@
+/* The walk over a file that is read, not mapped: where fragments are large, two reads a fragment
+ * cost less than a page fault.
+ */
+#ifndef _WIN32
+#include "_hop.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__linux__) && defined(__LP64__)
+#include <sys/syscall.h>
+/* The C library's own pread may be cancelled, for which it prepares at each call. */
+#define read_from(fd, to, length, at) (ssize_t)syscall(SYS_pread64, fd, to, length, at)
+#else
+#define read_from pread
+#endif
+
+/* Reads [at, at + length) into the buffer; returns the bytes that came, fewer at the end only. */
+static int64_t read_at(int fd, uint8_t *to, int64_t length, int64_t at)
+{
+    int64_t have = 0;
+    while (have < length) {
+        ssize_t n = read_from(fd, to + have, (size_t)(length - have), (off_t)(at + have));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        have += n;
+    }
+    return have;
+}
+
+typedef struct {
+    uint8_t *buffer;
+    int64_t room, base, have; /* base: where the buffer's first byte stands in the file */
+    int64_t reads, bytes;
+    int fd;
+} reader_t;
+
+/* Makes `want` bytes from `at` on lie at the buffer's start, fewer where the file ends; what is
+ * there already is not read again. 0, -1: no memory, else errno. */
+static int fill(reader_t *r, int64_t at, int64_t want)
+{
+    int64_t left = at >= r->base && at <= r->base + r->have ? r->base + r->have - at : 0;
+    if (left)
+        memmove(r->buffer, r->buffer + (at - r->base), (size_t)left);
+    r->base = at;
+    r->have = left;
+    if (left >= want)
+        return 0;
+    if (want > r->room) {
+        uint8_t *larger = realloc(r->buffer, (size_t)want);
+        if (!larger)
+            return -1;
+        r->buffer = larger;
+        r->room = want;
+    }
+    int64_t came = read_at(r->fd, r->buffer + left, want - left, at + left);
+    if (came < 0)
+        return errno;
+    r->reads++;
+    r->bytes += came;
+    r->have += came;
+    return 0;
+}
+
+/* Asks for the shape of a box that fits none of those known; the box is lent for this call.
+ * 0, or 1: an error is raised. */
+static int learn(PyObject *asked, PyObject *held, shapes_t *shapes, const uint8_t *box,
+                 int64_t size)
+{
+    PyObject *view = PyMemoryView_FromMemory((char *)box, (Py_ssize_t)size, PyBUF_READ);
+    PyObject *item = view ? PyObject_CallFunctionObjArgs(asked, view, NULL) : NULL;
+    Py_XDECREF(view);
+    if (!item)
+        return 1;
+    if (item == Py_None)
+        shapes->learning = 0;
+    else if (PyList_Append(held, item) || shapes_add(shapes, item)) {
+        Py_DECREF(item);
+        return 1;
+    } else {
+        shapes->shown--;
+        if (shapes_show(shapes, box, size))
+            PyErr_NoMemory();
+    }
+    Py_DECREF(item);
+    return PyErr_Occurred() != NULL;
+}
+
+PyObject *walk_file(PyObject *self, PyObject *args)
+{
+    int fd;
+    long long start, stop, max_rows, max_bytes, probe, dense;
+    const char *descend, *whole, *passed, *counted;
+    Py_ssize_t n_descend, n_whole, n_passed, n_counted;
+    PyObject *given, *asked;
+    if (!PyArg_ParseTuple(args, "iLLy#y#y#LLy#LLO!O", &fd, &start, &stop, &descend, &n_descend,
+                          &whole, &n_whole, &passed, &n_passed, &max_rows, &max_bytes, &counted,
+                          &n_counted, &probe, &dense, &PyTuple_Type, &given, &asked))
+        return NULL;
+    walk_t w = {0};
+    if (shapes_from(given, &w.shapes))
+        return NULL;
+    w.shapes.learning = asked != Py_None;
+    PyObject *held = PyList_New(0); /* keeps the bytes of learned shapes */
+    w.n_containers = codes(descend, n_descend, w.containers);
+    w.n_whole = codes(whole, n_whole, w.whole);
+    w.n_passed = codes(passed, n_passed, w.passed);
+    uint32_t wanted[16];
+    int n_wanted = codes(counted, n_counted, wanted);
+    int64_t at = start, kept = 0, room = 1 << 16, met = 0;
+    reader_t r = {malloc(1 << 16), 1 << 16, start, 0, 0, 0, fd};
+    /* A bytearray: of the stable ABI's types the one that grows without being copied at the end. */
+    PyObject *blob = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)room);
+    int status = DONE, broken = 0, behind_container = 0, raised = 0;
+    int failed = !r.buffer || !blob || !held;
+    char *to = failed ? NULL : PyByteArray_AsString(blob);
+
+    Py_BEGIN_ALLOW_THREADS
+    while (!failed && at < stop) {
+        int64_t size = 0, want = 0, more = 8;
+        int is_whole = 0;
+        if ((w.top.count + w.inner.count >= max_rows && !behind_container) ||
+            kept >= max_bytes) {
+            status = FULL;
+            break;
+        }
+        if (probe && w.top.count >= probe && !behind_container) {
+            if (met && at - start <= met * dense) {
+                status = DENSE;
+                break;
+            }
+            probe = 0;
+        }
+        /* No more than a header, then no more than the box and the header behind it: of media
+         * data nothing is read. */
+        do {
+            want = more < stop - at ? more : stop - at;
+            int error = fill(&r, at, want);
+            failed = error < 0;
+            broken = error > 0 ? error : 0;
+            if (error)
+                break;
+            status = pass_box(r.buffer, r.have, at, stop, &w, &size, &is_whole);
+            if (is_whole && (size > stop - at || size > max_bytes))
+                break;
+            more = is_whole ? size + 8 : 16;
+        } while (status == PARTIAL && r.have >= want && want < more && want < stop - at);
+        if (failed || broken)
+            break;
+        if (status < 0)
+            failed = 1;
+        if (status != DONE)
+            break;
+        int is_wanted = among(be32(r.buffer + 4), wanted, n_wanted);
+        met += is_wanted;
+        if (is_wanted && is_whole && w.shapes.learning &&
+            w.shapes.which[w.shapes.shown - 1] == NO_SHAPE) {
+            Py_BLOCK_THREADS
+            raised = learn(asked, held, &w.shapes, r.buffer, size);
+            Py_UNBLOCK_THREADS
+            if (raised)
+                break;
+        }
+        if (is_whole) {
+            if (kept + size > room) {
+                while (room < kept + size)
+                    room *= 2;
+                Py_BLOCK_THREADS
+                failed = PyByteArray_Resize(blob, (Py_ssize_t)room);
+                to = PyByteArray_AsString(blob);
+                Py_UNBLOCK_THREADS
+                if (failed)
+                    break;
+            }
+            memcpy(to + kept, r.buffer, (size_t)size);
+            kept += size;
+        }
+        behind_container = is_whole;
+        at += size;
+    }
+    Py_END_ALLOW_THREADS
+
+    free(r.buffer);
+    if (!failed && !broken && !raised)
+        failed = PyByteArray_Resize(blob, (Py_ssize_t)kept);
+    if (failed || broken || raised) {
+        forget(&w);
+        Py_XDECREF(blob);
+        Py_XDECREF(held);
+        if (raised)
+            return NULL;
+        if (failed)
+            return PyErr_NoMemory();
+        errno = broken;
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    PyObject *walked = result(&w, at, status);
+    Py_DECREF(held);
+    if (!walked) {
+        forget(&w);
+        Py_DECREF(blob);
+        return NULL;
+    }
+    return Py_BuildValue("NNLL", walked, blob, (long long)r.reads, (long long)r.bytes);
+}
+#endif
