@@ -31,6 +31,7 @@ _ZERO_US: Final = 5000
 # … or on this one, for pages that become ready by what takes real time.
 _READY_ZERO_US: Final = 50_000
 _RETRIES: Final = 20
+_MOST_WANTED: Final = 64
 _LARGEST_STEP_US: Final = 3_600_000_000
 
 
@@ -70,6 +71,10 @@ class VirtualClock:
         self._pipe, self._session, self._view = pipe, session, view
         self._now_us = self._began_us = self._zero_us = 0
         self._expired = False
+        # The last picture given, how many after it were equal, how many must be before a frame is
+        # tried without a picture, and whether it is.
+        self._last: bytes | None = None
+        self._same, self._wanted, self._tries = 0, 1, False
         self._frames: set[int] = set()
         pipe.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
         pipe.on("Runtime.executionContextCreated", self._on_frame)
@@ -163,7 +168,29 @@ class VirtualClock:
         self._frame(noDisplayUpdates=True)
 
     def capture(self, needed: bool) -> bytes | None:
-        """As `Clock.capture`."""
+        """As `Clock.capture`.
+
+        A screenshot damages what it is taken of: whether anything changed is told only by a frame
+        without one. Pages that move are spared that frame; it is tried where pictures were equal.
+        """
+        if self._tries and not needed:
+            if not self._frame()["hasDamage"]:
+                self._wanted = 1
+                return None
+            self._tries = False
+        picture = self._shoot(needed)
+        if picture is None:
+            return None
+        if picture != self._last or needed:
+            self._last, self._same, self._tries = picture, 0, False
+            return picture
+        self._same += 1
+        if self._same >= self._wanted:
+            self._same, self._wanted = 0, min(2 * self._wanted, _MOST_WANTED)
+            self._tries = True
+        return None
+
+    def _shoot(self, needed: bool) -> bytes | None:
         for again in range(_RETRIES):
             told = self._frame(screenshot={"format": "png", "optimizeForSpeed": True})
             picture: bytes | None = told.get("screenshotData")

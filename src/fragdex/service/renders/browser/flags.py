@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fragdex.service.renders.browser.model import ORIGIN
 from fragdex.service.renders.browser.timing import View
 
 __all__ = ["flags"]
@@ -25,8 +24,6 @@ _FRAMES_ON_REQUEST: Final = (
     "--run-all-compositor-stages-before-draw",
     "--deterministic-mode",
 )
-# What is kept for secure origins (audio worklets, subtle crypto) is there for pages too.
-_TRUSTED: Final = (f"--unsafely-treat-insecure-origin-as-secure={ORIGIN}",)
 # Software alone: composited by the CPU, WebGL by SwiftShader. A process for the GPU would be one
 # more to pass each picture through.
 _SOFTWARE: Final = (
@@ -90,7 +87,6 @@ def flags(view: View, *, is_shell: bool, begin_frames: bool, sandbox: bool) -> l
         *(() if sandbox else ("--no-sandbox", "--no-zygote")),
         *_SAME_PIXELS,
         *(_FRAMES_ON_REQUEST if begin_frames else ("--run-all-compositor-stages-before-draw",)),
-        *_TRUSTED,
         *_SOFTWARE,
         *_QUIET,
         *_NO_NETWORK,

@@ -159,7 +159,7 @@ class Stage:
                 awaitPromise=awaited,
             )
         except ProtocolError as error:
-            raise PageFailed("the page could not be asked", found=str(error)) from error
+            raise PageFailed(f"the page could not be asked: {error}") from error
         return _value(told)
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ class Stage:
         pipe.until(lambda: "there" in seen or pipe.answered(number))
         answer = pipe.answer(number)
         if "errorText" in answer:
-            raise PageFailed("the page cannot be opened", found=str(answer["errorText"]))
+            raise PageFailed(f"the page cannot be opened: {answer['errorText']}")
         pipe.until(lambda: "there" in seen)
         while "loaded" not in seen:
             self._clock.step(waiting=False)
@@ -231,10 +231,10 @@ class Stage:
                 raise PageFailed(f"the page is not ready after {limits.ready_ms} ms of its time")
             self._clock.step(waiting=steps > 1)
             in_time("ready")
-        try:
-            _value(pipe.answer(number))
-        except PageFailed as error:
-            raise PageFailed("the page says that it will not be ready", found=error.found) from None
+        told = pipe.answer(number)
+        if "exceptionDetails" in told:
+            why = text_of(told["exceptionDetails"])
+            raise PageFailed(f"the page says that it will not be ready: {why}")
         while not self._clock.zero(at_once=steps <= _AT_ONCE):
             self._clock.step(waiting=False)
 
@@ -265,7 +265,7 @@ def _saw_frame(seen: set[str], params: dict[str, Any]) -> None:
 
 def _value(told: dict[str, Any]) -> Any:
     if "exceptionDetails" in told:
-        raise PageFailed("a script of the page failed", found=text_of(told["exceptionDetails"]))
+        raise PageFailed(f"a script of the page failed: {text_of(told['exceptionDetails'])}")
     return told["result"].get("value")
 
 

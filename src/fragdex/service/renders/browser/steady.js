@@ -81,11 +81,47 @@
     FakeDate.UTC = RealDate.UTC;
     put(RealDate.prototype, "constructor", FakeDate);
     put(globalThis, "Date", FakeDate);
+    // A frame may have to be drawn twice at its instant; what the page asked for happens once.
     const realFrame = requestAnimationFrame.bind(globalThis);
+    let [numbers, last, asked, waiting] = [0, -1, false, new Map()];
+    const ask = () => {
+      if (!asked) realFrame(happen);
+      asked = true;
+    };
+    const happen = (ms) => {
+      asked = false;
+      if (ms === last) {
+        ask();
+        return;
+      }
+      last = ms;
+      const due = waiting;
+      waiting = new Map();
+      for (const [number, callback] of due) {
+        if (cancelled.delete(number)) continue;
+        try {
+          callback(since(ms));
+        } catch (error) {
+          reportError(error);
+        }
+      }
+      cancelled.clear();
+    };
+    const cancelled = new Set();
     put(globalThis, "requestAnimationFrame", (callback) => {
       if (typeof callback !== "function") throw new TypeError("not a function");
-      return realFrame((ms) => callback(since(ms)));
+      waiting.set((numbers += 1), callback);
+      ask();
+      return numbers;
     });
+    put(globalThis, "cancelAnimationFrame", (number) => {
+      // one of this very frame may be cancelled by another of it
+      if (!waiting.delete(number)) cancelled.add(number);
+    });
+    if ("webkitRequestAnimationFrame" in globalThis) {
+      put(globalThis, "webkitRequestAnimationFrame", globalThis.requestAnimationFrame);
+      put(globalThis, "webkitCancelAnimationFrame", globalThis.cancelAnimationFrame);
+    }
     // Time 0 is now, or was `at`, which all frames of the page are told alike.
     put(globalThis, "__fragdexBegin", (at = origin + real()) => {
       zeroOfAll = at;

@@ -19,11 +19,14 @@ def instant_us(i: int, fps: Fraction) -> int:
     """When frame i is, in µs after frame 0.
 
     Rounded up to the grid of the page's clocks, so that a page that computes `floor(t * fps)`
-    from the time that it is told gets i.
+    from the time that it is told gets i. Rates that are no whole numbers are rounded in the page,
+    too: there an instant on the grid itself would be a hair too early.
 
     >>> [instant_us(i, Fraction(30000, 1001)) for i in (0, 1, 2, 30)]
-    [0, 33400, 66800, 1001000]
+    [0, 33400, 66800, 1001100]
     """
+    if i and fps.denominator != 1:
+        return (i * 1_000_000 * fps.denominator // (fps.numerator * GRID_US) + 1) * GRID_US
     return -(-i * 1_000_000 * fps.denominator // (fps.numerator * GRID_US)) * GRID_US
 
 

@@ -1,0 +1,97 @@
+"""What a page tells about itself where the request is silent, and how it is waited for."""
+
+import pytest
+
+from fragdex.service.errors import PageFailed
+from fragdex.service.renders.browser.model import Limits
+from fragdex.service.renders.browser.stage import Stage
+from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.site import Page
+from service.renders.pages.looking import pixels
+
+SMALL = View(320, 180)
+HEAD = "<!doctype html><meta charset=utf-8>"
+
+
+def facts(html):
+    with Stage(Page(HEAD + html), SMALL) as stage:
+        return stage.facts
+
+
+@pytest.mark.parametrize(
+    ("html", "size"),
+    [
+        ("<style>html{width:640px;height:360px}</style>", (640, 360)),
+        ("<style>body{margin:0;width:500px;height:300px}</style>", (500, 300)),
+        ("<div style='width:1920px;height:1080px'></div><script></script>", (1920, 1080)),
+        ("<svg width=200 height=100></svg>", (200, 100)),
+        ("<div style='width:90px;height:90px'></div><p>and more", (None, None)),
+        ("<p>fits any window", (None, None)),
+        ("<script>window.fragdex={width:400,height:200}</script>", (400, 200)),
+    ],
+)
+def test_the_size_is_the_root_elements_own(html, size):
+    found = facts(html)
+    assert (found.width, found.height) == size
+
+
+@pytest.mark.parametrize(
+    ("html", "duration_ms"),
+    [
+        ("<style>@keyframes a{to{opacity:0}}p{animation:a 2s 500ms 3}</style><p>x", 6500),
+        ("<style>@keyframes a{to{opacity:0}}p{animation:a 2s infinite}</style><p>x", None),
+        ("<p id=p>x<script>p.animate({opacity:[0,1]},{duration:1200,endDelay:300})</script>", 1500),
+        ("<svg><rect><animate attributeName=x to=9 begin=1s dur=2s repeatCount=2 /></svg>", 5000),
+        ("<svg><rect><animate attributeName=x to=9 dur=2s repeatCount=indefinite /></svg>", None),
+        ("<script>window.fragdex={duration:4321}</script>", 4321),
+        ("<p>still", None),
+    ],
+)  # fmt: skip
+def test_the_duration_is_that_of_the_longest_animation_that_ends(html, duration_ms):
+    assert facts(html).duration_ms == duration_ms
+
+
+def test_facts_tell_the_browser():
+    found = facts("")
+    assert "Chrome" in found.browser_version
+    assert not found.seekable
+
+
+def test_a_page_is_waited_for_until_it_says_that_it_is_ready():
+    html = """<body><script>window.fragdex = {ready: new Promise((done) => setTimeout(() => {
+    document.body.style.background = "#0f0"; done(); }, 700))}</script>"""
+    with Stage(Page(HEAD + html), SMALL) as stage:
+        assert tuple(pixels(stage.frame(0))[90, 160]) == (0, 255, 0)
+
+
+def test_a_page_that_is_never_ready_fails_and_says_so():
+    html = (
+        "<script>window.fragdex = {ready: new Promise(() => 0)}; console.error('working')</script>"
+    )
+    with pytest.raises(PageFailed, match="not ready after 200 ms") as caught:
+        Stage(Page(HEAD + html), SMALL, limits=Limits(ready_ms=200))
+    assert caught.value.more["console"] == ["error: working"]
+
+
+def test_a_page_that_rejects_its_promise_fails_with_the_reason():
+    html = "<script>window.fragdex = {ready: Promise.reject(new Error('no data'))}</script>"
+    with pytest.raises(PageFailed, match="will not be ready") as caught:
+        Stage(Page(HEAD + html), SMALL)
+    assert "no data" in str(caught.value)
+
+
+def test_a_seek_that_throws_fails_the_page():
+    html = "<script>window.fragdex = {seek: (ms) => { throw new Error('not ' + ms) }}</script>"
+    with Stage(Page(HEAD + html), SMALL) as stage, pytest.raises(PageFailed, match="not 0"):
+        stage.frame(0)
+
+
+def test_transparent_pages_keep_their_holes():
+    html = "<body style='margin:0'><div style='width:50px;height:50px;background:#f008'></div>"
+    with Stage(Page(HEAD + html), View(100, 100, transparent=True)) as stage:
+        seen = pixels(stage.frame(0), "RGBA")
+        assert abs(seen[20, 20] - (255, 0, 0, 136)).max() <= 1
+        assert seen[80, 80, 3] == 0
+    with Stage(Page(HEAD + html), View(100, 100)) as stage:
+        seen = pixels(stage.frame(0), "RGBA")
+        assert tuple(seen[80, 80]) == (255, 255, 255, 255)

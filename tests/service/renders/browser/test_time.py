@@ -1,0 +1,127 @@
+"""The page's clock is in our hands: each frame shows its own instant, whatever moves the page."""
+
+from fractions import Fraction
+
+import pytest
+
+from fragdex.service.renders.browser.stage import Stage
+from fragdex.service.renders.browser.timing import View, instant_us
+from fragdex.service.renders.site import Page
+from service.renders.pages.looking import MOVING, Moving, numbers, numbers_page, pixels, red_square
+
+SMALL = View(320, 180, Fraction(30))
+NTSC = Fraction(30000, 1001)
+
+
+@pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
+@pytest.mark.parametrize("fps", [Fraction(30), Fraction(60), NTSC, Fraction(120)], ids=str)
+def test_a_page_that_counts_frames_by_its_clock_counts_right(fps, begin_frames):
+    view = View(256, 64, fps)
+    seen = [*range(20), *range(900, 910)] if begin_frames else [0, 1, 2, 3, 50, 51]
+    with Stage(numbers_page(fps), view, begin_frames=begin_frames) as stage:
+        last = -1
+        for i in seen:
+            stage.skip(last + 1, i)
+            last = i
+            us = instant_us(i, fps)
+            wanted = [i, i, us // 100, us // 1000, i]
+            assert numbers(stage.frame(i)) == wanted
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_whatever_moves_a_page_follows_the_clock_and_slices_equal_the_whole(name):
+    with Stage(Moving(name), SMALL) as stage:
+        whole = [stage.frame(i) for i in range(10)]
+        assert stage.notes.console == []
+    for i, picture in enumerate(whole):
+        left, width = red_square(picture)
+        assert abs(left - instant_us(i, SMALL.fps) / 10_000) <= 1
+        assert abs(width - 40) <= 1
+    with Stage(Moving(name), SMALL) as stage:
+        stage.skip(0, 7)
+        assert [stage.frame(i) for i in range(7, 10)] == whole[7:]
+
+
+@pytest.mark.parametrize(
+    "name", ["css-transition.html", "svg-smil.html", "timeout.html", "tweens.html", "shadow.html"]
+)
+def test_a_browser_without_frames_on_request_shows_the_same(name):
+    with Stage(Moving(name), SMALL) as stage:
+        stage.skip(0, 7)
+        wanted = [pixels(stage.frame(7)), pixels(stage.frame(8))]
+    with Stage(Moving(name), SMALL, begin_frames=False) as stage:
+        assert not stage.facts.has_begin_frame
+        assert any("no frames on request" in line for line in stage.notes.browser)
+        stage.skip(0, 7)
+        for i, picture in zip((7, 8), wanted, strict=True):
+            assert abs(pixels(stage.frame(i)) - picture).mean() < 1
+
+
+CHANCE = """<!doctype html><body style="font:20px monospace"><script>
+const words = [];
+for (let i = 0; i < 4; i += 1) words.push(Math.random(), screen.width,
+  crypto.getRandomValues(new Uint32Array(2)).join("-"), navigator.hardwareConcurrency,
+  Intl.DateTimeFormat().resolvedOptions().timeZone, new Date().toString(), navigator.language);
+document.body.textContent = words.join(" ");
+const draw = (t) => {
+  document.body.append(` ${t} ${Math.random()}`);
+  requestAnimationFrame(draw);
+};
+requestAnimationFrame(draw);
+</script>"""
+
+
+def test_two_runs_of_a_page_of_chance_are_the_same_bytes():
+    runs = []
+    for _ in range(2):
+        with Stage(Page(CHANCE), SMALL) as stage:
+            runs.append([*map(stage.frame, range(4)), stage.evaluate("document.body.textContent")])
+    assert runs[0] == runs[1]
+    assert "UTC" in runs[0][-1]
+    assert "Tue Nov 14 2023 22:13:20 GMT+0000" in runs[0][-1]
+
+
+def test_frames_without_change_are_not_drawn_again():
+    page = """<!doctype html><body style="background:#ff0"><script>
+    setTimeout(() => { document.body.style.background = "#0ff"; }, 200)</script>"""
+    with Stage(Page(page), SMALL) as stage:
+        pictures = [stage.frame(i) for i in range(12)]
+    given = [i for i, picture in enumerate(pictures) if picture is not None]
+    # the timer began with the loading, at most 5 ms before time 0
+    assert given == [0, 6]
+    assert tuple(pixels(pictures[0])[90, 160]) == (255, 255, 0)
+    assert tuple(pixels(pictures[6])[90, 160]) == (0, 255, 255)
+
+
+def test_the_first_picture_comes_even_where_nothing_changed_since_long():
+    with Stage(Page("<!doctype html><body style='background:#ff0'>"), SMALL) as stage:
+        stage.skip(0, 5)
+        assert tuple(pixels(stage.frame(5))[90, 160]) == (255, 255, 0)
+        assert stage.frame(6) is None
+
+
+def test_pages_that_can_be_jumped_into_are_jumped_into():
+    told = []
+    with Stage(Moving("seek.html"), SMALL) as stage:
+        assert stage.facts.seekable
+        stage.skip(0, 30, told.append)
+        assert red_square(stage.frame(30)) == (100, 40)
+    assert told == []
+    page = (
+        '<!doctype html><meta name="fragdex:seekable"><script>let n = 0;'
+        "requestAnimationFrame(function f() { n += 1; requestAnimationFrame(f) })</script>"
+    )
+    with Stage(Page(page), SMALL) as stage:
+        assert stage.facts.seekable
+        stage.skip(0, 30)
+        stage.frame(30)
+        assert stage.evaluate("n") == 1
+        assert stage.evaluate("performance.now()") == 1000
+
+
+def test_every_skipped_frame_happens_and_is_told():
+    told = []
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        stage.skip(0, 5, told.append)
+        assert numbers(stage.frame(5))[4] == 5
+    assert told == [0, 1, 2, 3, 4]
