@@ -18,18 +18,21 @@ from fragdex.service.renders.media import drawing
 from fragdex.service.renders.media.contract import ENDPOINT, MediaAnswer, Staged
 from fragdex.service.renders.media.medium import Medium, Pictures
 from fragdex.service.renders.media.opening import Opener, data_of
-from fragdex.service.renders.media.strips import SoundStrip
+from fragdex.service.renders.media.strips import SAMPLE_RATE, SoundStrip
+from fragdex.service.renders.media.takes import Takes
+from fragdex.service.renders.media.voices import Flow, MediaReader
 from fragdex.service.renders.outside import Blocked
 
 __all__ = ["Player"]
 
-SCRIPTS: Final = ("clock", "loading", "player", "elements", "pictures")
+SCRIPTS: Final = ("clock", "loading", "player", "elements", "pictures", "webaudio")
 MOST_MEDIA: Final = 200
 """Files that one page may play."""
 MOST_GIVEN: Final = 512 << 20
 """Bytes that a page may hand over in data: and blob: URLs, all together."""
 MOST_DECODERS: Final = 16
 """Videos that are decoded side by side; the one that was asked for longest ago begins anew."""
+MOST_SECONDS: Final = 3600.0
 MOST_REFUSED: Final = 100
 _ROOM: Final = "globalThis[Symbol.for('fragdex.media')]"
 # Times of the page are whole microseconds; those of a file may have been rounded to its ticks.
@@ -45,6 +48,7 @@ class Player:
     Args:
         fps: of the render.
         opener: opens what the page plays.
+        seconds: how long a page's own graphs (WebAudio) may play at most.
 
     >>> from fragdex.service.renders.site import Page
     >>> player = Player(Fraction(30), Opener(Page("<h1>")))
@@ -54,20 +58,25 @@ class Player:
     ['data:,nothing: this is not a media file that can be read']
     """
 
-    def __init__(self, fps: Fraction, opener: Opener) -> None:
-        self._fps, self._opener = fps, opener
+    def __init__(self, fps: Fraction, opener: Opener, seconds: float = MOST_SECONDS) -> None:
+        self._fps, self._opener, self._seconds = fps, opener, seconds
         self._stage: Staged | None = None
         self._media: dict[str, Medium] = {}
         self._decoders: OrderedDict[tuple[int, str], Pictures] = OrderedDict()
         self._drawn: dict[int, tuple[str, Fraction]] = {}
         self._refused: dict[str, None] = {}
         self._given = 0
-        self._shows = self._plays = False
+        self._flows: dict[str, Flow] = {}
+        self._takes = Takes()
+        self._handed = False
+        self._shows = self._plays = self._listens = False
         self._asked: dict[str, Callable[[Any], Any]] = {
             "facts": self._facts,
             "picture": self._picture,
             "pixels": self._pixels,
             "refused": self._refuse,
+            "listens": self._listen,
+            "sound": self._sound,
         }
 
     @property
@@ -79,7 +88,11 @@ class Player:
 
     def scripts(self) -> list[str]:
         """What is added to every frame, in this order."""
-        settings = {"endpoint": ENDPOINT, "fps": [self._fps.numerator, self._fps.denominator]}
+        settings = {
+            "endpoint": ENDPOINT,
+            "fps": [self._fps.numerator, self._fps.denominator],
+            "seconds": self._seconds,
+        }
         folder = files(__package__)
         found = []
         for name in SCRIPTS:
@@ -95,7 +108,7 @@ class Player:
         """Answer a request of the scripts; whatever is wrong with it is an answer too."""
         what = urlsplit(url).path.rpartition("/")[2]
         try:
-            told = self._asked[what](body.decode() if what == "refused" else json.loads(body))
+            told = self._asked[what](json.loads(body) if body[:1] == b"{" else body.decode())
         except _FAULTS as error:
             return MediaAnswer(404, "text/plain", type(error).__name__.encode())
         text = told if isinstance(told, str) else json.dumps(told)
@@ -103,7 +116,7 @@ class Player:
 
     def settled(self) -> bool:
         """Whether every element knows what it plays."""
-        return not self._plays or self._ask("loading === 0")
+        return not (self._plays or self._listens) or self._ask("loading === 0")
 
     def started(self) -> None:
         """The page stands at frame 0: what it plays begins now."""
@@ -111,10 +124,17 @@ class Player:
 
     def before_frame(self, frame: int, time_us: int) -> bool:
         """Draw the pictures of a frame; True where one changed."""
+        if self._handed:
+            self._takes.clear()
+            self._handed = False
+        if self._listens:
+            self._hear(self._ask("listen(null, true)"))
         return self._shows and self._draw(drawing_too=True)
 
     def at_skip(self, frame: int, time_us: int) -> None:
         """A frame that nobody sees: only pages that wait for pictures are told of them."""
+        if self._listens:
+            self._ask("listen(null, false)")
         if self._shows:
             self._draw(drawing_too=False)
 
@@ -125,17 +145,28 @@ class Player:
         found = self._ask("longest()")
         return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else None
 
-    def sound(self, first: int, stop: int) -> list[SoundStrip]:
-        """What is heard in frames first (inclusive) to stop (exclusive)."""
-        if not self._plays:
-            return []
+    def sound(self, first: int, stop: int, *, final: bool = True) -> list[SoundStrip]:
+        """What is heard in frames first (inclusive) to stop (exclusive), all of them drawn.
+
+        Args:
+            final: whether the render ends here: the page's own graphs are led on to the end of the
+                last frame. Where it goes on, the next slice does that.
+        """
         start_s, stop_s = (float(frame / self._fps) for frame in (first, stop))
-        strips = [self._strip(told, stop_s) for told in self._ask("sounds()")]
-        return [
-            strip.within(start_s, stop_s)
-            for strip in strips
-            if strip.start < stop_s and strip.stop > start_s
-        ]
+        found = []
+        if self._plays:
+            strips = [self._strip(told, stop_s) for told in self._ask("sounds()")]
+            found = [
+                strip.within(start_s, stop_s)
+                for strip in strips
+                if strip.start < stop_s and strip.stop > start_s
+            ]
+        if self._listens:
+            if final:
+                self._hear(self._ask(f"listen({stop_s * 1000!r}, true)"))
+            found += self._takes.strips(start_s - float(1 / self._fps) if first else 0.0)
+            self._handed = True
+        return found
 
     def kept(self, strips: Sequence[SoundStrip]) -> dict[str, bytes]:
         """What these strips name and nobody else has: bytes that the page handed over or made.
@@ -143,7 +174,12 @@ class Player:
         They go with the slice; `Opener` finds them again by `kept`.
         """
         names = {strip.source for strip in strips}
-        return {name: self._opener.given[name] for name in names & self._opener.given.keys()}
+        found = {name: self._opener.given[name] for name in names & self._opener.given.keys()}
+        for name in names:
+            data = self._takes.data(name)
+            if data is not None:
+                found[name] = data
+        return found
 
     def refused(self) -> list[str]:
         """What the page wanted and cannot have, and media that cannot be played."""
@@ -155,6 +191,9 @@ class Player:
             decoder.close()
         for medium in self._media.values():
             medium.close()
+        for flow in self._flows.values():
+            flow.close()
+        self._takes.clear()
         self._decoders.clear()
         self._media.clear()
 
@@ -220,6 +259,23 @@ class Player:
         self._decoders.move_to_end(key)
         return self._decoders[key]
 
+    def _listen(self, _: str) -> str:
+        self._listens = True
+        return ""
+
+    def _sound(self, asked: dict[str, Any]) -> str:
+        """The next samples of an element that a graph of the page listens to, in base64."""
+        name, count = str(asked["feed"]), min(int(asked["count"]), 10 * SAMPLE_RATE)
+        if asked.get("fresh"):
+            begun = name.rpartition(".")[0]
+            for old in [key for key in self._flows if key.rpartition(".")[0] == begun]:
+                self._flows.pop(old).close()
+            reader = MediaReader(str(asked["source"]), self._opener, loop=bool(asked["loop"]))
+            speed = float(asked["rate"]), bool(asked["pitch"])
+            self._flows[name] = Flow(reader, float(asked["media"]), *speed)
+        sound = self._flows[name].next(count)
+        return base64.b64encode(sound.astype("<f4").tobytes()).decode()
+
     def _refuse(self, what: str) -> str:
         if len(self._refused) < MOST_REFUSED:
             self._refused[what[:300]] = None
@@ -251,6 +307,11 @@ class Player:
             self._ask(f"draw({json.dumps(told)})")
         return any(one.get("picture") for one in told)
 
+    def _hear(self, pieces: list[dict[str, Any]]) -> None:
+        for piece in pieces:
+            data = base64.b64decode(piece["data"])
+            self._takes.add(int(piece["context"]), int(piece["first"]), data)
+
     def _strip(self, told: dict[str, Any], end: float) -> SoundStrip:
         start = told["start"] / 1000
         stop = end if told["stop"] is None else told["stop"] / 1000
@@ -274,6 +335,3 @@ def _media_time(time: float, medium: Medium) -> Fraction:
 
 def _why(error: BaseException) -> str:
     return getattr(error, "message", None) or str(error) or type(error).__name__
-
-
-_: Callable[[Player], Sequence[str]] = Player.scripts

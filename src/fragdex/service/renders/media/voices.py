@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,16 +15,13 @@ from fragdex.service.renders.media.opening import OpenMedia
 from fragdex.service.renders.media.speeds import Resampled, Stretched
 from fragdex.service.renders.media.strips import SAMPLE_RATE, SoundStrip
 
-__all__ = ["MediaReader", "Voice"]
+__all__ = ["Flow", "MediaReader", "SampleReader", "Voice"]
 
 RAMP: Final = 240
 """Samples (5 ms) in which a change of loudness is made, so that it does not click."""
 PIECE: Final = SAMPLE_RATE
 KEPT_PIECES: Final = 20
 _FRAME_BYTES: Final = 8
-
-Read = Callable[[int, int], Floats]
-"""Samples [start, stop) of media time at 48 kHz; silence where there are none."""
 
 
 class Voice:
@@ -42,19 +38,12 @@ class Voice:
     def __init__(self, strip: SoundStrip, open_media: OpenMedia) -> None:
         self.strip = strip
         self.start, self.stop = (round(at * SAMPLE_RATE) for at in (strip.start, strip.stop))
-        self._reader: Any
+        reader: SampleReader | MediaReader
         if strip.kind == "samples":
-            self._reader = SampleReader(strip, open_media)
+            reader = SampleReader(strip.source, open_media)
         else:
-            self._reader = MediaReader(strip.source, open_media, loop=strip.loop)
-        first = round(strip.media_start * SAMPLE_RATE)
-        self._sound: Any = None
-        if strip.rate == 1:
-            self._from = first - self.start
-        elif strip.preserves_pitch:
-            self._sound = Stretched(self._reader.read, first, strip.rate)
-        else:
-            self._sound = Resampled(self._reader.read, first, strip.rate)
+            reader = MediaReader(strip.source, open_media, loop=strip.loop)
+        self._flow = Flow(reader, strip.media_start, strip.rate, strip.preserves_pitch)
         self._gains = _curve(strip)
 
     def add_to(self, block: Floats, start: int) -> None:
@@ -64,13 +53,53 @@ class Voice:
             return
         places, values = self._gains
         gains = np.interp(np.arange(first, last), places, values).astype(np.float32)
-        if self._sound is not None:
-            sound = self._sound.next(last - first)
-        elif not gains.any():
-            return
+        if gains.any():
+            sound = self._flow.next(last - first)
+            block[first - start : last - start] += sound * gains[:, None]
         else:
-            sound = self._reader.read(first + self._from, last + self._from)
-        block[first - start : last - start] += sound * gains[:, None]
+            self._flow.skip(last - first)
+
+    def close(self) -> None:
+        """Give the decoder back."""
+        self._flow.close()
+
+
+class Flow:
+    """Sound of one source from a moment on, at one speed.
+
+    Args:
+        reader: of the source.
+        media_start: seconds of media time.
+        rate: seconds of media time a second.
+        preserves_pitch: whether the pitch stays at another rate than 1.
+    """
+
+    def __init__(
+        self,
+        reader: SampleReader | MediaReader,
+        media_start: float,
+        rate: float,
+        preserves_pitch: bool,
+    ) -> None:
+        self._reader = reader
+        self._at = round(media_start * SAMPLE_RATE)
+        self._sound: Stretched | Resampled | None = None
+        if rate != 1:
+            kind = Stretched if preserves_pitch else Resampled
+            self._sound = kind(reader.read, self._at, rate)
+
+    def next(self, count: int) -> Floats:
+        """The next samples."""
+        if self._sound is not None:
+            return self._sound.next(count)
+        self._at += count
+        return self._reader.read(self._at - count, self._at)
+
+    def skip(self, count: int) -> None:
+        """Let samples pass unheard."""
+        if self._sound is not None:
+            self._sound.next(count)
+        self._at += count
 
     def close(self) -> None:
         """Give the decoder back."""
@@ -94,11 +123,11 @@ def _curve(strip: SoundStrip) -> tuple[list[int], list[float]]:
 class SampleReader:
     """Sound that was rendered already."""
 
-    def __init__(self, strip: SoundStrip, open_media: OpenMedia) -> None:
-        self._source = open_media(strip.source)
+    def __init__(self, source: str, open_media: OpenMedia) -> None:
+        self._source = open_media(source)
 
     def read(self, start: int, stop: int) -> Floats:
-        """As `Read`."""
+        """Samples [start, stop) of media time at 48 kHz; silence where there are none."""
         answer = np.zeros((stop - start, 2), np.float32)
         first = max(start, 0)
         if first < stop:
@@ -136,7 +165,7 @@ class MediaReader:
         self._pieces: dict[int, Floats] = {}
 
     def read(self, start: int, stop: int) -> Floats:
-        """As `Read`."""
+        """Samples [start, stop) of media time at 48 kHz; silence where there are none."""
         if not self._loop or self._length is None:
             last = stop if self._length is None else min(stop, self._length)
             answer = np.zeros((stop - start, 2), np.float32)
