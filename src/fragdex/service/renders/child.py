@@ -98,10 +98,27 @@ class _Work:
         self, slices: list[Mapping[str, Any]], view: Mapping[str, Any], out: str
     ) -> dict[str, Any]:
         from fragdex.service.renders.join import join
+        from fragdex.service.renders.media.mixing import mix
+        from fragdex.service.renders.media.opening import Opener
+        from fragdex.service.renders.media.strips import SoundStrip, joined
 
+        # its memory is of use to the decoders
+        self._slicer.close()
         made = [SliceMade.of_json(one) for one in slices]
+        seen = speaking.view_of_json(view)
+        strips = joined([[SoundStrip.of_json(strip) for strip in one.sound] for one in made])
+        sound = None
+        if strips:
+            kept = {
+                name: (Path(one.path), place[0], place[1])
+                for one in made
+                for name, place in one.samples.items()
+            }
+            opener = Opener(self._site, self._parent, kept)
+            duration = float(sum(one.frames for one in made) / seen.fps)
+            sound = mix(strips, opener, duration)
         paths = [Path(one.path) for one in made]
-        return asdict(join(paths, speaking.view_of_json(view), Path(out)))
+        return asdict(join(paths, seen, Path(out), sound, self._progress))
 
     def _progress(self, done: int) -> None:
         now = time.monotonic()
@@ -144,6 +161,7 @@ def _load() -> None:
     import av.logging
 
     av.logging.set_level(None)
+    import fragdex.service.renders.media.player  # noqa: F401 — so that it is there when asked for
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +32,7 @@ def join(
     view: View,
     out: Path,
     sound: Iterable[np.ndarray[Any, Any]] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Joined:
     """Write slices one behind the other; the same slices give the same bytes.
 
@@ -40,6 +41,7 @@ def join(
         view: theirs.
         out: where to.
         sound: float32, n × 2, 48 kHz, in pieces of any length; None: no sound track.
+        progress: told how many frames are written.
 
     Raises:
         BrowserGone: slices that do not belong together; they have to be made again.
@@ -79,6 +81,7 @@ def join(
                 packet.duration, packet.time_base, packet.stream = 1, 1 / view.fps, stream
                 container.mux_one(packet)
                 frames += 1
+                progress(frames)
     if stream is None:
         raise ValueError("no slices to join")
     if track is not None:

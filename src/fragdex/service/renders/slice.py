@@ -6,13 +6,16 @@ and without replaying what was shown already.
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fragdex.service.errors import BrowserGone
-from fragdex.service.renders.browser.model import Limits, PageFacts
+from fragdex.service.renders.browser.model import Limits, PageFacts, PageMedia
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import Encoding
@@ -42,6 +45,7 @@ class Slicer:
         self.network = False
         """Whether the site itself lies beyond a network."""
         self._stage: Stage | None = None
+        self._player: _Player | None = None
         self._view: View | None = None
         self._at = 0  # the next frame of the stage
         self._shown: bytes | None = None  # the last picture of the stage
@@ -83,7 +87,8 @@ class Slicer:
             _finish(encoding)
             clock.lap("finish")
             clock.seconds["encode"] = encoding.seconds
-        return self._made(stage, path, range(first, stop), clock.seconds, unchanged)
+        made = self._made(stage, path, range(first, stop), clock.seconds, unchanged)
+        return self._with_sound(made)
 
     def still(self, view: View, time_ms: int, still: Still, path: Path) -> SliceMade:
         """Render the picture of one moment.
@@ -111,7 +116,7 @@ class Slicer:
         """End the browser."""
         if self._stage is not None:
             self._stage.close()
-        self._stage = self._shown = None
+        self._stage = self._player = self._shown = None
 
     def _standing(self, view: View, first: int) -> Stage:
         """A stage that stands at a frame or before it."""
@@ -119,7 +124,12 @@ class Slicer:
             return self._stage
         self.close()
         self._outside.answered = 0
-        self._stage = Stage(self._site, view, outside=self._outside, limits=self._limits)
+        self._player = _Player(view, self._site, self._outside)
+        # it becomes one when the browser has been started
+        media = cast("PageMedia", self._player)
+        self._stage = Stage(
+            self._site, view, outside=self._outside, media=media, limits=self._limits
+        )
         self._view, self._at = view, 0
         return self._stage
 
@@ -127,6 +137,21 @@ class Slicer:
         if self._at < first:
             stage.skip(self._at, first, lambda _: progress(0))
             self._at = first
+
+    def _with_sound(self, made: SliceMade) -> SliceMade:
+        """A slice with what is heard in it; bytes that only the page had go into its file."""
+        assert self._player is not None
+        strips = self._player.sound(made.first, made.first + made.frames)
+        if not strips:
+            return made
+        samples: dict[str, list[int]] = {}
+        with Path(made.path).open("ab") as file:
+            for name, data in sorted(self._player.kept(strips).items()):
+                # a box that players pass over (ISO/IEC 14496-12 8.1.2)
+                file.write(struct.pack(">I4sQ", 1, b"free", 16 + len(data)))
+                samples[name] = [file.tell(), len(data)]
+                file.write(data)
+        return replace(made, sound=[strip.as_json() for strip in strips], samples=samples)
 
     def _made(
         self, stage: Stage, path: Path, frames: range, seconds: dict[str, float], unchanged: int
@@ -136,13 +161,32 @@ class Slicer:
             first=frames.start,
             frames=len(frames),
             seconds={name: round(value, 4) for name, value in seconds.items()},
-            reads=dict(stage.reads),
+            reads=stage.reads | (self._player.reads if self._player else {}),
             notes=stage.notes,
-            sound=[],
             network=self.network or self._outside.answered > 0,
             browser=stage.facts.browser_version,
             unchanged=unchanged,
         )
+
+
+class _Player:
+    """A `Player` that is made when it is asked for something: while the browser starts.
+
+    FFmpeg's libraries take as long to load as the browser does.
+    """
+
+    def __init__(self, view: View, site: Site, outside: Outside) -> None:
+        self._view, self._site, self._outside = view, site, outside
+
+    @cached_property
+    def _made(self) -> Any:
+        from fragdex.service.renders.media.opening import Opener
+        from fragdex.service.renders.media.player import Player
+
+        return Player(self._view.fps, Opener(self._site, self._outside))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
 
 
 class _Clock:

@@ -1,0 +1,227 @@
+"""`fragdex render`: a page on the command line, without any service."""
+
+import json
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import av
+import pytest
+from PIL import Image
+
+import fragdex
+
+MOVING = """<!doctype html><style>
+html { width: 160px; height: 90px; overflow: hidden } body { margin: 0; background: #000 }
+p { margin: 0; width: 40px; height: 90px; background: #fff; animation: go 1s linear both }
+@keyframes go { to { transform: translateX(120px) } }
+</style><p></p>"""
+
+
+@pytest.fixture(scope="session")
+def _chromium():
+    finding = pytest.importorskip("fragdex.service.renders.browser.finding")
+    from fragdex.service.errors import EngineUnavailable
+
+    try:
+        finding.find_engine()
+    except EngineUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def page(tmp_path, _chromium):
+    path = tmp_path / "page.html"
+    path.write_text(MOVING)
+    return path
+
+
+def test_the_page_says_what_is_not_asked_for(call, page):
+    ran = call("render", "page.html", "-o", "film.mp4")
+    assert ran.code == 0
+    assert ran.out.startswith("film.mp4: ")
+    assert "1.000 s, 160×90, 30 frames, rendered in" in ran.out
+    assert ran.err == ""
+    (track,) = fragdex.index(page.parent / "film.mp4", exact=True).tracks
+    assert track.sample_count == 30
+
+
+def test_what_is_asked_for_is_made(call, page):
+    ran = call(
+        "render", "page.html", "-o", "film.mp4", "--size", "200x100", "--fps", "29.97",
+        "--duration", "0.5", "--slices", "2", "--jobs", "1", "--json",
+    )  # fmt: skip
+    assert ran.code == 0
+    told = json.loads(ran.out)
+    assert (told["width"], told["height"], told["frame_rate"]) == (200, 100, "30000/1001")
+    assert (told["frames"], len(told["slices"])) == (15, 2)
+    with av.open(str(page.parent / "film.mp4")) as film:
+        (stream,) = film.streams
+        assert (stream.width, stream.height) == (200, 100)
+        assert len(list(film.decode(stream))) == 15
+
+
+@pytest.mark.parametrize("name", ["still.png", "still.jpeg", "still.jpg", "still.webp"])
+def test_a_still_is_what_its_name_says(call, page, name):
+    ran = call("render", "page.html", "-o", name, "--at", "0.5")
+    assert ran.code == 0, ran.err
+    with Image.open(page.parent / name) as picture:
+        assert picture.format == {"jpg": "JPEG"}.get(name[6:], name[6:].upper())
+        assert picture.size == (160, 90)
+        # half of the way
+        row = [picture.convert("L").getpixel((x, 45)) for x in (30, 80, 130)]
+    assert row[1] > 200
+    assert max(row[0], row[2]) < 50
+
+
+def test_a_still_may_be_transparent(call, page):
+    page.write_text("<html style='width:64px;height:64px'><p>x")
+    assert call("render", "page.html", "-o", "still.png", "--transparent").code == 0
+    with Image.open(page.parent / "still.png") as picture:
+        assert picture.getpixel((60, 60))[3] == 0
+
+
+def test_a_folder_is_a_site(call, page):
+    site = page.parent / "site"
+    site.mkdir()
+    (site / "index.html").write_text(MOVING + "<link rel=stylesheet href=style/a.css>")
+    (site / "style").mkdir()
+    (site / "style" / "a.css").write_text("p { background: #888 !important }")
+    assert call("render", "site", "-o", "still.png").code == 0
+    with Image.open(page.parent / "still.png") as picture:
+        assert picture.convert("L").getpixel((20, 45)) == 0x88
+
+
+def test_files_beside_a_page_are_read_but_no_hidden_ones(call, page):
+    (page.parent / ".secret.css").write_text("p { background: #f00 !important }")
+    (page.parent / "a.css").write_text("p { background: #888 }")
+    page.write_text(
+        MOVING + "<link rel=stylesheet href=a.css><link rel=stylesheet href=.secret.css>"
+    )
+    assert call("render", "page.html", "-o", "still.png").code == 0
+    with Image.open(page.parent / "still.png") as picture:
+        assert picture.convert("RGB").getpixel((20, 45)) == (0x88, 0x88, 0x88)
+
+
+def test_html_comes_through_a_pipe_and_goes_out_through_one(run, page):
+    ran = run("render", "-", "-o", "-", "--duration", "0.2", stdin=MOVING.encode())
+    assert ran.code == 0
+    assert ran.data[4:8] == b"ftyp"
+    assert fragdex.index(ran.data, exact=True).tracks[0].sample_count == 6
+    assert "6 frames" in ran.err
+
+
+class _Served(BaseHTTPRequestHandler):
+    def __init__(self, asked, *arguments):
+        self.asked = asked
+        super().__init__(*arguments)
+
+    def do_GET(self):
+        key = self.headers.get("Authorization")
+        self.asked.append((self.path, key))
+        pages = {
+            "/pages/title.html": ("text/html", MOVING + "<link rel=stylesheet href=a.css>"
+                                  "<link rel=stylesheet href=/root.css>"),
+            "/pages/a.css": ("text/css", "p { background: #888 !important }"),
+            "/root.css": ("text/css", "body { background: #333 !important }"),
+        }  # fmt: skip
+        kind, text = pages.get(self.path, ("text/plain", ""))
+        if key != "Bearer ef_key":
+            self.send_error(401)
+        elif not text:
+            self.send_error(404)
+        else:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def served():
+    """(URL, what was asked for) of a site that wants a key."""
+    asked = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Served, asked)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_a_url_is_read_with_its_own_host_alone(run, page, served):
+    url, asked = served
+    ran = run("render", f"{url}/pages/title.html", "-o", "still.png", "--key", "ef_key")
+    assert ran.code == 0, ran.err
+    with Image.open(page.parent / "still.png") as picture:
+        pixels = picture.convert("L")
+        assert (pixels.getpixel((20, 45)), pixels.getpixel((120, 45))) == (0x88, 0x33)
+    assert {"/pages/title.html", "/pages/a.css", "/root.css"} <= {path for path, _ in asked}
+    again = run("render", f"{url}/pages/title.html", "-o", "b.png", env={"FRAGDEX_KEY": "ef_key"})
+    assert again.code == 0
+    refused = run("render", f"{url}/pages/title.html", "-o", "c.png")
+    assert refused.code == 2
+    assert "--key" in refused.err
+
+
+def test_what_is_blocked_and_thrown_is_told(call, page):
+    page.write_text(
+        MOVING + "<img src=https://example.org/a.png><img src=http://169.254.169.254/x>"
+        "<script>throw Error('of the page')</script>"
+    )
+    ran = call("render", "page.html", "-o", "film.mp4")
+    assert ran.code == 0
+    assert "fragdex: blocked: https://example.org/a.png: " in ran.err
+    assert "http://169.254.169.254/x" in ran.err
+    assert "of the page" in ran.err
+
+
+def test_a_page_that_hangs_is_told_as_its_own_fault(call, page):
+    page.write_text(MOVING + "<script>for (;;);</script>")
+    ran = call("render", "page.html", "-o", "film.mp4")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert not (page.parent / "film.mp4").exists()
+
+
+def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
+    page.write_text("<p>still")
+    ran = call("render", "page.html", "-o", "film.mp4")
+    assert ran.code == 2
+    assert "--duration" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["page.html"], "say where"),
+        (["page.html", "-o", "film.avi"], ".mp4, .m4v, .png"),
+        (["page.html", "-o", "film.mp4", "--size", "big"], "1280x720"),
+        (["page.html", "-o", "film.mp4", "--size", "0x7"], "1280x720"),
+        (["page.html", "-o", "film.mp4", "--fps", "500"], "1 to 120"),
+        (["page.html", "-o", "film.mp4", "--fps", "x"], "--fps x"),
+        (["page.html", "-o", "film.mp4", "--duration", "0"], "at least 1 ms"),
+        (["page.html", "-o", "film.mp4", "--duration", "-1"], "at least 1 ms"),
+        (["page.html", "-o", "film.mp4", "--duration", "end"], "at least 1 ms"),
+        (["page.html", "-o", "film.mp4", "--at", "1"], "nothing for a film"),
+        (["page.html", "-o", "film.mp4", "--transparent"], "nothing for a film"),
+        (["page.html", "-o", "a.png", "--duration", "1"], "--at"),
+        (["page.html", "-o", "a.png", "--quality", "1"], "nothing for .png"),
+        (["page.html", "-o", "a.jpeg", "--transparent"], "cannot be transparent"),
+        (["missing.html", "-o", "film.mp4"], "no page to render"),
+        (["page.html", "-o", "missing/film.mp4"], "no such folder"),
+        (["page.html", "-o", "film.mp4", "--size", "16384x16384"], "7680"),
+        (["http://127.0.0.1:9/", "-o", "film.mp4"], "no page at that URL"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(call, tmp_path, arguments, told):
+    (tmp_path / "page.html").write_text(MOVING)
+    ran = call("render", *arguments)
+    assert ran.code == 2
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
