@@ -3,6 +3,7 @@
 import io
 import itertools
 import uuid
+import zipfile
 
 import pytest
 from PIL import Image
@@ -35,6 +36,8 @@ def records(client):
     track = {"track_id": 7, "type": "video", "byte_size": len(video_bytes)}
     client.post(f"{API}/files/{video}/tracks", json=track)
     client.post(f"{API}/files/{video}/tracks/7/upload", content=video_bytes)
+    mark = uuid.uuid4().hex
+    renders = rendered(client, {"md5": mark, "metadata": {"film": SECRET}})
     md5s = {name: md5_of(data) for name, data in (("i", image_bytes), ("v", video_bytes))}
     every_file = [{"id": image}, {"id": caption}, {"id": video}]
     return {
@@ -48,11 +51,36 @@ def records(client):
         "/isobmff_files/{id}": [{"id": video}],
         "/isobmff_files/md5/": [{"md5": md5s["v"]}],
         "/isobmff_tracks/{file_id}": [{"file_id": video, "track_id": "7"}],
+        "/renders/{id}": [{"id": renders["mp4"]}],
+        "/renders/{id}.jpeg": [{"id": renders["jpeg"]}],
+        "/renders/{id}.png": [{"id": renders["png"]}],
+        "/renders/{id}.webp": [{"id": renders["webp"]}],
+        "/renders/{id}/progress": [{"id": renders["over"]}],
+        "/renders/{id}/upload": [{"id": renders["site"]}],
+        "/renders/md5/": [{"md5": mark}],
         "/files/{id}/tracks": [{"id": video, "track_id": "7"}],
         "/files/{id}/index": [{"id": video}],
         "/files/{id}": every_file,
         "/files/md5/": [{"md5": md5} for md5 in md5s.values()],
     }
+
+
+def rendered(client, marks):
+    """Renders, by what they make; they wait for a worker. One has its page by upload."""
+    page, site = f"<p>{SECRET}", io.BytesIO()
+    bodies = {
+        kind: {"html": page, "output": {"container": kind}} for kind in ("jpeg", "png", "webp")
+    }
+    bodies |= {"site": {}, "over": {}, "mp4": {"html": page, **marks}}
+    answers = {kind: client.post(f"{API}/renders", json=body) for kind, body in bodies.items()}
+    ids = {kind: answer.json()["id"] for kind, answer in answers.items()}
+    with zipfile.ZipFile(site, "w") as archive:
+        archive.writestr("index.html", page)
+    uploaded = client.post(f"{API}/renders/{ids['site']}/upload", content=site.getvalue())
+    assert uploaded.status_code == 201, uploaded.text
+    # its events come to an end
+    client.post(f"{API}/renders/{ids['over']}/cancel")
+    return ids
 
 
 class Ours:
