@@ -109,7 +109,7 @@ class Settings(BaseSettings):
         24, gt=0, description="how long slices of renders are kept for the next render"
     )
 
-    rate_limit: float = Field(0, ge=0, description="requests a second of one key; 0: no limit")
+    rate_limit: float = Field(0, ge=0, description="requests a second of one key, in each process; 0: no limit")
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
     replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
     upload_hours: float = Field(
