@@ -32,6 +32,7 @@ _ZERO_US: Final = 5000
 _READY_ZERO_US: Final = 50_000
 _RETRIES: Final = 20
 _MOST_WANTED: Final = 64
+_IN_VAIN: Final = 2
 _LARGEST_STEP_US: Final = 3_600_000_000
 
 
@@ -71,10 +72,10 @@ class VirtualClock:
         self._pipe, self._session, self._view = pipe, session, view
         self._now_us = self._began_us = self._zero_us = 0
         self._expired = False
-        # The last picture given, how many after it were equal, how many must be before a frame is
-        # tried without a picture, and whether it is.
+        # The last picture given; how many after it were equal; how many must be before frames are
+        # tried without a picture; whether they are, and how often it was for nothing.
         self._last: bytes | None = None
-        self._same, self._wanted, self._tries = 0, 1, False
+        self._same, self._wanted, self._tries, self._in_vain = 0, 1, False, 0
         self._frames: set[int] = set()
         pipe.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
         pipe.on("Runtime.executionContextCreated", self._on_frame)
@@ -170,24 +171,31 @@ class VirtualClock:
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`.
 
-        A screenshot damages what it is taken of: whether anything changed is told only by a frame
-        without one. Pages that move are spared that frame; it is tried where pictures were equal.
+        A screenshot damages what it is taken of, and often the next frame: whether anything changed
+        is told only by frames without one. Pages that move are spared those; frames are tried so
+        where pictures were equal, until twice in a row the trial was for nothing.
         """
-        if self._tries and not needed:
-            if not self._frame()["hasDamage"]:
-                self._wanted = 1
-                return None
-            self._tries = False
+        if self._tries and not needed and not self._frame()["hasDamage"]:
+            self._in_vain, self._wanted = 0, 1
+            return None
         picture = self._shoot(needed)
         if picture is None:
             return None
-        if picture != self._last or needed:
-            self._last, self._same, self._tries = picture, 0, False
+        if needed or picture != self._last:
+            # One change is a slide; two in a row are a page that moves.
+            self._in_vain += 1
+            self._same, self._last = 0, picture
+            self._tries = self._tries and self._in_vain < _IN_VAIN
             return picture
         self._same += 1
-        if self._same >= self._wanted:
-            self._same, self._wanted = 0, min(2 * self._wanted, _MOST_WANTED)
-            self._tries = True
+        if self._tries:
+            self._in_vain += 1
+            if self._in_vain >= _IN_VAIN:
+                # It draws again what was there before.
+                self._tries, self._same = False, 0
+                self._wanted = min(2 * self._wanted, _MOST_WANTED)
+        elif self._same >= self._wanted:
+            self._tries, self._in_vain = True, 0
         return None
 
     def _shoot(self, needed: bool) -> bytes | None:

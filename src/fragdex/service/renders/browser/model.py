@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from fragdex.service.errors import TooLarge
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.media.contract import PageMedia
 
 __all__ = [
     "ORIGIN",
     "BlockedRequest",
-    "Evaluator",
     "Limits",
     "Notes",
     "PageFacts",
@@ -122,35 +121,3 @@ class PageFacts:
     seekable: bool
     browser_version: str
     has_begin_frame: bool
-
-
-class Evaluator(Protocol):
-    """What `PageMedia` is given of a stage."""
-
-    def evaluate(self, expression: str, awaited: bool = False) -> object:
-        """The value of an expression in the page, as JSON gives it."""
-
-
-class PageMedia(Protocol):
-    """The page's own sound and pictures, driven by the stage."""
-
-    def scripts(self) -> Sequence[str]:
-        """Scripts that run in every frame before the page's own."""
-
-    def bind(self, stage: Evaluator) -> None:
-        """Called when the page is loaded and stopped at time 0."""
-
-    def longest_ms(self) -> float | None:
-        """How long the longest finite medium is; called after `bind`."""
-
-    def before_frame(self, i: int, time_us: int) -> bool:
-        """Draw the pictures of frame i; called when the page's clock is there.
-
-        Returns whether anything was drawn anew.
-        """
-
-    def at_skip(self, i: int, time_us: int) -> None:
-        """As `before_frame` for a frame that nobody will see."""
-
-    def close(self) -> None:
-        """Called when the page is gone."""

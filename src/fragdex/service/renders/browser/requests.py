@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 from fragdex.service.renders.browser.model import ORIGIN, Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe
+from fragdex.service.renders.media.contract import ENDPOINT, PageMedia
 from fragdex.service.renders.outside import Blocked, Outside
-from fragdex.service.renders.site import Site
+from fragdex.service.renders.site import Asset, Site
 
 __all__ = ["Door"]
 
@@ -43,6 +44,7 @@ class Door:
         self.reads: dict[str, bytes | None] = {}
         self.fetched: set[str] = set()
         self.main_frame: str | None = None
+        self.media: PageMedia | None = None
         self._documents = 0
         pipe.on("Fetch.requestPaused", self._paused)
 
@@ -57,6 +59,13 @@ class Door:
         if url.startswith(_FREE):
             self._pipe.post("Fetch.continueRequest", session, requestId=number)
             return
+        if self.media is not None and url.startswith(ENDPOINT):
+            self._of_media(self.media, params, session)
+            return
+        if self.media is not None and params.get("resourceType") == "Media":
+            # its element is played by us
+            self._fail(session, number)
+            return
         if params.get("resourceType") == "Document" and params.get("frameId") == self.main_frame:
             self._documents += 1
             if self._documents > 1:
@@ -68,9 +77,7 @@ class Door:
             status, headers, body = self._answer(url, method, request.get("headers", {}))
         except Blocked as blocked:
             self._notes.block(url, blocked.reason)
-            self._pipe.post(
-                "Fetch.failRequest", session, requestId=number, errorReason="BlockedByClient"
-            )
+            self._fail(session, number)
             return
         self._fulfil(session, number, status, headers, b"" if method == "HEAD" else body)
 
@@ -97,13 +104,32 @@ class Door:
         return answer.status, kept, answer.body
 
     def _file(self, path: str) -> tuple[int, Mapping[str, str], bytes]:
-        asset = self._site.read(path)
-        self.reads[path] = None if asset is None else asset.sha256
+        asset = self.read(path)
         if asset is None:
             return 404, {"content-type": "text/plain"}, b"no such file in this site"
         if len(asset.data) > self._limits.asset_bytes:
             raise Blocked(f"larger than {self._limits.asset_bytes} bytes")
         return 200, {"content-type": asset.media_type}, asset.data
+
+    def read(self, path: str) -> Asset | None:
+        """A file of the site, noted among those that were read."""
+        asset = self._site.read(path)
+        self.reads[path] = None if asset is None else asset.sha256
+        return asset
+
+    def _of_media(self, media: PageMedia, params: dict[str, Any], session: str | None) -> None:
+        request = params["request"]
+        body = request.get("postData", "").encode("utf-8", "surrogatepass")
+        began = time.monotonic()
+        answer = media.answer(request["url"], body)
+        self._pipe.excuse(time.monotonic() - began)
+        headers = {"content-type": answer.media_type, **answer.headers}
+        self._fulfil(session, params["requestId"], answer.status, headers, answer.body)
+
+    def _fail(self, session: str | None, number: str) -> None:
+        self._pipe.post(
+            "Fetch.failRequest", session, requestId=number, errorReason="BlockedByClient"
+        )
 
     def _fulfil(
         self, session: str | None, number: str, status: int, headers: Mapping[str, str], body: bytes

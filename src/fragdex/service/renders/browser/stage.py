@@ -17,13 +17,13 @@ from fragdex.service.renders.browser.model import (
     Limits,
     Notes,
     PageFacts,
-    PageMedia,
 )
 from fragdex.service.renders.browser.pipe import ProtocolError
 from fragdex.service.renders.browser.requests import Door
 from fragdex.service.renders.browser.running import Running
 from fragdex.service.renders.browser.scripts import FACTS, READY, STEADY, script
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.media.contract import PageMedia
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.site import Site
 
@@ -70,7 +70,7 @@ class Stage:
         self.view = view
         self.notes = Notes()
         self._media, self._limits = media, limits
-        self._seeks = False
+        self._seeks = self._closed = False
         self._drawn = False
         if site.read(_ANY_INDEX) is None:
             raise PageFailed("the site has no index.html at its root")
@@ -79,6 +79,7 @@ class Stage:
             self._pipe = self._running.pipe
             self._session = self._running.session
             self._door = Door(self._pipe, site, outside, self.notes, limits)
+            self._door.media = media
             self._console = Console(self._pipe, self.notes)
             self._clock: Clock = self._prepare()
             self._load()
@@ -104,7 +105,7 @@ class Stage:
     @property
     def reads(self) -> dict[str, bytes | None]:
         """SHA-256 of each file of the site that the page read; None where there was none."""
-        return self._door.reads
+        return self._door.reads | dict(getattr(self._media, "reads", {}))
 
     @property
     def fetched(self) -> set[str]:
@@ -125,6 +126,7 @@ class Stage:
             self._clock.pass_by()
             self._running.check()
             progress(i)
+        self._hear_media()
 
     def frame(self, i: int) -> bytes | None:
         """Frame i as PNG; None where it is the same picture as the last one given."""
@@ -135,10 +137,15 @@ class Stage:
             self._media.before_frame(i, time_us)
         picture = self._clock.capture(needed=not self._drawn)
         self._running.check()
+        self._hear_media()
         if picture is None and not self._drawn:
             raise BrowserGone("the browser gave no picture")
         self._drawn = True
         return picture
+
+    def _hear_media(self) -> None:
+        for line in self._media.refused() if self._media is not None else ():
+            self.notes.say("refused", line)
 
     def evaluate(self, expression: str, awaited: bool = False) -> Any:
         """The value of an expression in the page, as JSON gives it.
@@ -162,12 +169,18 @@ class Stage:
             raise PageFailed(f"the page could not be asked: {error}") from error
         return _value(told)
 
+    def read(self, path: str) -> bytes | None:
+        """Bytes of the site by path, noted among those that were read."""
+        asset = self._door.read(path)
+        return None if asset is None else asset.data
+
     def close(self) -> None:
         """End the browser and all of its processes."""
-        if self._media is not None:
-            media, self._media = self._media, None
-            media.close()
-        self._running.close()
+        if not self._closed:
+            self._closed = True
+            if self._media is not None:
+                self._media.close()
+            self._running.close()
 
     def _prepare(self) -> Clock:
         """Everything that must be so before the page is asked for."""
@@ -175,6 +188,10 @@ class Stage:
         kind = VirtualClock if self._running.has_begin_frame else InjectedClock
         clock: Clock = kind(pipe, session, view)
         pipe.call("Page.enable", session)
+        if self._media is not None:
+            # The page's policy is for the page's scripts; ours come from us.
+            pipe.call("Page.setBypassCSP", session, enabled=True)
+            self._media.bind(self)
         if not self._running.has_begin_frame:
             pipe.call(
                 "Emulation.setDeviceMetricsOverride",
@@ -235,14 +252,19 @@ class Stage:
         if "exceptionDetails" in told:
             why = text_of(told["exceptionDetails"])
             raise PageFailed(f"the page says that it will not be ready: {why}")
+        while self._media is not None and not self._media.settled():
+            steps += 1
+            self._clock.step(waiting=True)
+            in_time("ready")
         while not self._clock.zero(at_once=steps <= _AT_ONCE):
             self._clock.step(waiting=False)
+        if self._media is not None:
+            self._media.started()
 
     def _ask(self) -> PageFacts:
         told = self.evaluate(script(FACTS))
         longest = told["longest"] or 0
         if self._media is not None:
-            self._media.bind(self)
             longest = max(longest, self._media.longest_ms() or 0)
         duration = told["duration"] or longest
         self._seeks = bool(told["seeks"])
