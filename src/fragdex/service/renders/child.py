@@ -108,6 +108,7 @@ class _Work:
         seen = speaking.view_of_json(view)
         strips = joined([[SoundStrip.of_json(strip) for strip in one.sound] for one in made])
         sound = None
+        failed: list[str] = []
         if strips:
             kept = {
                 name: (Path(one.path), place[0], place[1])
@@ -115,10 +116,10 @@ class _Work:
                 for name, place in one.samples.items()
             }
             opener = Opener(self._site, self._parent, kept)
-            duration = float(sum(one.frames for one in made) / seen.fps)
-            sound = mix(strips, opener, duration)
+            duration = sum(one.frames for one in made) / seen.fps
+            sound = mix(strips, opener, duration, failed.append)
         paths = [Path(one.path) for one in made]
-        return asdict(join(paths, seen, Path(out), sound, self._progress))
+        return asdict(join(paths, seen, Path(out), sound, self._progress)) | {"failed": failed}
 
     def _progress(self, done: int) -> None:
         now = time.monotonic()

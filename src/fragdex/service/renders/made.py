@@ -13,12 +13,16 @@ __all__ = ["Joined", "SliceMade", "notes_of_json"]
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A render that is complete: its file, frames, seconds, whether there is sound."""
+    """A render that is complete: its file, frames, seconds, whether there is sound.
+
+    `failed` tells what should be heard and could not be decoded.
+    """
 
     path: str
     frames: int
     seconds: float
     sound: bool
+    failed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,8 @@ class _Work:
         joined = child.join(made, view, self._folder / "whole.mp4", check=self._check)
         self._idle.append(child)
         notes = _together(one.notes for one in made)
+        for line in joined.failed:
+            notes.say("refused", line)
         return Rendered(
             Path(joined.path), view, joined.frames, joined.seconds, joined.sound, tuple(made), notes
         )

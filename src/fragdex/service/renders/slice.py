@@ -141,6 +141,8 @@ class Slicer:
     def _with_sound(self, made: SliceMade) -> SliceMade:
         """A slice with what is heard in it; bytes that only the page had go into its file."""
         assert self._player is not None
+        for line in self._player.refused():
+            made.notes.say("refused", line)
         strips = self._player.sound(made.first, made.first + made.frames)
         if not strips:
             return made
