@@ -56,6 +56,7 @@ SERVICE_ROOMS = (
     "unprocessed",
     "files",
     "renders",
+    "transcriptions",
     "page",
     "app",
 )

@@ -1,0 +1,17 @@
+"""Speech becomes words with times, and captions.
+
+words       a word, and what is heard in a slice
+cutting     where sound is quiet: thresholds, cuts, utterances
+engines     what recognizes speech, behind one contract
+slices      one slice of a track, heard by itself, equal to the same part of the whole
+merging     slices become one transcript
+cues        words become captions of readable length and speed
+writing     captions as WebVTT, SubRip and JSON
+child       an engine as a process of its own
+process     starts that process, gives it slices, ends it
+whole       a whole file without a service, slice by slice, in several processes
+track       captions as a wvtt track in a copy of an MP4
+
+Times are milliseconds of the file's presentation, but in the JSON that published players read.
+Engines and decoders read hostile bytes with native code: they run in processes of their own.
+"""

@@ -1,0 +1,232 @@
+"""Where sound is quiet: thresholds, cuts between slices, utterances.
+
+Everything counts in frames of 10 ms, on a grid that begins at presentation time 0. What is found
+is a function of the sound alone, so that two slices agree about the cut between them though each
+looks for it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "FRAME",
+    "FRAME_MS",
+    "HARD_CONTEXT",
+    "PAUSE",
+    "SAMPLE_RATE",
+    "Cut",
+    "Ints",
+    "ReadFrames",
+    "cut_near",
+    "joined",
+    "loudness",
+    "smooth",
+    "threshold",
+    "utterances",
+]
+
+SAMPLE_RATE = 16_000
+FRAME_MS = 10
+FRAME = SAMPLE_RATE * FRAME_MS // 1000
+"""Samples of a frame."""
+PAUSE = 30
+"""Frames of quiet that part two utterances."""
+PADDING = 20
+"""Frames of quiet that an utterance keeps on each side, never past the middle of a pause."""
+SHORT_PAUSE = 8
+"""Frames of quiet that may lie between two words, and hardly within one."""
+HARD_CONTEXT = 150
+"""Frames that are heard beyond a cut without a pause, so that its words are heard whole."""
+LONG_PAUSE = 2 * PADDING + 20
+"""In a pause of so many frames, the place of the cut changes no utterance."""
+_NEAR = (150, 300)
+"""Frames around a border that are looked at first: a pause near it ends the search."""
+_EDGE = 2
+"""Frames beside a window that its smoothed edge is made of."""
+_SILENCE_DB = 3.0
+"""Below that there is nothing but zeros, which say nothing of how loud a room is."""
+
+Ints = npt.NDArray[np.int16]
+Levels = npt.NDArray[np.float64]
+ReadFrames = Callable[[int, int], Ints]
+"""Frames [start, stop) → their samples; silence where the track has none."""
+
+
+class Cut(NamedTuple):
+    """The place between two slices.
+
+    Attributes:
+        frame: the first frame of the later slice.
+        pause: frames of quiet around it; below `PAUSE` the cut may lie in a word.
+    """
+
+    frame: int
+    pause: int
+
+    @property
+    def hard(self) -> bool:
+        """Whether both sides have to listen beyond it."""
+        return self.pause < PAUSE
+
+
+def loudness(sound: Ints) -> Levels:
+    """Energy of each frame in dB over one step of 16 bits.
+
+    >>> loudness(np.zeros(320, np.int16)).tolist()
+    [0.0, 0.0]
+    """
+    frames = sound[: len(sound) // FRAME * FRAME].astype(np.float64).reshape(-1, FRAME)
+    levels: Levels = 10 * np.log10((frames * frames).mean(axis=1) + 1)
+    return levels
+
+
+def smooth(levels: Levels, width: int = 5) -> Levels:
+    """Mean over frames around each one."""
+    if not len(levels):
+        return levels
+    padded = np.pad(levels, (width // 2, width // 2), mode="edge")
+    return np.convolve(padded, np.ones(width) / width, "valid")[: len(levels)]
+
+
+def threshold(probes: Sequence[Ints]) -> float:
+    """The level below which a track is quiet, from some parts of it.
+
+    A quarter of the way from its quiet frames (5th percentile) to its loud ones (95th); digital
+    silence is left out.
+    """
+    parts = [smooth(loudness(probe)) for probe in probes]
+    levels = np.concatenate(parts) if parts else np.zeros(0)
+    levels = levels[levels > _SILENCE_DB]
+    if not len(levels):
+        return _SILENCE_DB
+    low, high = np.percentile(levels, [5, 95])
+    return round(float(low + 0.25 * (high - low)), 3)
+
+
+def _runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """[start, stop) of each run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(np.int8), [0]))))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _levels(read: ReadFrames, low: int, high: int) -> Levels:
+    """Smoothed levels of frames [low, high), the same whatever lies around."""
+    return smooth(loudness(read(low - _EDGE, high + _EDGE)))[_EDGE : _EDGE + high - low]
+
+
+def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int, last: int) -> Cut:
+    """The cut nearest to a border: in a pause if there is one, else where it hurts least.
+
+    Args:
+        read: the sound.
+        border: frame of the border.
+        reach: frames that the cut may lie away from it.
+        quiet: the track's `threshold`.
+        first, last: frames that the track has (last exclusive).
+
+    A pure function of the sound in `border` ± `reach`. As pauses near the border are preferred, it
+    looks at little first, and at more where nothing is found.
+    """
+    for near in (*(near for near in _NEAR if near < reach), reach):
+        low, high = max(first, border - near), min(last, border + near)
+        if high - low < PAUSE:
+            return Cut(min(max(border, first), last), PAUSE)
+        levels = _levels(read, low, high)
+        pauses = _runs(levels < quiet)
+        best: tuple[int, int, int] | None = None
+        for start, stop in pauses:
+            # A pause that goes on outside of the window is longer than it looks.
+            open_ended = (start == 0 and low > first) or (stop == high - low and high < last)
+            long = stop - start >= LONG_PAUSE
+            if stop - start < PAUSE or (open_ended and not long and near < reach):
+                continue
+            place = low + (start + stop) // 2
+            if long:
+                margin = LONG_PAUSE // 2
+                place = min(max(border, low + start + margin), low + stop - margin)
+            found = (abs(place - border), place, stop - start)
+            best = min(best, found) if best else found
+        if best and (near == reach or best[0] <= near - LONG_PAUSE):
+            return Cut(best[1], best[2])
+        if near == reach:
+            return _hard(levels, pauses, low, border)
+    raise AssertionError("the last window always decides")
+
+
+def _hard(levels: Levels, pauses: Sequence[tuple[int, int]], low: int, border: int) -> Cut:
+    """The longest short pause, or else the quietest moment."""
+    short = [(stop - start, start, stop) for start, stop in pauses if stop - start >= SHORT_PAUSE]
+    if short:
+        longest = max(length for length, *_ in short)
+        places = [
+            (low + (start + stop) // 2, length)
+            for length, start, stop in short
+            if length == longest
+        ]
+        place, length = min(places, key=lambda found: (abs(found[0] - border), found[0]))
+        return Cut(place, min(length, PAUSE - 1))
+    return Cut(low + int(np.argmin(smooth(levels, 21))), 0)
+
+
+def utterances(read: ReadFrames, low: int, high: int, quiet: float, most: int) -> list[Any]:
+    """[start, stop) of what is said between two frames.
+
+    Args:
+        read: the sound.
+        low, high: frames; quiet at these edges counts as a pause however short.
+        quiet: the track's `threshold`.
+        most: frames of an utterance; longer ones are parted where they are quietest.
+    """
+    if high <= low:
+        return []
+    levels = _levels(read, low, high)
+    count = len(levels)
+    pauses = [
+        (start, stop)
+        for start, stop in _runs(levels < quiet)
+        if stop - start >= PAUSE or start == 0 or stop == count
+    ]
+    if not pauses or pauses[0][0] > 0:
+        pauses.insert(0, (0, 0))
+    if pauses[-1][1] < count:
+        pauses.append((count, count))
+    found: list[tuple[int, int]] = []
+    for (start, begin), (end, stop) in pairwise(pauses):
+        if end <= begin:
+            continue
+        first = max(begin - PADDING, 0 if start == 0 else (start + begin) // 2)
+        last = min(end + PADDING, count if stop == count else (end + stop) // 2)
+        found += _parted(levels, first, last, most)
+    return [(low + first, low + last) for first, last in found]
+
+
+def _parted(levels: Levels, first: int, last: int, most: int) -> list[tuple[int, int]]:
+    """An utterance, in parts where it is too long."""
+    parts = []
+    while last - first > most:
+        middle = first + most // 2
+        place = middle + int(np.argmin(smooth(levels[middle : first + most], 21)))
+        parts.append((first, place))
+        first = place
+    return [*parts, (first, last)]
+
+
+def joined(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """Neighbouring utterances together, up to so many frames: for engines that hear in windows.
+
+    >>> joined([(0, 100), (150, 200), (900, 950)], 300)
+    [(0, 200), (900, 950)]
+    """
+    found: list[tuple[int, int]] = []
+    for start, stop in spans:
+        if found and stop - found[-1][0] <= most:
+            found[-1] = (found[-1][0], stop)
+        else:
+            found.append((start, stop))
+    return found

@@ -1,0 +1,171 @@
+"""A whole file without a service: slice by slice, in several processes."""
+
+from __future__ import annotations
+
+import queue
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fragdex
+from fragdex import FragmentIndex, Source, open_source
+from fragdex.errors import FragdexError
+from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.service.transcriptions.merging import Transcript, merged
+from fragdex.service.transcriptions.process import Child
+from fragdex.service.transcriptions.slices import Plan, need_sound
+from fragdex.service.transcriptions.words import Heard
+
+__all__ = ["transcribe"]
+
+OnSlice = Callable[[Heard, int, int], None]
+
+
+def transcribe(
+    source: Any,
+    *,
+    index: FragmentIndex | None = None,
+    track: int | None = None,
+    choice: EngineChoice = EngineChoice(),  # noqa: B008 — frozen
+    language: str | None = None,
+    work_slice_ms: int = 30_000,
+    jobs: int = 1,
+    on_slice: OnSlice = lambda heard, done, of: None,
+) -> Transcript:
+    """What is said in a track.
+
+    Args:
+        source: the file, in any form that `fragdex.open_source` takes.
+        index: of it; None: made here.
+        track: track_ID; None: the first audio track.
+        choice: the engine.
+        language: ISO 639-1; None: what the engine hears.
+        work_slice_ms: length of the slices.
+        jobs: processes, each with the engine's model in memory.
+        on_slice: called in this thread with each slice in the order of the file, how many of them
+            are done, and how many there are.
+
+    Raises:
+        EngineUnavailable: the engine or its model is missing.
+        InvalidRequest: the engine lacks this language.
+        TrackNotFound: no such track, or it is no sound.
+        UndecodableMedia: nothing of the track could be decoded.
+    """
+    ours = not isinstance(source, Source)
+    place = str(source) if isinstance(source, str | Path) else None
+    opened: Source = open_source(source) if ours else source
+    try:
+        if index is None:
+            index = fragdex.index(opened)
+        with tempfile.TemporaryDirectory(prefix="fragdex-speech-") as folder:
+            path = Path(folder, "file.fidx")
+            index.save(path)
+            return _Hearing(path, opened, place, choice, track, max(1, jobs), on_slice).run(
+                work_slice_ms, language
+            )
+    finally:
+        if ours:
+            opened.close()
+
+
+class _Hearing:
+    """Several processes that take slices from one list."""
+
+    def __init__(
+        self,
+        index: Path,
+        source: Source,
+        place: str | None,
+        choice: EngineChoice,
+        track: int | None,
+        jobs: int,
+        on_slice: OnSlice,
+    ) -> None:
+        self._index, self._source, self._place = index, source, place
+        self._choice, self._track, self._jobs, self._on_slice = choice, track, jobs, on_slice
+        self._children: list[Child] = []
+        # A source is for one thread at a time.
+        self._reading = threading.Lock()
+        self._over = threading.Event()
+
+    def run(self, work_slice_ms: int, language: str | None) -> Transcript:
+        try:
+            first = self._child()
+            plan = first.plan(work_slice_ms, language, check=self._check)
+            heard = self._hear(plan, first)
+        finally:
+            self._over.set()
+            for child in self._children:
+                child.end()
+        transcript = merged(heard, plan.language)
+        need_sound(plan, transcript.missing)
+        return transcript
+
+    def _child(self) -> Child:
+        child = Child(self._choice)
+        self._children.append(child)
+        child.open(check=self._check)
+        source: Source = self._source if self._place is not None else _Shared(self)
+        child.take(self._index, source, self._track, place=self._place, check=self._check)
+        return child
+
+    def _check(self) -> None:
+        if self._over.is_set():
+            raise InterruptedError
+
+    def _hear(self, plan: Plan, first: Child) -> list[Heard]:
+        numbers: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in plan.slices:
+            numbers.put(number)
+        results: queue.SimpleQueue[Heard | BaseException] = queue.SimpleQueue()
+
+        def work(child: Child | None) -> None:
+            try:
+                child = child or self._child()
+                while not self._over.is_set():
+                    number = numbers.get_nowait()
+                    results.put(child.hear(plan, number, check=self._check))
+            except queue.Empty:
+                pass
+            except (FragdexError, RuntimeError, OSError) as error:
+                results.put(error)
+
+        count = min(self._jobs, len(plan.slices))
+        threads = [
+            threading.Thread(target=work, args=(first if n == 0 else None,), daemon=True)
+            for n in range(count)
+        ]
+        for thread in threads:
+            thread.start()
+        waiting: dict[int, Heard] = {}
+        done: list[Heard] = []
+        for number in plan.slices:
+            while number not in waiting:
+                found = results.get()
+                if isinstance(found, BaseException):
+                    raise found
+                waiting[found.number] = found
+            done.append(waiting.pop(number))
+            self._on_slice(done[-1], len(done), len(plan.slices))
+        return done
+
+    def read(self, part: fragdex.ByteRange) -> bytes:
+        with self._reading:
+            return self._source.read_up_to(part)
+
+    @property
+    def size(self) -> int | None:
+        return self._source.size
+
+
+class _Shared(Source):
+    """The one open source, for several threads in turn."""
+
+    def __init__(self, hearing: _Hearing) -> None:
+        super().__init__("source", size=hearing.size, remote=True)
+        self._hearing = hearing
+
+    def read_up_to(self, range: fragdex.ByteRange) -> bytes:
+        return self._hearing.read(range)
