@@ -162,13 +162,16 @@ class Opener:
         if file is None:
             self.reads[path] = None
             raise SourceError("the site has no such file", found=path)
-        if path not in self.reads:
+        with file:
             whole = hashlib.sha256()
-            for piece in iter(lambda: file.read(_PIECE), b""):
-                whole.update(piece)
-            self.reads[path] = whole.digest()
-            file.seek(0)
-        return open_source(file)
+            if path not in self.reads:
+                for piece in iter(lambda: file.read(_PIECE), b""):
+                    whole.update(piece)
+                self.reads[path] = whole.digest()
+                file.seek(0)
+            name = getattr(file, "name", None)
+            # A file with a name is read where it is; another one is in memory already.
+            return open_source(Path(name) if isinstance(name, str) else file.read())
 
 
 def data_of(url: str) -> bytes:

@@ -1,0 +1,86 @@
+"""Pages that play something, on a real browser."""
+
+from __future__ import annotations
+
+import io
+from contextlib import ExitStack
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fragdex.service.errors import EngineUnavailable
+from fragdex.service.renders.browser.finding import find_engine
+from fragdex.service.renders.browser.stage import Stage
+from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.media.mixing import mix
+from fragdex.service.renders.media.opening import Opener
+from fragdex.service.renders.media.player import Player
+from fragdex.service.renders.media.strips import joined
+from fragdex.service.renders.outside import NOTHING
+from fragdex.service.renders.site import Folder
+
+
+@pytest.fixture(scope="session")
+def engine():
+    try:
+        return find_engine()
+    except EngineUnavailable as error:
+        pytest.skip(f"{error.message}: {error.advice}")
+
+
+class Shown:
+    """A page on its stage, with what it plays."""
+
+    def __init__(self, folder, fps, outside, size):
+        self.fps = Fraction(fps)
+        self.site = Folder(folder)
+        self.opener = Opener(self.site, outside)
+        self.player = Player(self.fps, self.opener)
+        view = View(*size, self.fps)
+        self.stage = Stage(self.site, view, outside=outside, media=self.player)
+        self.ask = self.stage.evaluate
+        self._last = None
+
+    def frame(self, i):
+        """Red, green and blue of a frame."""
+        picture = self.stage.frame(i)
+        if picture is not None:
+            self._last = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).astype(int)
+        return self._last
+
+    def frames(self, first, stop):
+        return [self.frame(i) for i in range(first, stop)]
+
+    def strips(self, first, stop, **more):
+        strips = self.player.sound(first, stop, **more)
+        self.opener.given.update(self.player.kept(strips))
+        return strips
+
+    def sound(self, first, stop):
+        """What was heard in these frames, shape (samples, 2)."""
+        return self.mixed([self.strips(first, stop)], (stop - first) / self.fps)
+
+    def mixed(self, slices, seconds):
+        blocks = list(mix(joined(slices), self.opener, seconds))
+        return np.concatenate(blocks) if blocks else np.zeros((0, 2), np.float32)
+
+
+@pytest.fixture
+def show(engine, tmp_path):
+    """Opens a page: show(html, files={}, fps=30, outside=NOTHING)."""
+    with ExitStack() as stack:
+        count = iter(range(99))
+
+        def show_page(html, files=None, fps=30, outside=NOTHING, size=(320, 200)):
+            folder = tmp_path / f"site{next(count)}"
+            folder.mkdir()
+            (folder / "index.html").write_text(f"<!doctype html><body style='margin:0'>{html}")
+            for name, data in (files or {}).items():
+                (folder / name).write_bytes(data)
+            shown = Shown(folder, fps, outside, size)
+            stack.callback(shown.stage.close)
+            return shown
+
+        yield show_page
