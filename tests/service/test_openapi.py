@@ -91,7 +91,11 @@ def records(server, tmp_path_factory):
         {"md5": md5(VTT), "filename": "words.vtt", "byte_size": len(VTT)},
         VTT,
     )
+    still = {"html": "<p>", "md5": md5(b"render"), "output": {"container": "png"}}
+    render = client.post(f"{API}/renders", json=still).json()["id"]
+    client.post(f"{API}/renders/{render}/cancel")  # its events come to an end
     return {
+        "renders": {"id": render, "md5": md5(b"render")},
         "unprocessed_files": {"id": unprocessed, "md5": md5(FILM)},
         "process_isobmff": {"id": process["id"]},
         "isobmff_files": {"id": file_id, "md5": md5(b"indexed")},
