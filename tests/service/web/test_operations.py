@@ -1,0 +1,124 @@
+"""What docs/operations.md has people put into other programs, in these programs."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from fragdex.service.records.tables import uploads
+from service.serving import API, serving
+from service.working import fixture_bytes, md5_of, uploaded
+
+nginx = pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+
+
+@pytest.fixture(scope="module")
+def blocks(root):
+    """The code of the page, by its language."""
+    text = (root / "docs" / "operations.md").read_text("utf-8")
+    found = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return lambda language: [code for name, code in found if name == language]
+
+
+@nginx
+def test_nginx_sends_the_bytes_and_nobody_else_does(tmp_path, blocks):
+    (locations,) = (code for code in blocks("nginx") if "internal;" in code)
+    store = tmp_path / "store"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serving(tmp_path / "data", store_url=store.as_uri(), x_accel_prefix="/inside/") as served:
+        locations = locations.replace("http://127.0.0.1:8000", served.url)
+        locations = locations.replace("/srv/fragdex/store/", f"{store}/")
+        folders = "".join(
+            f"{name}_temp_path {tmp_path}/{name};\n"
+            for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        user = "user root;" if os.geteuid() == 0 else ""
+        configuration = tmp_path / "nginx.conf"
+        configuration.write_text(
+            f"{user}\npid {tmp_path}/pid;\ndaemon off;\nerror_log {tmp_path}/errors;\n"
+            f"events {{}}\nhttp {{\n{folders}access_log off;\n"
+            f"server {{\nlisten 127.0.0.1:{port};\n{locations}\n}}\n}}\n"
+        )
+        command = ["nginx", "-p", tmp_path, "-c", configuration, "-e", tmp_path / "errors"]
+        process = subprocess.Popen(command)
+        try:
+            _until_it_listens(port)
+            headers = {"authorization": f"Bearer {served.key}"}
+            url = f"http://127.0.0.1:{port}"
+            with httpx.Client(base_url=url, headers=headers, trust_env=False) as client:
+                _walk(client, served)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _until_it_listens(port):
+    for _ in range(200):
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("nginx does not begin")
+
+
+def _walk(client, served):
+    data = fixture_bytes("frag-audio.m4a")
+    record = uploaded(client, data)
+    made = client.post(f"{API}/unprocessed_files/{record['id']}/process").json()
+    track = f"{API}/isobmff_tracks/{made['isobmff_file_id']}/1"
+    whole = client.get(track)
+    assert whole.content == data
+    assert whole.headers["server"].startswith("nginx")
+    part = client.get(track, headers={"range": "bytes=5-99"})
+    assert (part.status_code, part.content) == (206, data[5:100])
+    same = client.get(track, headers={"if-none-match": whole.headers["etag"]})
+    assert same.status_code == 304
+    assert client.get(track, headers={"authorization": ""}).status_code == 401
+    assert client.get("/inside/objects").status_code == 404
+    # a token is bound to the origin that the client sees
+    token = client.post(f"{API}/url-token", json={"url": track}).json()["token"]
+    url = f"{client.base_url}{track}".replace("//api", "/api")
+    assert httpx.get(url, params={"token": token}, trust_env=False).content == data
+    assert served.anyone.get(track, params={"token": token}).status_code == 403
+    _a_body_without_length_is_not_held_back(client, served)
+
+
+def _a_body_without_length_is_not_held_back(client, served):
+    data = bytes(100_000)
+    new = {"filename": "a.bin", "byte_size": len(data), "md5": md5_of(data)}
+    record = client.post(f"{API}/unprocessed_files", json=new).json()
+    path = f"{API}/unprocessed_files/{record['id']}/upload"
+    mine, writing = uploads.c.record_id == record["id"], []
+
+    def body():
+        yield data[:50_000]
+        for _ in range(200):
+            with served.house.database.read() as connection:
+                writing.append(connection.scalar(sa.select(uploads.c.lease_holder).where(mine)))
+            if writing[-1]:
+                break
+            time.sleep(0.05)
+        yield data[50_000:]
+
+    assert client.post(path, content=body()).status_code == 201
+    assert writing[-1], "the service heard of the body while half of it was sent"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd")
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path, blocks):
+    (unit,) = blocks("ini")
+    path = tmp_path / "fragdex.service"
+    path.write_text(re.sub(r"ExecStart=\S+ ", f"ExecStart={sys.executable} ", unit))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", path], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
