@@ -1,7 +1,8 @@
 """faster-whisper: Whisper models, on the processor or a GPU (extra `whisper`).
 
 A wrong path is taken for the name of a model on a hub, and a missing `tokenizer.json` is looked
-for there: so the folder is looked at first, and the network never asked.
+for there: so the folder is looked at first, and the network never asked. It is not let to try again
+with dice where it is unsure (`temperature`): a slice that is heard twice must say the same.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class FasterWhisper:
     name = "faster-whisper"
     max_utterance_ms = 28_000
     window_ms = 28_000
-    deterministic = False
+    deterministic = True
 
     def __init__(self, choice: EngineChoice) -> None:
         self._choice = choice
@@ -95,7 +96,7 @@ class FasterWhisper:
         for sound in utterances:
             segments, _ = self._model.transcribe(
                 _floats(sound), language=language, word_timestamps=True, vad_filter=True,
-                condition_on_previous_text=False,
+                condition_on_previous_text=False, temperature=0.0,
             )  # fmt: skip
             found.append(_words(segments, 0.0, len(sound) / _RATE))
         return found
@@ -111,7 +112,7 @@ class FasterWhisper:
         segments, _ = BatchedInferencePipeline(self._model).transcribe(
             np.concatenate([_floats(sound) for sound in utterances]), language=language,
             word_timestamps=True, vad_filter=False, clip_timestamps=clips,
-            batch_size=self._choice.batch_size,
+            batch_size=self._choice.batch_size, temperature=0.0,
         )  # fmt: skip
         found: list[list[Word]] = [[] for _ in utterances]
         starts = [clip["start"] for clip in clips]
