@@ -21,6 +21,11 @@ from fragdex.service.renders.media.strips import joined
 from fragdex.service.renders.outside import NOTHING
 from fragdex.service.renders.site import Folder
 
+# Timers count from when they were set: those of at() from frame 0.
+HEAD = """<!doctype html><script>
+const at = (ms, run) => requestAnimationFrame(() => ms ? setTimeout(run, ms) : run());
+</script>"""
+
 
 @pytest.fixture(scope="session")
 def engine():
@@ -76,7 +81,7 @@ def show(engine, tmp_path):
         def show_page(html, files=None, fps=30, outside=NOTHING, size=(320, 200)):
             folder = tmp_path / f"site{next(count)}"
             folder.mkdir()
-            (folder / "index.html").write_text(f"<!doctype html><body style='margin:0'>{html}")
+            (folder / "index.html").write_text(f"{HEAD}<body style='margin:0'>{html}")
             for name, data in (files or {}).items():
                 (folder / name).write_bytes(data)
             shown = Shown(folder, fps, outside, size)

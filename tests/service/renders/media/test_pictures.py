@@ -153,7 +153,7 @@ def test_the_box_is_the_browsers_own(show):
 
 def test_a_poster_stands_until_the_film_begins(show):
     html = """<video id=v src=a.mp4 muted poster="data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='64' height='48'><rect width='64' height='48' fill='lime'/></svg>" style="display:block"></video>
-    <script>setTimeout(() => v.play(), 500)</script>"""  # noqa: E501
+    <script>at(500, () => v.play())</script>"""  # noqa: E501
     page = show(html, {"a.mp4": one_colour((200, 40, 30))}, 20)
     before, after = page.frame(8)[20, 20], page.frame(11)[20, 20]
     assert before.tolist() == [0, 255, 0]

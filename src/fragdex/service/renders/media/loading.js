@@ -46,7 +46,7 @@
         // Where it is: `time` seconds of media at `at` milliseconds of the render.
         time: 0, at: 0, moving: false, until: Infinity, startAt: 0,
         autoplaying: true, showPoster: true, userPoster: null,
-        load: 0, promises: [], timers: [], sounds: [], routed: null,
+        load: 0, asked: 0, promises: [], timers: [], sounds: [], routed: null,
         drawn: "", presented: null, shown: 0, callbacks: new Map(), exhausted: false,
       });
       room.players.push(this);
@@ -90,6 +90,7 @@
     select() {
       this.load += 1;
       const load = this.load;
+      this.asked = room.exact(room.clock());
       this.networkState = 3;
       this.showPoster = true;
       this.exhausted = false;
@@ -226,7 +227,8 @@
           this.showPoster = false;
           this.say("play", "playing");
         }
-        this.settle();
+        // Loading takes no time here, but for that of its tasks: it plays since it was asked to.
+        this.settle(undefined, this.asked);
         if (!this.paused) room.task(() => this.settlePromises());
         this.fire("canplaythrough");
       });

@@ -22,8 +22,7 @@
     }
 
     // From now on it goes on from `time`, as fast as it goes now.
-    settle(time) {
-      const at = room.exact(room.clock());
+    settle(time, at = room.exact(room.clock())) {
       time ??= this.position(this.paused ? room.clock() : at);
       this.time = time;
       this.at = at;
@@ -132,6 +131,7 @@
       this.autoplaying = false;
       const began = this.paused;
       this.paused = false;
+      if (began) this.asked = room.exact(room.clock());
       this.need();
       if (began) {
         this.showPoster = false;

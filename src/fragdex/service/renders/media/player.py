@@ -38,8 +38,10 @@ _ROOM: Final = "globalThis[Symbol.for('fragdex.media')]"
 # Times of the page are whole microseconds; those of a file may have been rounded to its ticks.
 _MICROSECOND: Final = Fraction(1, 1_000_000)
 _MOST_ROUNDED: Final = Fraction(1, 2000)
-_FAULTS: Final = (FragdexError, ServiceError, Blocked, OSError, ValueError, ArithmeticError,
-                  LookupError, MemoryError)  # fmt: skip
+_FAULTS: Final = (
+    FragdexError, ServiceError, Blocked, OSError, ValueError, TypeError, ArithmeticError,
+    LookupError, MemoryError,
+)  # fmt: skip
 
 
 class Player:

@@ -112,7 +112,8 @@ def _curve(strip: SoundStrip) -> tuple[list[int], list[float]]:
     begin = round(strip.start * SAMPLE_RATE)
     before = [gain for at, gain in steps if at <= begin]
     places, values = [begin], [before[-1] if before else steps[0][1] if steps else 1.0]
-    later = [(at, gain) for at, gain in steps if at > begin]
+    # Of several at one time the last holds.
+    later = sorted({at: gain for at, gain in steps if at > begin}.items())
     for number, (at, gain) in enumerate(later):
         following = later[number + 1][0] if number + 1 < len(later) else at + RAMP
         places += [at, min(at + RAMP, max(following, at))]
