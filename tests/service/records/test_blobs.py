@@ -284,6 +284,24 @@ def test_drafts_that_nobody_will_finish_are_dropped(database, store, tenants):
     assert found["old"].draft != "old"
 
 
+def test_a_draft_of_a_writer_who_takes_over_is_not_swept(database, store, tenants):
+    """It is copied before the row names it; from then on the row says whose it is."""
+    soon = instant() + timedelta(seconds=1)
+    upload(database, tenants[0], "held", lease_holder="me", lease_until=soon)
+    upload(database, tenants[0], "named.1", lease_holder="me", lease_until=soon)
+    upload(database, tenants[0], "left.2", lease_holder="me", lease_until=LONG_AGO)
+    names = ["held", "held.1", "named", "named.1", "named.2", "left", "left.2", "left.3"]
+    for name in (*names, "held-by-none.1"):
+        draft = store.draft(name)
+        draft.append(0, b"x")
+        draft.sync()
+    assert blobs.sweep(database, store) == 3
+    assert set(store.drafts()) == {*names} - {"left", "left.3"}
+    time.sleep(1.1)
+    assert blobs.sweep(database, store) == 3
+    assert list(store.drafts()) == ["held", "left.2", "named.1"]
+
+
 def isobmff(database, tenant, record_id, **more):
     row = {"id": record_id, "tenant_id": tenant, "filename": "a.mp4", "created_at": instant()}
     with database.write() as connection:

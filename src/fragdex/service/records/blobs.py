@@ -148,6 +148,8 @@ def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(da
             row = connection.execute(
                 sa.select(table).where(table.c.draft == name).with_for_update()
             ).first()
+            if row is None and _taken_over(database, connection, name):
+                continue
             wanted = row is not None and row.completed_at is None
             if row is not None and wanted:
                 touched = max(row.lease_until or row.created_at, row.created_at)
@@ -162,3 +164,15 @@ def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(da
                 fresh |= {"lease_holder": None, "lease_until": None}
                 connection.execute(table.update().where(table.c.draft == name).values(**fresh))
     return deleted
+
+
+def _taken_over(database: Database, connection: Connection, name: str) -> bool:
+    """Whether somebody who holds the upload may be copying this draft, or to it.
+
+    A writer who takes over copies the draft under the next name (`NAME.1`, `NAME.2` …) before the
+    row names it. The row stays locked: who would take the lease now finds what is left.
+    """
+    table, base = tables.uploads.c, name.partition(".")[0]
+    kin = (table.draft == base) | table.draft.startswith(f"{base}.", autoescape=True)
+    until = connection.scalar(sa.select(table.lease_until).where(kin).with_for_update())
+    return until is not None and until > database.now(connection)
