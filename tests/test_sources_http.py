@@ -347,7 +347,8 @@ class TestTagsAndTotals:
     def test_an_unknown_total_and_a_range_past_the_end(self, serve):
         source = serve(Faults(unknown_total=True))
         assert source.read_up_to(ByteRange(SIZE + 5, SIZE + 10)) == b""
-        assert source.size is None
+        assert source.size == SIZE
+        assert source.requests == 2
 
     def test_old_servers(self, serve):
         source = serve(Faults(http_1_0=True))

@@ -32,31 +32,49 @@ static int64_t read_at(int fd, uint8_t *to, int64_t length, int64_t at)
     return have;
 }
 
+/* Boxes that are kept are read to where they stay, one behind the other. */
 typedef struct {
-    uint8_t *buffer;
-    int64_t room, base, have; /* base: where the buffer's first byte stands in the file */
+    PyObject *blob;       /* a bytearray: of the stable ABI's types the one that can grow */
+    uint8_t *buffer;      /* in the blob, behind what is kept */
+    int64_t kept, room;   /* bytes of the blob */
+    int64_t base, have;   /* place in the file of the buffer's first byte, and bytes from there */
     int64_t reads, bytes;
     int fd;
 } reader_t;
 
+enum { LARGEST_GUESS = 1 << 26 };
+
+/* Makes room for `want` bytes behind what is kept. `share`: of the walk that is done. Needs the
+ * GIL. 0, or -1: no memory. */
+static int make_room(reader_t *r, int64_t want, double share)
+{
+    int64_t larger = r->room ? r->room * 2 : 1 << 16;
+    /* A bytearray that grows once is copied once; the guess is about what is really in the file. */
+    double guess = share > 0 ? 1.1 * (double)(r->kept + want) / share : 0;
+    if (guess > LARGEST_GUESS)
+        guess = LARGEST_GUESS;
+    if (larger < (int64_t)guess)
+        larger = (int64_t)guess;
+    if (larger < r->kept + want)
+        larger = r->kept + want;
+    if (PyByteArray_Resize(r->blob, (Py_ssize_t)larger))
+        return -1;
+    r->room = larger;
+    r->buffer = (uint8_t *)PyByteArray_AsString(r->blob) + r->kept;
+    return 0;
+}
+
 /* Makes `want` bytes from `at` on lie at the buffer's start, fewer where the file ends; what is
- * there already is not read again. 0, -1: no memory, else errno. */
+ * there already is not read again. There is room for them. 0, or errno. */
 static int fill(reader_t *r, int64_t at, int64_t want)
 {
     int64_t left = at >= r->base && at <= r->base + r->have ? r->base + r->have - at : 0;
-    if (left)
+    if (left && at != r->base)
         memmove(r->buffer, r->buffer + (at - r->base), (size_t)left);
     r->base = at;
     r->have = left;
     if (left >= want)
         return 0;
-    if (want > r->room) {
-        uint8_t *larger = realloc(r->buffer, (size_t)want);
-        if (!larger)
-            return -1;
-        r->buffer = larger;
-        r->room = want;
-    }
     int64_t came = read_at(r->fd, r->buffer + left, want - left, at + left);
     if (came < 0)
         return errno;
@@ -111,20 +129,17 @@ PyObject *walk_file(PyObject *self, PyObject *args)
     w.n_passed = codes(passed, n_passed, w.passed);
     uint32_t wanted[16];
     int n_wanted = codes(counted, n_counted, wanted);
-    int64_t at = start, kept = 0, room = 1 << 16, met = 0;
-    reader_t r = {malloc(1 << 16), 1 << 16, start, 0, 0, 0, fd};
-    /* A bytearray: of the stable ABI's types the one that grows without being copied at the end. */
-    PyObject *blob = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)room);
+    int64_t at = start, met = 0;
+    reader_t r = {PyByteArray_FromStringAndSize(NULL, 0), NULL, 0, 0, start, 0, 0, 0, fd};
     int status = DONE, broken = 0, behind_container = 0, raised = 0;
-    int failed = !r.buffer || !blob || !held;
-    char *to = failed ? NULL : PyByteArray_AsString(blob);
+    int failed = !r.blob || !held;
 
     Py_BEGIN_ALLOW_THREADS
     while (!failed && at < stop) {
         int64_t size = 0, want = 0, more = 8;
         int is_whole = 0;
         if ((w.top.count + w.inner.count >= max_rows && !behind_container) ||
-            kept >= max_bytes) {
+            r.kept >= max_bytes) {
             status = FULL;
             break;
         }
@@ -139,10 +154,15 @@ PyObject *walk_file(PyObject *self, PyObject *args)
          * data nothing is read. */
         do {
             want = more < stop - at ? more : stop - at;
-            int error = fill(&r, at, want);
-            failed = error < 0;
-            broken = error > 0 ? error : 0;
-            if (error)
+            if (want > r.room - r.kept) {
+                Py_BLOCK_THREADS
+                failed = make_room(&r, want, (double)(at - start) / (double)(stop - start));
+                Py_UNBLOCK_THREADS
+                if (failed)
+                    break;
+            }
+            broken = fill(&r, at, want);
+            if (broken)
                 break;
             status = pass_box(r.buffer, r.have, at, stop, &w, &size, &is_whole);
             if (is_whole && (size > stop - at || size > max_bytes))
@@ -166,30 +186,22 @@ PyObject *walk_file(PyObject *self, PyObject *args)
                 break;
         }
         if (is_whole) {
-            if (kept + size > room) {
-                while (room < kept + size)
-                    room *= 2;
-                Py_BLOCK_THREADS
-                failed = PyByteArray_Resize(blob, (Py_ssize_t)room);
-                to = PyByteArray_AsString(blob);
-                Py_UNBLOCK_THREADS
-                if (failed)
-                    break;
-            }
-            memcpy(to + kept, r.buffer, (size_t)size);
-            kept += size;
+            /* What was read behind the box lies where the next one is read to. */
+            r.kept += size;
+            r.buffer += size;
+            r.base += size;
+            r.have -= size;
         }
         behind_container = is_whole;
         at += size;
     }
     Py_END_ALLOW_THREADS
 
-    free(r.buffer);
     if (!failed && !broken && !raised)
-        failed = PyByteArray_Resize(blob, (Py_ssize_t)kept);
+        failed = PyByteArray_Resize(r.blob, (Py_ssize_t)r.kept);
     if (failed || broken || raised) {
         forget(&w);
-        Py_XDECREF(blob);
+        Py_XDECREF(r.blob);
         Py_XDECREF(held);
         if (raised)
             return NULL;
@@ -202,9 +214,9 @@ PyObject *walk_file(PyObject *self, PyObject *args)
     Py_DECREF(held);
     if (!walked) {
         forget(&w);
-        Py_DECREF(blob);
+        Py_DECREF(r.blob);
         return NULL;
     }
-    return Py_BuildValue("NNLL", walked, blob, (long long)r.reads, (long long)r.bytes);
+    return Py_BuildValue("NNLL", walked, r.blob, (long long)r.reads, (long long)r.bytes);
 }
 #endif

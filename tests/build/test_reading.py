@@ -1,5 +1,6 @@
 """A file on disk is read or mapped, in few steps or many; its index is the same."""
 
+import io
 from unittest import mock
 
 import pytest
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.build import reading
+from fragdex.errors import FragdexError, LimitExceeded, TruncatedInput
 from fragdex.fragments import hop
 from fragdex.fragments.headers import DENSE, DONE, NO_SHAPE
+from fragdex.sources import Source
 from fragdex.testing import movie
 from fragdex.testing.file_strategies import files
 from laws import brute
@@ -94,3 +97,85 @@ def test_too_many_shapes_are_refused(opened):
     # None of them fits, so that another one is asked for at the next fragment.
     with pytest.raises(ValueError, match="too many"):
         walked(opened, shapes=((b"", b"", b""),) * 32, learn=lambda box: (b"", b"", b""))
+
+
+class Untold(Source):
+    """A source that never says how long it is."""
+
+    def __init__(self, data):
+        super().__init__("untold", size=None)
+        self.data = data
+
+    def read_up_to(self, range):
+        self.requests += 1
+        return self.data[range.start : range.stop]
+
+
+@given(files(), st.data())
+def test_a_source_that_does_not_tell_its_length(made, data):
+    cut = made.data[: data.draw(st.integers(0, len(made.data)))]
+
+    def indexed(what):
+        try:
+            return fragdex.index(what, exact=True)
+        except FragdexError as error:
+            return type(error)
+
+    found, told = indexed(Untold(cut)), indexed(cut)
+    if isinstance(told, type):
+        assert found is told
+    else:
+        brute.same(found, told)
+        assert found.source.size == len(cut)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 70_000, 5_000_000])
+def test_the_end_behind_what_was_passed_over_is_found(gap):
+    """The last box is not read, and claims more than there is."""
+    free = (6_000_000).to_bytes(4, "big") + b"free" + bytes(gap)
+    source = Untold(movie(fragments=2) + free)
+    found = fragdex.index(source)
+    assert (found.source.size, found.complete) == (len(source.data), False)
+    assert found.resume_offset == len(movie(fragments=2))
+    assert source.requests < 60
+
+
+def test_media_data_to_an_end_that_is_not_told():
+    data = movie(fragments=2)
+    at = data.rindex(b"mdat") - 4
+    source = Untold(data[:at] + bytes(4) + data[at + 4 :] + bytes(100_000))
+    found = fragdex.index(source)
+    assert (found.source.size, found.complete) == (len(source.data), True)
+
+
+HEADERS = {
+    "32 bits": (300 << 20).to_bytes(4, "big") + b"moof",
+    "64 bits": b"\0\0\0\1moof" + (1 << 40).to_bytes(8, "big"),
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize("form", ["bytes", "path", "file", "untold"])
+def test_a_box_too_large_to_keep_that_the_end_cuts_off(tmp_path, header, form):
+    data = movie(fragments=2) + header + bytes(50)
+    path = tmp_path / "movie.mp4"
+    path.write_bytes(data)
+    what = {"bytes": data, "path": path, "file": io.BytesIO(data), "untold": Untold(data)}[form]
+    found = fragdex.index(what)
+    assert (found.complete, found.resume_offset) == (False, len(movie(fragments=2)))
+    assert [finding.code for finding in found.findings] == ["truncated"]
+    # None of it was read, however much is there.
+    assert found.how.bytes_read < len(data) + 100
+
+
+@pytest.mark.parametrize("lead", [b"", b"\0\0\0\x10ftypisom\0\0\0\0"])
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_nothing_but_a_box_too_large_that_is_cut_off(lead, header):
+    with pytest.raises(TruncatedInput, match="ends"):
+        fragdex.index(lead + header + bytes(50))
+
+
+def test_a_box_too_large_is_refused_where_it_may_still_come():
+    indexer = fragdex.Indexer()
+    with pytest.raises(LimitExceeded, match="too large"):
+        indexer.feed(movie(fragments=2) + HEADERS["32 bits"])

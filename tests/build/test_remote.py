@@ -245,3 +245,13 @@ def test_a_file_with_an_mfra_and_no_init_segment():
     assert len(made.track(1).fragments) == COUNT
     with pytest.raises(fragdex.FragdexError):
         made.track(1).seek(1)
+
+
+@pytest.mark.parametrize("cut", [0, 10, 70_000])
+def test_a_server_that_never_tells_the_length(cut):
+    whole = film()
+    data = whole[: len(whole) - cut]
+    made, requests = asked(data, faults=Faults(unknown_total=True))
+    assert (made.source.size, made.complete) == (len(data), not cut)
+    same_answers(made, data, (0.0, 7.3))
+    assert sum(one.range == "bytes=-1" for one in requests) <= 1

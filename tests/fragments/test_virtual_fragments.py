@@ -104,3 +104,13 @@ def test_a_cut_file_says_which_fragments_are_outside():
     track = fragdex.index(data[:-450]).track(1)
     outside = (track.fragments.flags & FragmentFlags.OUTSIDE) != 0
     assert outside.tolist() == [False, False, False, True]
+
+
+def test_chunks_that_stsc_says_nothing_of_are_told():
+    data = made(Track(chunks=(sounds(3), sounds(3), sounds(2)))).data
+    at = data.index(b"stsc") + 12
+    assert data[at : at + 4] == b"\0\0\0\1"
+    late = fragdex.index(data[:at] + b"\0\0\0\2" + data[at + 4 :])
+    assert [finding.code for finding in late.findings][:1] == ["stsc-late"]
+    assert late.findings[0].track == 1
+    assert not fragdex.index(data).findings

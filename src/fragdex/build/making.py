@@ -186,11 +186,12 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
         )
     if scan.stopped is not None:
         raise scan.stopped
-    if scan.need is not None and (scan.carried or scan.position > size):
+    need = scan.need
+    if scan.cut_off or (need is not None and (scan.carried or scan.position > size)):
         raise TruncatedInput(
             "the file ends before any moov or moof is whole",
             offset=scan.position,
-            expected=f"at least {scan.need.stop} bytes",
+            expected=f"at least {need.stop} bytes" if need is not None else "the rest of a box",
             found=size,
         )
     # A file of items (a still picture) has its media data described by a meta.

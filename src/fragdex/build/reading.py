@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import SourceChanged
 from fragdex.fragments import headers, hop
 from fragdex.fragments.scan import MAX_WHOLE_BOX, MOOV, Scan
 from fragdex.sources import Source
 
-__all__ = ["read_all", "read_local", "read_on", "step"]
+__all__ = ["read_all", "read_local", "read_on", "read_there", "step"]
 
 FIRST_GUESS = 1 << 16
 """Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
@@ -102,6 +101,9 @@ def read_all(source: Source, scan: Scan) -> None:
     ahead = FIRST_GUESS if source.remote else READ_AHEAD
     while step(source, scan, ahead):
         ahead = FIRST_GUESS if source.remote and scan.position < FIRST_GUESS else _guess(scan)
+    if source.size is None:
+        need = scan.need
+        source.size = _end_of(source, scan.fed, None if need is None else need.start)
 
 
 def step(source: Source, scan: Scan, ahead: int) -> bool:
@@ -112,13 +114,45 @@ def step(source: Source, scan: Scan, ahead: int) -> bool:
     stop = max(need.stop, need.start + ahead)
     if source.size is not None:
         stop = min(stop, source.size)
-    data = source.read_up_to(ByteRange(need.start, stop))
-    if source.size is None and len(data) < stop - need.start:
-        raise SourceChanged(f"{source.name} ends, and does not say how long it is")
+    data = read_there(source, ByteRange(need.start, stop))
     if not data:
         return False
+    scan.size = source.size
     scan.feed(data, need.start)
     return True
+
+
+def read_there(source: Source, wanted: ByteRange) -> bytes:
+    """Read what there is of a range; what comes short ends a source that has not told its size."""
+    data = source.read_up_to(wanted)
+    if source.size is None and 0 < len(data) < wanted.size:
+        source.size = wanted.start + len(data)
+    return data
+
+
+def _end_of(source: Source, low: int, high: int | None) -> int:
+    """How long a source is that does not tell it: halved until it is known.
+
+    Args:
+        low: up to here bytes are there.
+        high: here there is none; None: not known either.
+    """
+    ahead = READ_AHEAD
+    while high is None:
+        if source.read_up_to(ByteRange(low + ahead, low + ahead + 1)):
+            low += ahead + 1
+            ahead *= 2
+        else:
+            high = low + ahead
+    # Most likely it ends where what was passed over ends.
+    at = high - 1
+    while low < high and source.size is None:
+        if source.read_up_to(ByteRange(at, at + 1)):
+            low = at + 1
+        else:
+            high = at
+        at = (low + high) // 2
+    return low if source.size is None else source.size
 
 
 def _guess(scan: Scan) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from fragdex.boxes import parse_box
 from fragdex.build.assemble import assemble
 from fragdex.build.periods import Moov, init_ranges, movie_of
-from fragdex.build.reading import FIRST_GUESS, READ_AHEAD, read_all
+from fragdex.build.reading import FIRST_GUESS, READ_AHEAD, read_all, read_there
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.formats.mfra_reading import mfra_range
@@ -79,12 +79,14 @@ class Head:
             )
             if not data:
                 return
+            scan.size = source.size
             scan.feed(data, need.start)
             ahead = READ_AHEAD
 
     def _look(self, source: Source, view: memoryview, scan: Scan) -> None:
         """Take all that stands before the first fragment or media data at once."""
         at = read = 0
+        scan.size = len(view)
         while True:
             status, size, kind, header = header_at(view, at, len(view))
             if status != DONE:
@@ -106,7 +108,7 @@ class Head:
 
     def piece(self, source: Source, wanted: ByteRange) -> bytes:
         """Read a range, or as much of it as there is, and remember it."""
-        data = source.read_up_to(wanted)
+        data = read_there(source, wanted)
         self.pieces.append((wanted.start, data))
         return data
 

@@ -174,7 +174,13 @@ def read_sample_runs(
     if not count or chunks is None or mapping is None:
         return None
     chunk_offset = chunks["entries"]["chunk_offset"].astype(np.int64)
-    chunk_start, held = _chunk_starts(mapping["entries"], len(chunk_offset))
+    entries = mapping["entries"]
+    if len(entries) and entries["first_chunk"].min() > 1:
+        note(
+            "stsc-late",
+            "stsc begins behind the first chunk; what its first entry says holds from there on",
+        )
+    chunk_start, held = _chunk_starts(entries, len(chunk_offset))
     if held < count:
         note(
             "samples-without-chunk", f"{count - held:,} samples lie in no chunk; they are left out"

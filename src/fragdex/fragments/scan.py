@@ -82,9 +82,12 @@ class Scan:
         movies: each moov as it was captured, parsed, and its values.
         sections: fragments, grouped by the moov that governs them.
         shapes: of the fragments, as far as they are known.
-        size: of the file, where it is known; memory is reserved by it, nothing more.
+        size: of the file, where it is known: memory is reserved by it, and a box that is larger
+            than a named limit may be cut off by it, instead of being refused.
         findings: odd things met on the way.
         stopped: the error at which the pass had to stop, or None.
+        cut_off: whether the pass ended at a box that is larger than a named limit and than what
+            is left of the file.
 
     >>> scan = Scan()
     >>> scan.feed(b"\0\0\0\x08free")
@@ -110,6 +113,7 @@ class Scan:
         self.damaged_tracks: list[FormatError] = []
         self._defaults = defaults
         self._carry = bytearray()
+        self.cut_off = False
         self._want = 8
         self._fed = start
         self._pending: list[_Pending] = []
@@ -123,7 +127,8 @@ class Scan:
     @property
     def need(self) -> ByteRange | None:
         """The bytes without which nothing goes on; None where the pass is over."""
-        if self.stopped is not None or (self.to_end and not _kept(self.to_end[1])):
+        over = self.stopped is not None or self.cut_off
+        if over or (self.to_end and not _kept(self.to_end[1])):
             return None
         return ByteRange(self.position + len(self._carry), self.position + self._want)
 
@@ -161,7 +166,7 @@ class Scan:
             else:
                 reached = self._pass(piece)
                 view = view[len(view) :]
-            self._carry += piece[reached:]
+            self._carry[:] = piece[reached:]
 
     def _pass(self, piece: memoryview) -> int:
         """Pass the boxes of a piece that begins at `position`; what stays waits for `_want` bytes.
@@ -204,6 +209,11 @@ class Scan:
                 return
             size = int.from_bytes(head[8:16], "big")
         if size > MAX_WHOLE_BOX:
+            if self.size is not None and self.position + size > self.size:
+                # Nothing that comes makes it whole.
+                self.cut_off = True
+                self._carry += head
+                return
             raise LimitExceeded(
                 "a box that must be kept is too large",
                 path=kind.to_bytes(4, "big").decode("latin-1"),
@@ -369,6 +379,11 @@ class Scan:
     def moof_bytes(self) -> list[tuple[memoryview, Int64]]:
         """Buffers and the places of the moofs in them, in file order."""
         return self._blobs
+
+    @property
+    def fed(self) -> int:
+        """Where the last piece ended."""
+        return self._fed
 
     @property
     def waiting_for(self) -> int:

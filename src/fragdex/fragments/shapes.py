@@ -184,7 +184,7 @@ def _joined(group: list[tuple[_Members, Traf]]) -> _Alike:
     mixed = np.concatenate(numbers)
     order = np.argsort(mixed, kind="stable")
     member = np.repeat(np.arange(len(group)), [len(some) for some in numbers])[order]
-    cells = np.concatenate(parts, axis=1)[:, order]
+    cells = np.take(np.concatenate(parts, axis=1), order, axis=1)
     return _Alike(first, mixed[order], counts[member], rows_at[member], cells)
 
 

@@ -258,9 +258,17 @@ class FragmentTable(Table):
     moof_offset: Int64 = column(
         "i8", "byte", "the moof; NULL for a virtual fragment", nullable=True
     )
-    data_start: Int64 = column("i8", "byte", "first byte of this track's samples", nullable=True)
+    data_start: Int64 = column(
+        "i8",
+        "byte",
+        "first byte of this track's samples; NULL where they have no bytes",
+        nullable=True,
+    )
     data_stop: Int64 = column(
-        "i8", "byte", "behind the last byte of this track's samples", nullable=True
+        "i8",
+        "byte",
+        "behind the last byte of this track's samples; NULL where they have no bytes",
+        nullable=True,
     )
     dts: Int64 = column("i8", "tick", "decode time of the first sample", nullable=True)
     duration: Int64 = column("i8", "tick", "sum of the sample durations", nullable=True)

@@ -130,6 +130,20 @@ class FirstSeen:
         if self.size is None:
             self.size = position
 
+    def judge_last(self, status: int, fields: Mapping[str, str]) -> None:
+        """Learn the length from an answer to a request for the last byte, if it tells it.
+
+        >>> seen = FirstSeen("x")
+        >>> seen.judge_last(206, {"content-range": "bytes 9-9/*"})
+        >>> seen.size
+        10
+        """
+        with contextlib.suppress(InvalidRange):
+            told = parse_content_range(fields.get("content-range", ""))
+            if status == 206 and told.range is not None:
+                self._hold_to(fields, told.total)
+                self.ends_at(told.range.stop)
+
     def _judge_206(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
         text = fields.get("content-range")
         try:

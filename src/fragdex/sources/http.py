@@ -172,7 +172,9 @@ class HTTPSource(Source):
             except PastTheEnd:
                 if position > start:
                     self._seen.ends_at(position)
-                    self._learn()
+                elif self._seen.size is None:
+                    self._ask_for_the_end()
+                self._learn()
                 return
             if position >= min(end for end in (stop, self.size, 1 << 128) if end is not None):
                 return
@@ -218,11 +220,30 @@ class HTTPSource(Source):
         finally:
             self._learn()
 
+    def _ask_for_the_end(self) -> None:
+        """Learn the length from a server that tells no total: it says where the last byte stands.
+
+        Where it does not, the length stays unknown.
+        """
+        with (
+            contextlib.suppress(self._httpx.TransportError),
+            contextlib.closing(self._send_field("bytes=-1")) as response,
+        ):
+            self._seen.judge_last(response.status_code, response.headers)
+
     def _send(self, start: int, stop: int | None) -> httpx.Response:
         """Send a request for [start, stop) and follow redirects; the body is not read yet."""
+        if not start and stop is None:
+            return self._send_field(None)
+        return self._send_field(
+            f"bytes={start}-" if stop is None else ByteRange(start, stop).header
+        )
+
+    def _send_field(self, asked: str | None) -> httpx.Response:
+        """Send a request with a Range field, or without one, and follow redirects."""
         own = {"Accept-Encoding": "identity"}  # ranges are counted in the bytes as stored
-        if start or stop is not None:
-            own["Range"] = f"bytes={start}-" if stop is None else ByteRange(start, stop).header
+        if asked is not None:
+            own["Range"] = asked
             etag = self._seen.etag
             if etag is not None and not etag.startswith("W/"):
                 own["If-Range"] = etag  # RFC 9110, 13.1.5: never a weak one
