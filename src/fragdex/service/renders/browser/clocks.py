@@ -118,7 +118,7 @@ class VirtualClock:
         """As `Clock.step`."""
         self._pass(_STEP_US)
         # What happened in the step is known for certain when this is answered.
-        self._pipe.call("Runtime.evaluate", self._session, expression="0")
+        self._evaluate("0")
         if waiting:
             # What is not of the page's time (decoders, workers, compilers) gets some of ours.
             self._pipe.listen(0.002)

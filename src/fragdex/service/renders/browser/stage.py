@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -81,9 +81,10 @@ class Stage:
             self._door = Door(self._pipe, site, outside, self.notes, limits)
             self._door.media = media
             self._console = Console(self._pipe, self.notes)
-            self._clock: Clock = self._prepare()
-            self._load()
-            self.facts: PageFacts = self._ask()
+            with _understood():
+                self._clock: Clock = self._prepare()
+                self._load()
+                self.facts: PageFacts = self._ask()
         except BaseException as error:
             self.close()
             _tell_more(error, self.notes)
@@ -120,22 +121,24 @@ class Stage:
         if self.facts.seekable:
             return
         for i in range(first, stop):
-            time_us = self._clock.advance(i)
-            if self._media is not None:
-                self._media.at_skip(i, time_us)
-            self._clock.pass_by()
+            with _understood():
+                time_us = self._clock.advance(i)
+                if self._media is not None:
+                    self._media.at_skip(i, time_us)
+                self._clock.pass_by()
             self._running.check()
             progress(i)
         self._hear_media()
 
     def frame(self, i: int) -> bytes | None:
         """Frame i as PNG; None where it is the same picture as the last one given."""
-        time_us = self._clock.advance(i)
-        if self._seeks:
-            self.evaluate(f"globalThis.fragdex.seek({time_us / 1000!r})", awaited=True)
-        if self._media is not None:
-            self._media.before_frame(i, time_us)
-        picture = self._clock.capture(needed=not self._drawn)
+        with _understood():
+            time_us = self._clock.advance(i)
+            if self._seeks:
+                self.evaluate(f"globalThis.fragdex.seek({time_us / 1000!r})", awaited=True)
+            if self._media is not None:
+                self._media.before_frame(i, time_us)
+            picture = self._clock.capture(needed=not self._drawn)
         self._running.check()
         self._hear_media()
         if picture is None and not self._drawn:
@@ -281,8 +284,23 @@ class Stage:
 
 def _saw_frame(seen: set[str], params: dict[str, Any]) -> None:
     frame = params["frame"]
-    if "parentId" not in frame and frame["url"].startswith(ORIGIN):
+    if "parentId" in frame:
+        return
+    if frame["url"].startswith(f"{ORIGIN}/"):
         seen.add("there")
+    elif "there" in seen:
+        raise PageFailed(f"the page left for {frame['url'][:200]}")
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Tell whose fault it is that the browser refuses what we say."""
+    try:
+        yield
+    except ProtocolError as error:
+        if "navigated" in str(error):
+            raise PageFailed("the page was replaced while it was rendered") from error
+        raise BrowserGone(f"the browser does not do what it should: {error}") from error
 
 
 def _value(told: dict[str, Any]) -> Any:
