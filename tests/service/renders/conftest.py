@@ -2,11 +2,19 @@
 
 import pytest
 
+from fragdex.service.errors import EngineUnavailable
+from fragdex.service.renders.browser.finding import find_engine
+from service.renders.working import Renderer
 from service.serving import API
 
-SPINNER = """<!doctype html><style>body{margin:0;background:#123}
-div{width:40px;height:40px;background:#fc0;animation:go 1s linear infinite}
-@keyframes go{to{transform:translateX(100px)}}</style><div></div>"""
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Skips what needs a browser where there is none."""
+    try:
+        return find_engine()
+    except EngineUnavailable as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -19,3 +27,9 @@ def begun(client):
         return answer.json()
 
     return begin
+
+
+@pytest.fixture(scope="session")
+def renderer(chromium, working):
+    """A service of its own process that renders."""
+    return Renderer(working.client, working)

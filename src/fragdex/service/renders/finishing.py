@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ class _Result:
 
     bytes: KeptBytes
     index_key: str | None
+    # what should be heard and could not be decoded
+    failed: Sequence[str] = ()
 
 
 def finish(
@@ -108,7 +111,7 @@ def _join(
     index = fragdex.index(out)
     result = kept.keep_bytes(house, render.tenant_id, out, job.check)
     index.source = replace(index.source, md5=result.md5.hex())
-    return _Result(result, store_index(house, render.tenant_id, index).key)
+    return _Result(result, store_index(house, render.tenant_id, index).key, joined.failed)
 
 
 def _publish(house: House, render: Row[Any], result: _Result, seconds: dict[str, float]) -> None:
@@ -123,6 +126,8 @@ def _publish(house: House, render: Row[Any], result: _Result, seconds: dict[str,
         blobs.keep(connection, render.tenant_id, own.md5, own.sha256, own.byte_size, FAMILY, name)
         if key is not None and not trash.claim(connection, key):
             raise Unavailable("the index of the result was not kept in time", retry_after=1)
+        told = notes.gather(connection, render.id, row.notes)
+        told["refused"] += result.failed
         values = {
             "status": RenderStatus.COMPLETE,
             "completed_at": instant(),
@@ -131,6 +136,6 @@ def _publish(house: House, render: Row[Any], result: _Result, seconds: dict[str,
             "result_md5": own.md5,
             "index_key": key,
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
-            "notes": notes.gather(connection, render.id, row.notes),
+            "notes": told,
         }
         connection.execute(renders.update().where(mine).values(**values))
