@@ -22,7 +22,7 @@ from fragdex.formats.subsegments import Subsegments, period_of, reference_track,
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = ["Piece", "embed"]
+__all__ = ["Edit", "Piece", "embed", "joined", "mended", "mended_fragments", "moofs_of", "walked"]
 
 Read = Callable[[ByteRange], bytes]
 Piece = bytes | ByteRange
@@ -74,7 +74,7 @@ def embed(
     size = index.source.size
     if size is None:
         raise BuildError("the size of the source is not known")
-    moofs = _moofs(index)
+    moofs = moofs_of(index)
     streams = [(chosen, _stretches(found, chosen, min_segment_ms, False))]
     for other in found.tracks if track is None else ():
         if other.id != chosen.id and len(other.fragments):
@@ -82,8 +82,8 @@ def embed(
             with suppress(BuildError, InexactIndex):
                 streams.append((other, _stretches(found, other, min_segment_ms, True)))
     begin, stop = int(streams[0][1].offset[0]), streams[0][1].stop
-    front = list(_walk(read, 0, min(moofs)))
-    tail = list(_walk(read, stop, size))
+    front = list(walked(read, 0, min(moofs)))
+    tail = list(walked(read, stop, size))
     place = _place(front, begin, moofs)
     gone = [part for code, part in front if code in REPLACED and part.start >= place]
     made = b""
@@ -94,10 +94,10 @@ def embed(
         between = first - place - sum(part.size for part in gone if part.start < first)
         made = build(boxes(segments, one.id, one.timescale, between + len(made))) + made
     edits: list[Edit] = [(ByteRange(place, place), made), *((part, b"") for part in gone)]
-    shifts, mended = _mended(read, [*front, *tail], edits)
-    edits += mended
-    edits += _fragments(read, moofs, shifts)
-    return list(_joined(edits, size))
+    shifts, boxes_mended = mended(read, [*front, *tail], edits)
+    edits += boxes_mended
+    edits += mended_fragments(read, moofs, shifts)
+    return list(joined(edits, size))
 
 
 def _stretches(period: Period, track: TrackIndex, min_ms: float, own: bool) -> Subsegments:
@@ -105,7 +105,7 @@ def _stretches(period: Period, track: TrackIndex, min_ms: float, own: bool) -> S
     return subsegments(period, track.id, min_ticks=ticks, at_sync=min_ms > 0, own=own)
 
 
-def _moofs(index: FragmentIndex) -> dict[int, dict[int, tuple[int, int, bool]]]:
+def moofs_of(index: FragmentIndex) -> dict[int, dict[int, tuple[int, int, bool]]]:
     """What is known of each moof, by offset and track_ID.
 
     First byte of the track's samples, byte behind the media data, whether its base is stale.
@@ -127,7 +127,7 @@ def _moofs(index: FragmentIndex) -> dict[int, dict[int, tuple[int, int, bool]]]:
     return dict(sorted(found.items()))
 
 
-def _walk(read: Read, at: int, stop: int) -> Iterator[tuple[str, ByteRange]]:
+def walked(read: Read, at: int, stop: int) -> Iterator[tuple[str, ByteRange]]:
     """Types and places of the top-level boxes; what is not whole ends the walk, and is copied."""
     while stop - at >= 8:
         head = read(ByteRange(at, min(at + 16, stop)))
@@ -154,7 +154,7 @@ def _place(
     return next((part.start for _, part in front if least in part), begin)
 
 
-def _mended(
+def mended(
     read: Read, outside: list[tuple[str, ByteRange]], edits: list[Edit]
 ) -> tuple[Shifts, list[Edit]]:
     """Where everything goes, and the boxes that speak of places in the file.
@@ -163,13 +163,13 @@ def _mended(
     each turn can only give more of its tables 64 bits.
     """
     todo = [(MENDING[code], part, _whole(read, part)) for code, part in outside if code in MENDING]
-    mended: list[Edit] = [(part, data) for _, part, data in todo]
+    made: list[Edit] = [(part, data) for _, part, data in todo]
     while True:
-        shifts = Shifts((part, len(data)) for part, data in [*edits, *mended])
-        before = [len(data) for _, data in mended]
-        mended = [(part, mend(data, part.start, shifts)) for mend, part, data in todo]
-        if [len(data) for _, data in mended] == before:
-            return shifts, mended
+        shifts = Shifts((part, len(data)) for part, data in [*edits, *made])
+        before = [len(data) for _, data in made]
+        made = [(part, mend(data, part.start, shifts)) for mend, part, data in todo]
+        if [len(data) for _, data in made] == before:
+            return shifts, made
 
 
 def _whole(read: Read, part: ByteRange) -> bytes:
@@ -183,7 +183,7 @@ def _whole(read: Read, part: ByteRange) -> bytes:
     return read(part)
 
 
-def _fragments(
+def mended_fragments(
     read: Read, moofs: Mapping[int, Mapping[int, tuple[int, int, bool]]], shifts: Shifts
 ) -> Iterator[Edit]:
     """The moofs that name places of the file."""
@@ -196,7 +196,7 @@ def _fragments(
         if head[4:8] != b"moof" or size < header:
             raise MalformedBox("no moof stands where the index says", offset=at)
         part = ByteRange.of(at, size)
-        mended = mended_moof(
+        changed = mended_moof(
             _whole(read, part),
             header,
             at,
@@ -205,11 +205,11 @@ def _fragments(
             {track: first for track, (first, _, _) in tracks.items()},
             {track for track, (_, _, stale) in tracks.items() if stale},
         )
-        if mended is not None:
-            yield part, mended
+        if changed is not None:
+            yield part, changed
 
 
-def _joined(edits: list[Edit], size: int) -> Iterator[Piece]:
+def joined(edits: list[Edit], size: int) -> Iterator[Piece]:
     """The source in file order, with the edits in it; an insertion goes before the rest."""
     reached = 0
     for part, data in sorted(edits, key=lambda edit: edit[0]):

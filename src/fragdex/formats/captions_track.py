@@ -1,0 +1,254 @@
+"""A copy of a file with one more track: captions as WebVTT samples (ISO/IEC 14496-30, 7).
+
+Media bytes are copied by range and never read. The captions go right behind the moov: in a movie
+fragment of their own where the file has fragments, and in an mdat where it has none. What the moved
+bytes break is mended, as by `embed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
+from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError
+from fragdex.formats.embed import (
+    Edit,
+    Piece,
+    Read,
+    joined,
+    mended,
+    mended_fragments,
+    moofs_of,
+    walked,
+)
+from fragdex.seeking.model import FragmentIndex
+
+__all__ = ["with_captions"]
+
+TIMESCALE = 1000
+MAX_CUES = 1 << 20
+"""Cues of a track: ten hours have some ten thousand."""
+_UNDETERMINED = 0x55C4
+_ROWS = np.dtype([("sample_duration", ">u4"), ("sample_size", ">u4")])
+
+Cues = Sequence[tuple[int, int, str]]
+
+
+def with_captions(
+    index: FragmentIndex, read: Read, cues: Cues, *, language: str | None = None
+) -> list[Piece]:
+    """The pieces of the copy, to be written one behind the other.
+
+    Args:
+        index: of the source; where it has fragments, the places of all moofs are needed.
+        read: gives the bytes of a range of the source.
+        cues: start (inclusive) and end (exclusive) in milliseconds of presentation, and text, in
+            order; where two overlap, the earlier one ends first.
+        language: BCP 47 tag, or None.
+
+    The new track has the track_ID behind the highest one.
+
+    Raises:
+        BuildError: there is no moov, or too many cues.
+        InexactIndex: the places of fragments are not known.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie(fragments=2)
+    >>> pieces = with_captions(
+    ...     fragdex.index(data), lambda part: data[part.start : part.stop], [(0, 500, "hello")]
+    ... )
+    >>> copy = b"".join(p if isinstance(p, bytes) else data[p.start : p.stop] for p in pieces)
+    >>> fragdex.index(copy).tracks[-1].kind
+    'text'
+    """
+    size = index.source.size
+    if size is None:
+        raise BuildError("the size of the source is not known")
+    if len(cues) > MAX_CUES:
+        raise BuildError("so many cues do not go into a track", found=len(cues))
+    fragmented = any((track.fragments.moof_offset >= 0).any() for track in index.tracks)
+    moofs = moofs_of(index) if fragmented else {}
+    outside = list(walked(read, 0, min(moofs) if moofs else size))
+    place = next((part for code, part in outside if code == "moov"), None)
+    if place is None:
+        raise BuildError("there is no moov that a track could be added to")
+    stops = [stop for tracks in moofs.values() for _, stop, _ in tracks.values()]
+    if stops:
+        outside += walked(read, max(stops), size)
+    samples = _samples(cues)
+    moov = parse_box(read(place), offset=place.start)
+    track = _new_id(moov, index)
+    fragments = moov.find("mvex") is not None
+    made = _fragment(track, samples) if fragments else _mdat(samples)
+    tables = [] if fragments else _tables(samples)
+    grown = build(_with_track(moov, track, tables, samples, language))
+
+    def source(part: ByteRange) -> bytes:
+        return grown if part == place else read(part)
+
+    edits: list[Edit] = [(ByteRange(place.stop, place.stop), made)]
+    shifts, changed = mended(source, outside, edits)
+    edits += [
+        (part, data if part != place or fragments else _pointed(data, part.start))
+        for part, data in changed
+    ]
+    edits += mended_fragments(read, moofs, shifts)
+    return list(joined(edits, size))
+
+
+def _samples(cues: Cues) -> list[tuple[int, bytes]]:
+    """Duration and bytes of each sample: cues, and what is between them, without a hole."""
+    found: list[tuple[int, bytes]] = []
+    nothing = build(make_box("vtte"))
+    at = 0
+    ordered = sorted(cues, key=lambda cue: cue[0])
+    for number, (start, end, text) in enumerate(ordered):
+        start = max(start, at)
+        if number + 1 < len(ordered):
+            end = min(end, max(ordered[number + 1][0], start))
+        if end <= start:
+            continue
+        if start > at:
+            found.append((start - at, nothing))
+        payload = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        cue = make_box("vttc", children=[make_box("payl", cue_text=payload)])
+        found.append((end - start, build(cue)))
+        at = end
+    return found or [(1, nothing)]
+
+
+def _new_id(moov: Box, index: FragmentIndex) -> int:
+    known = [box["track_ID"] for box in moov.find_all("trak/tkhd")]
+    highest: int = max([0, *known, *(track.id for track in index.tracks)])
+    return highest + 1
+
+
+def _with_track(
+    moov: Box, track: int, tables: list[Box], samples: list[tuple[int, bytes]], language: str | None
+) -> Box:
+    mvhd = moov.find("mvhd")
+    scale = (mvhd["timescale"] if mvhd is not None else 0) or TIMESCALE
+    length = sum(duration for duration, _ in samples)
+    shown = length * scale // TIMESCALE if tables else 0
+    trak = _trak(track, shown, length if tables else 0, tables, language)
+    children: list[Box] = []
+    for child in moov.children:
+        if child.type == "mvhd":
+            more: dict[str, Any] = {"next_track_ID": max(child["next_track_ID"], track + 1)}
+            if child["duration"] and shown > child["duration"]:
+                more["duration"] = shown
+            child = child.replace(**more)
+        elif child.type == "mvex":
+            trex = make_box("trex", track_ID=track, default_sample_description_index=1)
+            child = child.replace(children=[*child.children, trex])
+        children.append(child)
+    # Behind the other tracks: where a player takes what comes first, nothing changes.
+    last = max((n for n, child in enumerate(children) if child.type == "trak"), default=-1)
+    children.insert(last + 1, trak)
+    return moov.replace(children=children)
+
+
+def _trak(track: int, shown: int, length: int, tables: list[Box], language: str | None) -> Box:
+    entry = make_box("wvtt", children=[make_box("vttC", config="WEBVTT")])
+    self_contained = make_box("url ", flags=1)
+    stbl = [
+        make_box("stsd", children=[entry]),
+        *(tables or [make_box(code) for code in ("stts", "stsc", "stsz", "stco")]),
+    ]
+    minf = [
+        make_box("nmhd"),
+        make_box("dinf", children=[make_box("dref", children=[self_contained])]),
+        make_box("stbl", children=stbl),
+    ]
+    mdhd = make_box("mdhd", timescale=TIMESCALE, duration=length, language=_packed(language))
+    tags = [make_box("elng", extended_language=language)] if language else []
+    mdia = [
+        mdhd,
+        make_box("hdlr", handler_type="text", name="captions"),
+        *tags,
+        make_box("minf", children=minf),
+    ]
+    return make_box(
+        "trak",
+        children=[
+            make_box("tkhd", flags=3, track_ID=track, duration=shown),
+            make_box("mdia", children=mdia),
+        ],
+    )
+
+
+def _packed(language: str | None) -> int:
+    """The three letters of ISO 639-2 where the tag has them; the tag itself goes into elng."""
+    letters = (language or "").split("-")[0].lower()
+    letters = _LETTERS.get(letters, letters)
+    if len(letters) != 3 or not letters.isascii() or not letters.isalpha():
+        return _UNDETERMINED
+    first, second, third = (ord(letter) - 0x60 for letter in letters)
+    return first << 10 | second << 5 | third
+
+
+_CODES = """
+ar=ara bg=bul ca=cat cs=ces cy=cym da=dan de=deu el=ell en=eng es=spa et=est eu=eus fa=fas fi=fin
+fr=fra ga=gle gl=glg he=heb hi=hin hr=hrv hu=hun hy=hye id=ind is=isl it=ita ja=jpn ka=kat ko=kor
+la=lat lt=lit lv=lav mk=mkd ms=msa nl=nld no=nor pl=pol pt=por ro=ron ru=rus sk=slk sl=slv sq=sqi
+sr=srp sv=swe sw=swa ta=tam te=tel th=tha tr=tur uk=ukr ur=urd vi=vie zh=zho
+"""
+_LETTERS = dict(pair.split("=") for pair in _CODES.split())
+
+
+def _tables(samples: list[tuple[int, bytes]]) -> list[Box]:
+    """Sample tables of one chunk, whose place is put in at the very end."""
+    durations = [(1, duration) for duration, _ in samples]
+    sizes = [(len(data),) for _, data in samples]
+    return [
+        make_box("stts", entries=durations),
+        make_box("stsc", entries=[(1, len(samples), 1)]),
+        make_box("stsz", sample_size=0, entries=sizes),
+        make_box("co64", entries=[(0,)]),
+    ]
+
+
+def _mdat(samples: list[tuple[int, bytes]]) -> bytes:
+    data = b"".join(data for _, data in samples)
+    return (8 + len(data)).to_bytes(4, "big") + b"mdat" + data
+
+
+def _pointed(moov: bytes, start: int) -> bytes:
+    """The moov with the place of the captions: their mdat stands right behind it."""
+    box = parse_box(moov, offset=start)
+    traks = [n for n, child in enumerate(box.children) if child.type == "trak"]
+    children = list(box.children)
+    children[traks[-1]] = _with_chunk(children[traks[-1]], start + len(moov) + 8)
+    return build(box.replace(children=children))
+
+
+def _with_chunk(box: Box, place: int) -> Box:
+    if box.type == "co64":
+        return box.replace(entries=np.array([(place,)], [("chunk_offset", ">u8")]))
+    return box.replace(children=[_with_chunk(c, place) if c.children or c.type == "co64" else c
+                                 for c in box.children])  # fmt: skip
+
+
+def _fragment(track: int, samples: list[tuple[int, bytes]]) -> bytes:
+    """A moof with all samples, and its mdat. It comes first, so that its number is 0."""
+    rows = np.array([(duration, len(data)) for duration, data in samples], _ROWS)
+    flags = DATA_OFFSET | SAMPLE_DURATION | SAMPLE_SIZE
+
+    def moof(place: int) -> bytes:
+        trun = make_box("trun", flags=flags, data_offset=place, samples=rows)
+        traf = [
+            make_box("tfhd", flags=DEFAULT_BASE_IS_MOOF, track_ID=track),
+            make_box("tfdt", version=1, baseMediaDecodeTime=0),
+            trun,
+        ]
+        children = [make_box("mfhd", sequence_number=0), make_box("traf", children=traf)]
+        return build(make_box("moof", children=children))
+
+    return moof(len(moof(0)) + 8) + _mdat(samples)
