@@ -14,10 +14,10 @@ from fragdex.service.media.process import process_file
 ELST = "trak/edts/elst"
 
 
-def process(path, folder):
+def process(path, folder, **how):
     folder.mkdir()
     with open(path, "rb") as file:
-        made = process_file(file, folder)
+        made = process_file(file, folder, **how)
     return {one.track_id: one for one in made}
 
 
@@ -97,6 +97,16 @@ def test_copied_packets_are_the_source_s_at_the_source_s_times(name, fixture_fil
         before, after = packets(source, one.probe_info["index"]), packets(one.path)
         assert [data for data, _, _ in after] == [data for data, _, _ in before]
         assert [t for _, t, _ in after] == pytest.approx([t for _, t, _ in before], abs=1e-3)
+
+
+def test_the_scrub_track_alone_is_the_one_of_the_whole(fixture_file, tmp_path):
+    source = fixture_file("frag-default-base.mp4")
+    whole = process(source, tmp_path / "whole")[SCRUB_TRACK]
+    alone = process(source, tmp_path / "alone", scrub_alone=True)
+    assert set(alone) == {SCRUB_TRACK}
+    laws(alone[SCRUB_TRACK])
+    assert packets(alone[SCRUB_TRACK].path) == packets(whole.path)
+    assert process(fixture_file("alac.m4a"), tmp_path / "none", scrub_alone=True) == {}
 
 
 ENCODED = [

@@ -1,4 +1,4 @@
-"""A process that works on `process` alone: `python worker_program.py URL DATA`."""
+"""A process that works on the jobs of this family alone: `python worker_program.py URL DATA`."""
 
 import sys
 import threading

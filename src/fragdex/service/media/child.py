@@ -1,5 +1,7 @@
 """The media work as a process of its own: `python -m fragdex.service.media.child INPUT FOLDER`.
 
+With `scrub` behind them, the scrub track alone is made.
+
 Says what it does in JSON lines on its output: `{"progress": 0…1}` several times a second, then
 `{"made": […]}` or `{"unprocessable": {…}}`. Ends by itself when its input is closed, that is when
 whoever started it is gone.
@@ -26,6 +28,7 @@ _MEMORY: Final = 8 << 30
 def main() -> int:
     """Process one file."""
     path, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    scrub_alone = sys.argv[3:] == ["scrub"]
     speech = Speech()
     speech.listen()
     written = max(_GROWTH * path.stat().st_size, _LEAST_BOUND)
@@ -48,7 +51,7 @@ def main() -> int:
 
     try:
         with path.open("rb") as file:
-            made = process_file(file, folder, progress)
+            made = process_file(file, folder, progress, scrub_alone=scrub_alone)
     except Unprocessable as error:
         speech.say(unprocessable={"detail": error.message, "more": error.more})
         return 0

@@ -25,7 +25,11 @@ _SURVEY_PART: Final = 0.05
 
 
 def process_file(
-    file: BinaryIO, folder: Path, progress: Callable[[float], None] = lambda _: None
+    file: BinaryIO,
+    folder: Path,
+    progress: Callable[[float], None] = lambda _: None,
+    *,
+    scrub_alone: bool = False,
 ) -> list[Made]:
     """Make all tracks of a media file.
 
@@ -33,19 +37,22 @@ def process_file(
         file: seekable; read twice from its start.
         folder: empty; the tracks are written here.
         progress: called with 0…1, often; may raise to end it all.
+        scrub_alone: only the scrub track; none of a file without video.
 
     Raises:
         Unprocessable: not a media file, nothing in it that can be made into a track.
     """
     try:
-        return _process(file, folder, progress)
+        return _process(file, folder, progress, scrub_alone)
     except (av.error.FFmpegError, UnicodeError) as error:
         if getattr(error, "errno", None) == errno.ENOSPC:
             raise  # the machine's fault
         raise Unprocessable("the file is damaged, or of a kind that cannot be processed") from error
 
 
-def _process(file: BinaryIO, folder: Path, progress: Callable[[float], None]) -> list[Made]:
+def _process(
+    file: BinaryIO, folder: Path, progress: Callable[[float], None], scrub_alone: bool
+) -> list[Made]:
     size = file.seek(0, os.SEEK_END) or 1
     file.seek(0)
     done = 0
@@ -59,7 +66,7 @@ def _process(file: BinaryIO, folder: Path, progress: Callable[[float], None]) ->
         info = probe(container)
         found = survey(container, surveyed)
     file.seek(0)
-    made = _Tracks(folder, info.streams, found)
+    made = _Tracks(folder, info.streams, found, scrub_alone)
     whole, done = sum(one.bytes for one in found.values()) or 1, 0
     with opened(file) as container:
         streams = [container.streams[stream.index] for stream in info.streams]
@@ -78,9 +85,14 @@ class _Tracks:
     """The writers of all tracks, fed in one pass."""
 
     def __init__(
-        self, folder: Path, infos: tuple[StreamInfo, ...], found: dict[int, StreamSurvey]
+        self,
+        folder: Path,
+        infos: tuple[StreamInfo, ...],
+        found: dict[int, StreamSurvey],
+        scrub_alone: bool,
     ) -> None:
         self.folder = folder
+        self.scrub_alone = scrub_alone
         self.infos = {info.index: info for info in infos if found[info.index].packets}
         self.found = found
         self.copiers: dict[int, Copier] = {}
@@ -89,6 +101,8 @@ class _Tracks:
         self.paths: dict[int, Path] = {}
         # One scrub track, of the first video: it is the file's.
         self.scrubbed = next((i for i, info in self.infos.items() if info.type == "video"), None)
+        if scrub_alone:
+            self.infos = {i: info for i, info in self.infos.items() if i == self.scrubbed}
 
     def open(self, streams: list[Any]) -> None:
         for stream in streams:
@@ -98,7 +112,9 @@ class _Tracks:
             self.streams[stream.index] = stream
             path = self.folder / f"track-{info.track_id}.mp4"
             encoders: list[VideoEncoder | AudioEncoder] = []
-            if self.found[stream.index].copied:
+            if self.scrub_alone:
+                pass
+            elif self.found[stream.index].copied:
                 self.copiers[stream.index] = Copier(path, info.track_id, stream)
             elif info.type == "video":
                 encoders.append(VideoEncoder(path, info.track_id, stream))
@@ -143,7 +159,7 @@ class _Tracks:
                 track_id = SCRUB_TRACK if scrub else info.track_id
                 codec = "h264" if isinstance(writer, VideoEncoder) else "aac"
                 made.append(self._made(info, track_id, codec, writer.file.path))
-        if not any(one.track_id != SCRUB_TRACK for one in made):
+        if not self.scrub_alone and not any(one.track_id != SCRUB_TRACK for one in made):
             raise Unprocessable("nothing in the file could be decoded")
         return made
 

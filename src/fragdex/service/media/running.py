@@ -25,6 +25,7 @@ def run(
     progress: Callable[[float], None] = lambda _: None,
     check: Callable[[], None] = lambda: None,
     *,
+    scrub_alone: bool = False,
     stall_seconds: float = STALL_SECONDS,
 ) -> list[Made]:
     """Make the tracks of a media file in a child process.
@@ -34,13 +35,15 @@ def run(
         folder: an empty folder for what is made.
         progress: called with 0…1, in this thread.
         check: called several times a second; what it raises ends the child.
+        scrub_alone: only the scrub track; none of a file without video.
 
     Raises:
         Unprocessable: the file is none that can be processed, or breaks the libraries.
         StoreFull: no room in the folder.
         RuntimeError: the child failed for another reason.
     """
-    child = Process("fragdex.service.media.child", str(path), str(folder))
+    wanted = ["scrub"] if scrub_alone else []
+    child = Process("fragdex.service.media.child", str(path), str(folder), *wanted)
     try:
         answer = _listen(child, progress, check, stall_seconds)
     finally:

@@ -6,6 +6,8 @@ as_it_came   whether a file needs no work at all, and its publication then
 operations   the records of the files
 processing   the making of ISOBMFF files
 progress     how far something is, as events
-worker       the job that does the work
+keeping      what the media work made, on its way to rows that name it
+scrubbing    the job that makes a scrub track for what was published as it came
+worker       the job that does the rest of the work
 routes       all of it over HTTP
 """

@@ -19,6 +19,7 @@ from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import tenants, unprocessed_files, uploads
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.arrival import Look
+from fragdex.service.unprocessed.keeping import Kept
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
     Problem,
@@ -26,7 +27,6 @@ from fragdex.service.unprocessed.model import (
     UnprocessedFileList,
     UnprocessedStatus,
 )
-from fragdex.service.unprocessed.worker import Kept
 from fragdex.service.uploads import Arrival, Arrived, Upload
 from fragdex.service.uploads.shelf import Shelf, facts, need_within
 

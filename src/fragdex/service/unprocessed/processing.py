@@ -18,13 +18,15 @@ from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import isobmff_files, processes, unprocessed_files, uploads
 from fragdex.service.unprocessed.as_it_came import codec_name, why_not
+from fragdex.service.unprocessed.keeping import Kept
 from fragdex.service.unprocessed.model import (
     Problem,
     ProcessList,
     ProcessRecord,
     ProcessStatus,
 )
-from fragdex.service.unprocessed.worker import PROCESS, Kept, publish
+from fragdex.service.unprocessed.scrubbing import SCRUB
+from fragdex.service.unprocessed.worker import PROCESS, publish
 
 __all__ = [
     "as_a_track",
@@ -81,7 +83,7 @@ def start(house: House, connection: Connection, file: Row[Any], track: Kept | No
 
     Args:
         file: the row of the unprocessed file, locked or made by this transaction.
-        track: what `as_a_track` gave: the process is complete at once.
+        track: what `as_a_track` gave: the process is complete at once, a scrub track follows.
     """
     process_id = new_id()
     row = {"id": process_id, "tenant_id": file.tenant_id, "unprocessed_file_id": file.id}
@@ -100,6 +102,8 @@ def start(house: House, connection: Connection, file: Row[Any], track: Kept | No
     )
     assert isobmff_id is not None
     blobs.keep(connection, file.tenant_id, track.md5, track.sha256, size, "isobmff", isobmff_id)
+    if track.made.type == "video":
+        house.jobs.enqueue(connection, SCRUB, process_id)
     return process_id
 
 

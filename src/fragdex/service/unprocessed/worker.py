@@ -9,33 +9,30 @@ late finds the process completed and publishes nothing.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex.service.errors import Unavailable, Unprocessable
+from fragdex.service.errors import Unprocessable
 from fragdex.service.house import House
 from fragdex.service.jobs.door import Job, Work
-from fragdex.service.media.made import Made
 from fragdex.service.media.running import run as run_media
-from fragdex.service.records import blobs, trash
+from fragdex.service.records import blobs
 from fragdex.service.records.database import insert
-from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import (
     isobmff_files,
-    isobmff_tracks,
     processes,
     unprocessed_files,
 )
+from fragdex.service.unprocessed import scrubbing
+from fragdex.service.unprocessed.keeping import Kept, clear, keep, put_track, work_folder
 
-__all__ = ["PROCESS", "WORK", "Kept", "publish"]
+__all__ = ["PROCESS", "WORK", "publish"]
 
 PROCESS: Final = "process"
 """The name of the work; its record is a process."""
@@ -43,17 +40,6 @@ PROCESS: Final = "process"
 # How much of the whole is done when all tracks are files of this machine.
 _MEDIA_PART: Final = 0.9
 _PROGRESS_SECONDS: Final = 0.5
-_PIECE: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A track whose bytes and index are objects of the store."""
-
-    made: Made
-    md5: bytes
-    sha256: bytes
-    index_key: str
 
 
 def _run(house: House, job: Job) -> None:
@@ -64,12 +50,19 @@ def _run(house: House, job: Job) -> None:
         blob = blobs.find(connection, found["tenant_id"], found["md5"])
     if not blob:
         raise Unprocessable("the bytes of the file are not here")
-    folder = _folder(house, job)
+    folder = work_folder(house, job)
     progress = _Progress(house, job)
     try:
         with house.store.local(blob.store_key) as path:
             made = run_media(path, folder, lambda part: progress(_MEDIA_PART * part), job.check)
-        kept = _keep(house, found["tenant_id"], made, job.check, progress)
+        rest = 0.99 - _MEDIA_PART
+        kept = keep(
+            house,
+            found["tenant_id"],
+            made,
+            job.check,
+            lambda part: progress(_MEDIA_PART + rest * part),
+        )
         with house.database.write() as connection:
             publish(connection, job.record_id, kept)
     finally:
@@ -83,7 +76,7 @@ def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
         connection.execute(
             processes.update().where(open_).values(failed_at=instant(), problem=dict(problem))
         )
-    _clear(house, job)
+    clear(house, job)
 
 
 def _begin(house: House, process_id: str) -> Mapping[Any, Any] | None:
@@ -106,22 +99,6 @@ def _begin(house: House, process_id: str) -> Mapping[Any, Any] | None:
     return found._mapping
 
 
-def _folder(house: House, job: Job) -> Path:
-    """An empty folder of this run; those that killed runs of the job left are removed."""
-    work = house.settings.data / "work"
-    work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _clear(house, job)
-    folder = work / f"{job.record_id}.{job.attempt}"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    return folder
-
-
-def _clear(house: House, job: Job) -> None:
-    for left in (house.settings.data / "work").glob(f"{job.record_id}.*"):
-        if int(left.suffix[1:]) <= job.attempt:
-            shutil.rmtree(left, ignore_errors=True)
-
-
 class _Progress:
     """Writes how far a process is, now and then; never backwards."""
 
@@ -140,43 +117,6 @@ class _Progress:
             connection.execute(processes.update().where(behind).values(progress=part))
 
 
-def _keep(
-    house: House,
-    tenant_id: str,
-    made: list[Made],
-    check: Callable[[], None],
-    progress: _Progress,
-) -> list[Kept]:
-    """Write tracks and indexes into the store."""
-    whole, done = sum(one.byte_size for one in made) or 1, 0
-
-    def pieces(path: str) -> Iterator[bytes]:
-        nonlocal done
-        with open(path, "rb") as file:
-            while piece := file.read(_PIECE):
-                check()
-                yield piece
-                done += len(piece)
-                progress(_MEDIA_PART + (0.99 - _MEDIA_PART) * min(1.0, done / (2 * whole)))
-
-    kept = []
-    for one in made:
-        md5, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
-        for piece in pieces(one.path):
-            md5.update(piece)
-            sha256.update(piece)
-        index_key = f"indexes/{tenant_id}/{new_id()}.fidx"
-        with house.database.write() as connection:
-            key = blobs.expect(connection, tenant_id, md5.digest())
-            trash.expect(connection, index_key)
-            known = blobs.find(connection, tenant_id, md5.digest()) is not None
-        if not known:
-            house.store.write(key, pieces(one.path))
-        house.store.write(index_key, pieces(one.index_path))
-        kept.append(Kept(one, md5.digest(), sha256.digest(), index_key))
-    return kept
-
-
 def publish(connection: Connection, process_id: str, kept: list[Kept]) -> None:
     """Make the tracks visible, and the process complete; nothing where another run did."""
     row = processes.c
@@ -191,7 +131,7 @@ def publish(connection: Connection, process_id: str, kept: list[Kept]) -> None:
     now = instant()
     file_id = _isobmff_file(connection, found._mapping)
     for one in kept:
-        _track(connection, file_id, found._mapping[unprocessed_files.c.tenant_id], one)
+        put_track(connection, file_id, found._mapping[unprocessed_files.c.tenant_id], one)
     connection.execute(
         isobmff_files.update().where(isobmff_files.c.id == file_id).values(index_completed_at=now)
     )
@@ -221,38 +161,5 @@ def _isobmff_file(connection: Connection, unprocessed: Mapping[Any, Any]) -> str
     return file_id
 
 
-def _track(connection: Connection, file_id: str, tenant_id: str, kept: Kept) -> None:
-    """Write a track; what stood there before under its id is let go."""
-    made, row = kept.made, isobmff_tracks.c
-    record_id = f"{file_id}/{made.track_id}"
-    here = (row.file_id == file_id) & (row.track_id == made.track_id)
-    old = connection.scalar(sa.select(row.index_key).where(here))
-    trash.discard(connection, old)
-    blobs.release(connection, "tracks", record_id)
-    blobs.keep(
-        connection, tenant_id, kept.md5, kept.sha256, made.byte_size, "tracks", record_id
-    )  # fmt: skip
-    if not trash.claim(connection, kept.index_key):
-        raise Unavailable("the index of a track was not kept in time", retry_after=1)
-    now = instant()
-    values = {
-        "tenant_id": tenant_id,
-        "type": made.type,
-        "probe_info": made.probe_info,
-        "duration_ms": made.duration_ms,
-        "codec_name": made.codec,
-        "byte_size": made.byte_size,
-        "md5": kept.md5,
-        "index_key": kept.index_key,
-        "completed_at": now,
-    }
-    statement = insert(connection, isobmff_tracks).values(
-        file_id=file_id, track_id=made.track_id, created_at=now, **values
-    )
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=["file_id", "track_id"], set_=values)
-    )
-
-
-WORK: tuple[Work, ...] = (Work(PROCESS, _run, _failed),)
+WORK: tuple[Work, ...] = (Work(PROCESS, _run, _failed), scrubbing.WORK)
 """What the family has done by workers."""
