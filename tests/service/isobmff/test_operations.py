@@ -264,7 +264,7 @@ def test_a_track_is_told_by_its_own_upload(house, tenant, file_id):
     assert tracks.track_by_id(house, tenant, file_id, 3).complete
     found = tracks.track_bytes(house, tenant, file_id, 3)
     assert b"".join(house.store.read(found.store_key, fragdex.ByteRange(0, 10))) == b"abcdefghij"
-    assert found.media_type == "audio/mp4"
+    assert found.mime_type == "audio/mp4"
     with pytest.raises(RecordNotFound):
         tracks.track_by_id(house, new_id(), file_id, 3)
     tracks.delete_track(house, tenant, file_id, 3)

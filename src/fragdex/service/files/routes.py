@@ -28,7 +28,7 @@ from fragdex.service.web.events import event_answers, stream
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Md5InPath, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import media, media_answers
+from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, api_router
 
 __all__ = ["router"]
@@ -145,15 +145,7 @@ def get_file(id: RecordId, request: Request, caller: Asking, house: InHouse) -> 
             record.model_dump_json(), media_type="application/json", headers={"Vary": VARY}
         )
     found = IMAGES.stored(house, caller.tenant_id, id)
-    return media(
-        request,
-        key=found.store_key,
-        size=found.byte_size,
-        md5=found.md5,
-        sha256=found.sha256,
-        media_type=found.mime_type,
-        headers={"Content-Security-Policy": POLICY, "Vary": VARY},
-    )
+    return media_of(request, found, {"Content-Security-Policy": POLICY, "Vary": VARY})
 
 
 def _names_json(request: Request) -> bool:

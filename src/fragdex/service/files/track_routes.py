@@ -8,17 +8,10 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Query, Request, Response
 
 from fragdex.errors import (
-    BuildError,
-    DamagedIndex,
     IndexMismatch,
-    InexactIndex,
-    MissingExtra,
-    SourceNotFound,
-    TrackNotFound,
 )
 from fragdex.service.errors import (
     Conflict,
-    NotAcceptable,
     NotReady,
     RecordNotFound,
     RequestTimedOut,
@@ -36,8 +29,14 @@ from fragdex.service.isobmff.model import (
     TrackList,
     TrackRecord,
 )
-from fragdex.service.isobmff.track_routes import TrackFile, TrackNumber, track_media
-from fragdex.service.uploads.requests import BODY, REFUSALS, receive_request
+from fragdex.service.isobmff.track_routes import (
+    TrackFile,
+    TrackNumber,
+    receive_track,
+    sent_track,
+    track_media,
+)
+from fragdex.service.uploads.requests import BODY, REFUSALS
 from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.fields import RecordId
@@ -103,18 +102,8 @@ async def upload_file_track(
     house: InHouse,
 ) -> TrackRecord:
     """Send bytes of a track, whole or in chunks; 202 while some are missing."""
-    tenant_id = caller.tenant_id
-    made = await run_sync(isobmff_id, house, tenant_id, id)
-    progress = await receive_request(
-        request,
-        tenant_id,
-        tracks.FAMILY,
-        tracks.track_name(made, track_id),
-        tracks.ARRIVAL,
-        house.settings.max_track_bytes,
-    )
-    response.status_code = 201 if progress.complete else 202
-    return await run_sync(tracks.track_by_id, house, tenant_id, made, track_id)
+    made = await run_sync(isobmff_id, house, caller.tenant_id, id)
+    return await receive_track(request, response, house, caller.tenant_id, made, track_id)
 
 
 @router.get(TRACK + "/upload", responses=NOT_FOUND)
@@ -123,13 +112,7 @@ def file_track_upload(
 ) -> TrackRecord:
     """A track whose bytes are all here; else 404 with `next_byte`."""
     made = isobmff_id(house, caller.tenant_id, id)
-    record = tracks.track_by_id(house, caller.tenant_id, made, track_id)
-    if not record.complete:
-        raise RecordNotFound(
-            "bytes of this upload are missing",
-            more={"next_byte": record.next_byte, "byte_size": record.byte_size},
-        )
-    return record
+    return sent_track(house, caller.tenant_id, made, track_id)
 
 
 @router.get(TRACK, response_class=Response, responses=MEDIA)
@@ -172,14 +155,8 @@ async def upload_file_index(
 @router.get(
     "/files/{id}/index",
     response_class=Response,
-    responses={
-        **answers(
-            RecordNotFound, TrackNotFound, SourceNotFound, NotAcceptable, InexactIndex, BuildError,
-            DamagedIndex, MissingExtra,
-        ),
-        **FORM_ANSWERS,
-    },
-)  # fmt: skip
+    responses=FORM_ANSWERS,
+)
 def file_index(
     id: RecordId,
     request: Request,

@@ -50,6 +50,10 @@ BODY: dict[str, Any] = {
     },
 }
 FORM_ANSWERS: dict[int | str, dict[str, Any]] = {
+    **answers(
+        RecordNotFound, TrackNotFound, SourceNotFound, NotAcceptable, InexactIndex, BuildError,
+        DamagedIndex, MissingExtra,
+    ),
     200: {
         "description": "The index",
         "content": {
@@ -59,7 +63,7 @@ FORM_ANSWERS: dict[int | str, dict[str, Any]] = {
         },
     },
     304: {"description": "The caller has it already"},
-}
+}  # fmt: skip
 TrackId = Annotated[
     int | None,
     Query(
@@ -91,14 +95,8 @@ async def upload_index(
 @router.get(
     "/isobmff_files/{id}/index",
     response_class=Response,
-    responses={
-        **answers(
-            RecordNotFound, TrackNotFound, SourceNotFound, NotAcceptable, InexactIndex, BuildError,
-            DamagedIndex, MissingExtra,
-        ),
-        **FORM_ANSWERS,
-    },
-)  # fmt: skip
+    responses=FORM_ANSWERS,
+)
 def get_index(
     id: RecordId,
     request: Request,

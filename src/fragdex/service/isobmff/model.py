@@ -172,4 +172,4 @@ class TrackBytes:
     byte_size: int
     md5: bytes
     sha256: bytes
-    media_type: str
+    mime_type: str

@@ -11,7 +11,7 @@ from fragdex.service.house import House
 from fragdex.service.isobmff import operations, seeking, tracks
 from fragdex.service.isobmff.model import MAX_TRACK_ID
 from fragdex.service.records.identifiers import md5_bytes
-from fragdex.service.web.ranges import media
+from fragdex.service.web.ranges import media_of
 from fragdex.service.web.routing import PREFIX
 from fragdex.service.web.shortcuts import Shortcut
 
@@ -58,14 +58,7 @@ def _track(
     at = tracks.glance_at_bytes(house, tenant_id, file_id, int(track))
     if at is None:
         return None
-    return media(
-        request,
-        key=at.store_key,
-        size=at.byte_size,
-        md5=at.md5,
-        sha256=at.sha256,
-        media_type=at.media_type,
-    )
+    return media_of(request, at)
 
 
 def _is_track(text: str) -> bool:

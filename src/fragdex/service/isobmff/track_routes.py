@@ -17,9 +17,16 @@ from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import media, media_answers
+from fragdex.service.web.ranges import media_answers, media_of
 
-__all__ = ["TrackFile", "TrackNumber", "router", "track_media"]
+__all__ = [
+    "TrackFile",
+    "TrackNumber",
+    "receive_track",
+    "router",
+    "sent_track",
+    "track_media",
+]
 
 KNOWN: dict[int | str, dict[str, Any]] = {
     200: {"model": TrackRecord, "description": "It is announced already"}
@@ -119,17 +126,28 @@ async def upload_isobmff_track(
     house: InHouse,
 ) -> TrackRecord:
     """Send bytes of a track, whole or in chunks; 202 while some are missing."""
+    return await receive_track(request, response, house, caller.tenant_id, file_id, track_id)
+
+
+async def receive_track(
+    request: Request,
+    response: Response,
+    house: InHouse,
+    tenant_id: str,
+    file_id: str,
+    track_id: int,
+) -> TrackRecord:
+    """The answer to POST of bytes of a track."""
     progress = await receive_request(
         request,
-        caller.tenant_id,
+        tenant_id,
         tracks.FAMILY,
         tracks.track_name(file_id, track_id),
         tracks.ARRIVAL,
         house.settings.max_track_bytes,
     )
-    if not progress.complete:
-        response.status_code = 202
-    return await run_sync(tracks.track_by_id, house, caller.tenant_id, file_id, track_id)
+    response.status_code = 201 if progress.complete else 202
+    return await run_sync(tracks.track_by_id, house, tenant_id, file_id, track_id)
 
 
 @router.get(TRACK + "/upload", responses=NOT_FOUND)
@@ -137,7 +155,12 @@ def get_isobmff_track_upload(
     file_id: FileId, track_id: TrackNumber, caller: Asking, house: InHouse
 ) -> TrackRecord:
     """A track whose bytes are all here; else 404 with `next_byte`."""
-    record = tracks.track_by_id(house, caller.tenant_id, file_id, track_id)
+    return sent_track(house, caller.tenant_id, file_id, track_id)
+
+
+def sent_track(house: InHouse, tenant_id: str, file_id: str, track_id: int) -> TrackRecord:
+    """The answer to GET of the upload of a track."""
+    record = tracks.track_by_id(house, tenant_id, file_id, track_id)
     if not record.complete:
         raise RecordNotFound(
             "bytes of this upload are missing",
@@ -159,15 +182,7 @@ def track_media(
     request: Request, house: InHouse, tenant_id: str, file_id: str, track_id: int
 ) -> Response:
     """The answer to GET or HEAD of the bytes of a track."""
-    found = tracks.track_bytes(house, tenant_id, file_id, track_id)
-    return media(
-        request,
-        key=found.store_key,
-        size=found.byte_size,
-        md5=found.md5,
-        sha256=found.sha256,
-        media_type=found.media_type,
-    )
+    return media_of(request, tracks.track_bytes(house, tenant_id, file_id, track_id))
 
 
 @router.delete(TRACK, status_code=204, responses=NOT_FOUND)

@@ -30,7 +30,7 @@ from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Listed, Md5InPath, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import media, media_answers
+from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX
 
 __all__ = ["Family"]
@@ -229,15 +229,7 @@ class Family:
 
         def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
             found = find(house, caller.tenant_id, id)
-            return media(
-                request,
-                key=found.store_key,
-                size=found.byte_size,
-                md5=found.md5,
-                sha256=found.sha256,
-                media_type=found.mime_type,
-                headers=headers,
-            )
+            return media_of(request, found, headers)
 
         for method in (self._router.head, self._router.get):
             method(

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from anyio.to_thread import run_sync
@@ -29,7 +29,7 @@ from fragdex.service.web.auth import the_house
 from fragdex.service.web.negotiation import etag_of, has_already
 from fragdex.service.web.problems import HTTP, problem
 
-__all__ = ["MAX_PARTS", "MediaResponse", "media", "media_answers"]
+__all__ = ["MAX_PARTS", "MediaResponse", "media", "media_answers", "media_of"]
 
 MAX_PARTS = 16
 """Ranges answered in one multipart answer; whoever asks for more gets the whole (200)."""
@@ -39,6 +39,36 @@ PIECE = 512 << 10
 
 CACHE_CONTROL = "private, max-age=3600"
 """Bytes under an id never change; a private cache may keep what a tenant may see."""
+
+
+class StoredMedia(Protocol):
+    """Complete bytes, as the records of several families tell of them."""
+
+    @property
+    def store_key(self) -> str: ...
+    @property
+    def byte_size(self) -> int: ...
+    @property
+    def md5(self) -> bytes: ...
+    @property
+    def sha256(self) -> bytes: ...
+    @property
+    def mime_type(self) -> str: ...
+
+
+def media_of(
+    request: Request, found: StoredMedia, headers: Mapping[str, str] | None = None
+) -> Response:
+    """`media` of the bytes of a record."""
+    return media(
+        request,
+        key=found.store_key,
+        size=found.byte_size,
+        md5=found.md5,
+        sha256=found.sha256,
+        media_type=found.mime_type,
+        headers=headers,
+    )
 
 
 def media(
