@@ -13,6 +13,7 @@ import typer
 
 from fragdex.cli import db, key
 from fragdex.cli.config import config
+from fragdex.cli.doctor import doctor
 from fragdex.cli.dump import dump
 from fragdex.cli.extract import extract
 from fragdex.cli.index import index
@@ -24,6 +25,7 @@ from fragdex.cli.render import render
 from fragdex.cli.report import complain, exit_code, told
 from fragdex.cli.seek import seek
 from fragdex.cli.serve import serve
+from fragdex.cli.transcribe import transcribe
 from fragdex.cli.verify import verify
 from fragdex.cli.worker import worker
 from fragdex.errors import FragdexError
@@ -49,6 +51,7 @@ COMMANDS: dict[Callable[..., int], str] = {
     plot: "Draw fragments, bit rate, key frames and interleaving.",
     extract: "Cut out a playable clip without re-encoding.",
     render: "Render a page to a film or a still, frame by frame.",
+    transcribe: "Turn speech into words with times, and captions.",
 }
 """Each command and its line in the list of commands."""
 
@@ -56,6 +59,7 @@ SERVICE_COMMANDS: dict[Callable[..., int], str] = {
     serve: "Serve media over HTTP, in one process.",
     worker: "Work on the service's jobs in one more process.",
     config: "Show the service's settings, and where each comes from.",
+    doctor: "Say which parts work on this machine, and how to get the others.",
 }
 SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]] = {
     "key": (

@@ -1,0 +1,195 @@
+"""`fragdex doctor`: what this machine has of what fragdex can use, and how to get the rest."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from fragdex.cli import options
+from fragdex.cli.output import json_line
+from fragdex.errors import FragdexError, MissingExtra
+
+__all__ = ["CHECKS", "Part", "State", "doctor"]
+
+_FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
+_FONT_SUFFIXES: Final = {".ttf", ".otf", ".ttc", ".woff2", ".pfb"}
+_LITTLE_ROOM: Final = 4 << 30
+
+
+class State(StrEnum):
+    """How a part is."""
+
+    OK = "ok"
+    LIMITED = "limited"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that fragdex uses.
+
+    Args:
+        name: of the part.
+        state: limited: it works, with the restriction that `said` tells.
+        said: what was found.
+        advice: how to get what is missing.
+    """
+
+    name: str
+    state: State
+    said: str
+    advice: str = ""
+
+
+def library() -> list[Part]:
+    """The library itself."""
+    said = f"{version('fragdex')} on Python {platform.python_version()}"
+    try:
+        importlib.import_module("fragdex._hop")
+    except ImportError:
+        slow = "boxes are walked in pure Python, which is slower"
+        return [
+            Part(
+                "fragdex", State.LIMITED, f"{said}; {slow}", "install a C compiler and reinstall it"
+            )
+        ]
+    return [Part("fragdex", State.OK, said)]
+
+
+def service() -> list[Part]:
+    """What the media service needs."""
+    try:
+        importlib.import_module("fragdex.service.app")
+    except (ImportError, MissingExtra) as error:
+        return [Part("service", State.MISSING, str(error), "pip install 'fragdex[service]'")]
+    return [Part("service", State.OK, "fragdex serve, fragdex worker")]
+
+
+def media() -> list[Part]:
+    """Decoding and encoding."""
+    advice = "pip install 'fragdex[media]'"
+    try:
+        av = importlib.import_module("av")
+    except ImportError:
+        return [Part("media", State.MISSING, "no PyAV", advice)]
+    codec = importlib.import_module("av.codec").Codec
+    missing = []
+    for name in ("libx264", "aac"):
+        try:
+            codec(name, "w")
+        except ValueError:
+            missing.append(name)
+    said = f"PyAV {av.__version__}"
+    if missing:
+        return [Part("media", State.MISSING, f"{said} without {' and '.join(missing)}", advice)]
+    return [Part("media", State.OK, f"{said}, libx264, aac")]
+
+
+def stills() -> list[Part]:
+    """JPEG, PNG and WebP."""
+    try:
+        found = version("pillow")
+        features = importlib.import_module("PIL.features")
+    except (ImportError, PackageNotFoundError):
+        return [Part("stills", State.MISSING, "no Pillow", "pip install 'fragdex[service]'")]
+    lacking = [name for name in ("jpg", "zlib", "webp") if not features.check(name)]
+    if lacking:
+        return [Part("stills", State.LIMITED, f"Pillow {found} without {', '.join(lacking)}")]
+    return [Part("stills", State.OK, f"Pillow {found}")]
+
+
+def browser() -> list[Part]:
+    """Chromium, tried with a page; the walls around it."""
+    try:
+        finding = importlib.import_module("fragdex.service.renders.browser.finding")
+        stage = importlib.import_module("fragdex.service.renders.browser.stage")
+        timing = importlib.import_module("fragdex.service.renders.browser.timing")
+        site = importlib.import_module("fragdex.service.renders.site")
+    except (ImportError, MissingExtra) as error:
+        return [Part("chromium", State.MISSING, str(error), "pip install 'fragdex[service]'")]
+    began = time.monotonic()
+    try:
+        engine = finding.find_engine()
+        with stage.Stage(site.Page("<p>fragdex"), timing.View(64, 64)) as page:
+            page.frame(0)
+            facts, notes = page.facts, page.notes
+    except FragdexError as error:
+        return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
+    took = time.monotonic() - began
+    said = f"{facts.browser_version}, {engine.path}, first picture after {took:.1f} s"
+    parts = [Part("chromium", State.OK, said)]
+    if facts.has_begin_frame:
+        parts.append(Part("beginFrame", State.OK, "frames on request, in virtual time"))
+    else:
+        parts.append(
+            Part(
+                "beginFrame",
+                State.LIMITED,
+                "frames come unasked: pages run on a clock of ours, at half the speed or less",
+                finding.ADVICE,
+            )
+        )
+    if notes.browser:
+        missing = [line for line in notes.browser if "frames on request" not in line]
+        parts += [Part("walls", State.LIMITED, line) for line in missing]
+    if len(parts) == 2:
+        parts.append(
+            Part("walls", State.OK, "network namespace, user without rights, Chromium's sandbox")
+        )
+    return parts
+
+
+def fonts() -> list[Part]:
+    """Whether pages find letters."""
+    found = sum(
+        path.suffix.lower() in _FONT_SUFFIXES
+        for folder in _FONTS
+        for path in Path(folder).expanduser().rglob("*")
+    )
+    if found:
+        return [Part("fonts", State.OK, f"{found} files")]
+    advice = "on Debian: apt-get install fonts-dejavu-core fonts-noto-color-emoji"
+    return [Part("fonts", State.LIMITED, "no font: pages must bring their own", advice)]
+
+
+def room() -> list[Part]:
+    """Where slices and browsers keep what they are working on."""
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    said = f"{free / 1e9:.0f} GB free in {folder}, {os.cpu_count()} processors"
+    return [Part("machine", State.LIMITED if free < _LITTLE_ROOM else State.OK, said)]
+
+
+CHECKS: list[Callable[[], list[Part]]] = [library, service, media, stills, browser, fonts, room]
+"""What is looked at, in this order."""
+
+
+def doctor(json: options.Json = False) -> int:
+    """Say which parts of fragdex work on this machine, and how to get those that do not.
+
+    Chromium is started once, with a page of one line. Exit code 1 where a part is missing.
+
+    Examples:
+      fragdex doctor
+      fragdex doctor --json
+    """
+    parts = [part for check in CHECKS for part in check()]
+    if json:
+        print(json_line([asdict(part) for part in parts]), end="")
+    else:
+        width = max(len(part.name) for part in parts)
+        for part in parts:
+            print(f"{part.name:{width}}  {part.state:7}  {part.said}")
+            if part.advice:
+                print(f"{'':{width}}  {'':7}  → {part.advice}")
+    return 1 if any(part.state is State.MISSING for part in parts) else 0
