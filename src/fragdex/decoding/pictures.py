@@ -231,8 +231,19 @@ class PictureReader:
             self._fill(row)
             if len(self._tables) >= 4 * REORDERED:
                 self._tables.pop(next(iter(self._tables)))
-            self._tables[row] = self._samples.rows(row, row + 1)
+            self._tables[row] = self._timed(row, self._samples.rows(row, row + 1))
         return self._tables[row]
+
+    def _timed(self, row: int, samples: SampleTable) -> SampleTable:
+        """With times, where the index knows only when a fragment is first shown (sidx, mfra)."""
+        table = self.track.fragments
+        first = int(table.cts_min[row])
+        if table.dts[row] != NULL or first == NULL or not len(samples):
+            return samples
+        columns = samples.columns()
+        late = first - int((samples.cts - NULL).min())
+        moved = {name: columns[name] - NULL + late for name in ("cts", "dts")}
+        return SampleTable.of(columns | moved)
 
     def _fill(self, row: int) -> None:
         table = self.track.fragments

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from contextlib import ExitStack
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,3 +90,8 @@ def show(engine, tmp_path):
             return shown
 
         yield show_page
+
+
+@pytest.fixture(scope="session")
+def fixtures():
+    return Path(__file__).parents[4] / "fixtures"

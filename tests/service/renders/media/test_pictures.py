@@ -155,7 +155,8 @@ def test_a_poster_stands_until_the_film_begins(show):
     html = """<video id=v src=a.mp4 muted poster="data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='64' height='48'><rect width='64' height='48' fill='lime'/></svg>" style="display:block"></video>
     <script>at(500, () => v.play())</script>"""  # noqa: E501
     page = show(html, {"a.mp4": one_colour((200, 40, 30))}, 20)
-    before, after = page.frame(8)[20, 20], page.frame(11)[20, 20]
+    shown = page.frames(0, 12)
+    before, after = shown[8][20, 20], shown[11][20, 20]
     assert before.tolist() == [0, 255, 0]
     assert np.abs(after - (200, 40, 30)).max() <= 6
     assert page.ask("v.poster").startswith("data:image/svg")

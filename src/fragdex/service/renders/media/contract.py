@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -31,9 +31,6 @@ class Staged(Protocol):
     def evaluate(self, expression: str, awaited: bool = False) -> Any:
         """The value of an expression in the page's main frame."""
 
-    def read(self, path: str) -> bytes | None:
-        """Bytes of the site by path, noted among those that were read."""
-
 
 class PageMedia(Protocol):
     """Plays a page's media.
@@ -43,6 +40,10 @@ class PageMedia(Protocol):
     without a note: their elements are played here. The page's own content security policy must not
     reach the scripts (Page.setBypassCSP).
     """
+
+    @property
+    def reads(self) -> Mapping[str, bytes | None]:
+        """Paths of the site that were played, each with its SHA-256; None where nothing was."""
 
     def scripts(self) -> list[str]:
         """What is added to every frame, in this order."""
@@ -72,8 +73,14 @@ class PageMedia(Protocol):
     def longest_ms(self) -> float | None:
         """When the last of the media that play now will have ended; None: there are none."""
 
-    def sound(self, first: int, stop: int) -> Sequence[SoundStrip]:
-        """What is heard in frames first (inclusive) to stop (exclusive), all of them given."""
+    def sound(self, first: int, stop: int, *, final: bool = True) -> Sequence[SoundStrip]:
+        """What is heard in frames first (inclusive) to stop (exclusive), all of them given.
+
+        `final`: whether the render ends here; the next slice knows the end of this one better.
+        """
+
+    def kept(self, strips: Sequence[SoundStrip]) -> Mapping[str, bytes]:
+        """What these strips name and nobody else has: it goes with the slice."""
 
     def refused(self) -> list[str]:
         """What the page wanted and cannot have, by name, and media that cannot be decoded."""

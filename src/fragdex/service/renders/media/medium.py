@@ -20,6 +20,7 @@ from fragdex.decoding.audio import AudioReader
 from fragdex.decoding.mixing import Floats
 from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import FragdexError, UndecodableMedia
+from fragdex.fragments.table import NULL
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.service.media.probe import LONGEST_SECONDS
 from fragdex.service.renders.media.drawing import shown_size
@@ -137,6 +138,8 @@ class _Half:
 
     def _of_index(self) -> None:
         index = fragdex.index(self.source)
+        if any(track.kind == "audio" and _lacks_times(track) for track in index.tracks):
+            index = fragdex.index(self.source, exact=True)
         self._index = index
         ends = []
         pictures = next((t for t in index.tracks if t.kind == "video" and len(t.sync)), None)
@@ -176,6 +179,11 @@ class _Half:
 
     def close(self) -> None:
         self.source.close()
+
+
+def _lacks_times(track: TrackIndex) -> bool:
+    """Whether only the file's own index (sidx, mfra) was read, which tells no decode times."""
+    return bool((track.fragments.dts == NULL).any())
 
 
 def _end(index: FragmentIndex, track: TrackIndex) -> float | None:

@@ -74,7 +74,7 @@ class OutsideSource(Source):
             return answer.body[part.start : part.stop]
         told = _CONTENT_RANGE.fullmatch(answer.headers.get("content-range", ""))
         if answer.status != 206 or told is None or int(told[1]) != part.start:
-            raise SourceError(f"{self._url} cannot be read", found=f"status {answer.status}")
+            raise SourceError(f"{self._url} cannot be read (status {answer.status})")
         if told[3] != "*":
             self.size = int(told[3])
         self.etag = answer.headers.get("etag", self.etag)
