@@ -29,19 +29,24 @@ class Renderer:
     client: httpx.Client
     served: object = None
 
+    def path(self, below=""):
+        """Of renders, from where the client begins."""
+        prefix = "" if self.client.base_url.path.startswith(API) else API
+        return f"{prefix}/renders{below}"
+
     def begin(self, html=None, site=None, **more):
         """The id of a render that is queued."""
         body = {"html": html, **SMALL, **more}
-        answer = self.client.post(f"{API}/renders", json=body)
+        answer = self.client.post(self.path(), json=body)
         assert answer.status_code == 201, answer.text
         id = answer.json()["id"]
         if site is not None:
-            answer = self.client.post(f"{API}/renders/{id}/upload", content=site)
+            answer = self.client.post(self.path(f"/{id}/upload"), content=site)
             assert answer.status_code == 201, answer.text
         return id
 
     def record(self, id):
-        answer = self.client.get(f"{API}/renders/{id}")
+        answer = self.client.get(self.path(f"/{id}"))
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -67,7 +72,7 @@ class Renderer:
         """The record and the bytes of a render that is complete."""
         record = self.ended(self.begin(*args, **more))
         assert record["status"] == "complete", record
-        answer = self.client.get(f"{API}/renders/{record['id']}.mp4")
+        answer = self.client.get(self.path(f"/{record['id']}.mp4"))
         assert answer.status_code == 200
         return record, answer.content
 
