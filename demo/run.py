@@ -21,6 +21,7 @@ from pathlib import Path
 
 import film
 import media_service
+import title_card
 
 import fragdex
 from fragdex.testing import RangeServer
@@ -68,6 +69,7 @@ MEANING = {
     "fragmented.mp4": "the video in fragments",
     "movie.m3u8": "an HLS playlist of its byte ranges",
     "seekable.mp4": "the video with its index inside",
+    "title.mp4": "the title card, rendered from title/index.html",
 }
 
 
@@ -122,6 +124,13 @@ def story(source: Path | None, seconds: int) -> None:
         media_service.story(movie, moment, expect)
     else:
         print(f"  {lacking} is not installed (pip install 'fragdex[service]'): left out.")
+
+    chapter("Render a page", "HTML becomes a film, frame by frame, its sound with it.")
+    lacking = title_card.missing()
+    if lacking is None:
+        title_card.story(command, expect)
+    else:
+        print(f"  Left out: {lacking}.")
 
     chapter("Trust, but verify")
     command("verify", "movie.mp4", "movie.fidx")

@@ -148,7 +148,7 @@ def _onsets(path: Path) -> dict[int, float]:
             at = float(frame.pts * frame.time_base)
             loud = np.flatnonzero(samples > 0.1)
             for sample in loud[:1] if at > quiet_until else ():
-                onset = at + sample / frame.sample_rate
+                onset = at + int(sample) / frame.sample_rate
                 found[round(onset)] = onset
                 quiet_until = onset + 0.3
     return found

@@ -102,14 +102,14 @@ class _Work:
         from fragdex.service.renders.media.opening import Opener
         from fragdex.service.renders.media.strips import SoundStrip, joined
 
-        # its memory is of use to the decoders
-        self._slicer.close()
         made = [SliceMade.of_json(one) for one in slices]
         seen = speaking.view_of_json(view)
         strips = joined([[SoundStrip.of_json(strip) for strip in one.sound] for one in made])
         sound = None
         failed: list[str] = []
         if strips:
+            # its memory is of use to the decoders
+            self._slicer.close()
             kept = {
                 name: (Path(one.path), place[0], place[1])
                 for one in made
