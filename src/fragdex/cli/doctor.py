@@ -149,6 +149,27 @@ def browser() -> list[Part]:
     return parts
 
 
+def speech() -> list[Part]:
+    """The engines that turn speech into words."""
+    try:
+        engines = importlib.import_module("fragdex.service.transcriptions.engines")
+    except (ImportError, MissingExtra) as error:
+        return [Part("speech", State.MISSING, str(error), "pip install 'fragdex[service]'")]
+    states = engines.engine_states()
+    anything = any(one.ready for one in states)
+    # One engine is enough; the others are a choice.
+    lacking = State.LIMITED if anything else State.MISSING
+    return [
+        Part(
+            one.name,
+            State.OK if one.ready else lacking,
+            one.version if one.ready else one.reason,
+            "" if one.ready else one.fix,
+        )
+        for one in states
+    ]
+
+
 def fonts() -> list[Part]:
     """Whether pages find letters."""
     found = sum(
@@ -170,7 +191,16 @@ def room() -> list[Part]:
     return [Part("machine", State.LIMITED if free < _LITTLE_ROOM else State.OK, said)]
 
 
-CHECKS: list[Callable[[], list[Part]]] = [library, service, media, stills, browser, fonts, room]
+CHECKS: list[Callable[[], list[Part]]] = [
+    library,
+    service,
+    media,
+    stills,
+    browser,
+    fonts,
+    speech,
+    room,
+]
 """What is looked at, in this order."""
 
 

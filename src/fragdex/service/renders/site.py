@@ -145,12 +145,13 @@ class Folder:
 
     def read(self, path: str) -> Asset | None:
         """As `Site.read`."""
+        found = self._find(path)
         file = self.open(path)
-        if file is None:
+        if found is None or file is None:
             return None
         with file:
             data = file.read()
-        name = path if PurePosixPath(path).suffix else INDEX
+        name = path if PurePosixPath(path).suffix else found.name
         return Asset(data, media_type_of(name), hashlib.sha256(data).digest())
 
     def open(self, path: str) -> BinaryIO | None:

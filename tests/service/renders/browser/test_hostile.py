@@ -210,7 +210,8 @@ def test_a_meta_refresh_stays_where_it_is(loopback):
 def test_service_workers_and_live_input_are_refused_by_name():
     html = """<script>
       for (const ask of [() => navigator.serviceWorker.register('x.js'),
-        () => new SharedWorker('x'), () => new WebTransport('https://x.invalid')]) try { ask()?.catch?.(() => 0) } catch (e) {}
+        () => new SharedWorker('x'), () => new WebTransport('https://x.invalid')])
+        try { ask()?.catch?.(() => 0) } catch (e) {}
     </script>"""
     notes = rendered(html)
     assert notes.refused == ["SharedWorker"] or "WebTransport" in notes.refused

@@ -1,0 +1,156 @@
+"""What is said to a browser and what it answers, also where it answers badly."""
+
+import base64
+import json
+import os
+import threading
+
+import pytest
+
+from fragdex.service.errors import BrowserGone
+from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
+
+
+@pytest.fixture
+def ends():
+    """(our pipe, write as the browser, read as the browser)."""
+    to_us, from_browser = os.pipe()
+    to_browser, from_us = os.pipe()
+    pipe = Pipe(to_us, from_us)
+    writer = os.fdopen(from_browser, "wb", buffering=0)
+    reader = os.fdopen(to_browser, "rb")
+    yield pipe, writer, reader
+    pipe.close()
+    for file in (writer, reader):
+        file.close()
+
+
+def test_answers_find_their_questions_and_events_their_handlers(ends):
+    pipe, writer, _ = ends
+    heard = []
+    pipe.on("Page.happened", lambda params, session: heard.append((params, session)))
+    first, second = pipe.send("A.b"), pipe.send("C.d", "s1", x=1)
+    for message in (
+        {"id": second, "result": {"n": 2}},
+        {"method": "Page.happened", "params": {"y": 3}, "sessionId": "s1"},
+        {"method": "Nobody.listens", "params": {}},
+        {"id": first, "error": {"message": "no"}},
+    ):
+        writer.write(json.dumps(message).encode() + b"\0")
+    assert pipe.answer(second) == {"n": 2}
+    with pytest.raises(ProtocolError, match="no"):
+        pipe.answer(first)
+    assert heard == [({"y": 3}, "s1")]
+
+
+@pytest.mark.parametrize("size", [10, 100_000, 3_000_000])
+@pytest.mark.parametrize("field", ["screenshotData", "data"])
+def test_pictures_arrive_as_bytes_however_large(ends, size, field):
+    pipe, writer, _ = ends
+    picture = os.urandom(size)
+    text = base64.b64encode(picture).decode()
+    number = pipe.send("Give.picture")
+    message = {"id": number, "result": {"hasDamage": True, field: text}, "sessionId": "s"}
+    data = json.dumps(message, separators=(",", ":")).encode() + b"\0"
+    thread = threading.Thread(target=writer.write, args=(data,))
+    thread.start()
+    assert pipe.answer(number) == {"hasDamage": True, field: picture}
+    thread.join()
+
+
+def test_a_large_answer_that_is_no_picture_stays_what_it_is(ends):
+    pipe, writer, _ = ends
+    number = pipe.send("Runtime.evaluate")
+    result = {"result": {"type": "string", "value": "x" * 100_000 + '"data":"eHg="'}}
+    data = json.dumps({"id": number, "result": result}).encode() + b"\0"
+    thread = threading.Thread(target=writer.write, args=(data,))
+    thread.start()
+    assert pipe.answer(number) == result
+    thread.join()
+
+
+def test_a_page_can_write_answers_into_its_words_and_nobody_is_fooled(ends):
+    pipe, writer, _ = ends
+    number = pipe.send("Runtime.evaluate")
+    value = '{"id":1,"result":{"data":"AAAA"' + "x" * 50_000
+    result = {"result": {"type": "string", "value": value}}
+    data = json.dumps({"id": number, "result": result}, separators=(",", ":")).encode() + b"\0"
+    thread = threading.Thread(target=writer.write, args=(data,))
+    thread.start()
+    assert pipe.answer(number) == result
+    thread.join()
+
+
+def test_what_is_posted_is_not_kept(ends):
+    pipe, writer, reader = ends
+    pipe.post("A.b", "s", x="y")
+    said = json.loads(reader.read1().rstrip(b"\0"))
+    assert said == {"id": 1, "method": "A.b", "params": {"x": "y"}, "sessionId": "s"}
+    number = pipe.send("C.d")
+    writer.write(b'{"id":1,"result":{}}\0{"id":2,"result":{}}\0')
+    assert pipe.answer(number) == {}
+    assert not pipe.answered(1)
+
+
+def test_a_closed_pipe_is_a_browser_that_is_gone(ends):
+    pipe, writer, reader = ends
+    writer.close()
+    with pytest.raises(BrowserGone):
+        pipe.call("A.b")
+    reader.close()
+    with pytest.raises(BrowserGone):
+        pipe.send("A.b")
+
+
+def test_a_silent_browser_is_waited_for_as_long_as_the_watch_allows(ends):
+    pipe, _, _ = ends
+    waited = []
+
+    class Enough(Exception):
+        pass
+
+    def wait(seconds):
+        waited.append(seconds)
+        if len(waited) == 2:
+            raise Enough
+
+    pipe.wait = wait
+    with pytest.raises(Enough):
+        pipe.call("A.b")
+    assert 0 < waited[0] < waited[1]
+
+
+def test_time_that_we_needed_is_excused(ends):
+    pipe, writer, _ = ends
+    waited = []
+    pipe.wait = waited.append
+    pipe.on("Ask.us", lambda *_: pipe.excuse(100))
+    number = pipe.send("A.b")
+    writer.write(b'{"method":"Ask.us","params":{}}\0')
+    timer = threading.Timer(
+        0.6, writer.write, [json.dumps({"id": number, "result": {}}).encode() + b"\0"]
+    )
+    timer.start()
+    pipe.answer(number)
+    timer.join()
+    assert waited
+    assert all(seconds < 0 for seconds in waited)
+
+
+def test_much_is_said_while_the_browser_talks(ends):
+    """Both pipes are full at once: neither side may wait for the other for ever."""
+    pipe, writer, reader = ends
+    words = b'{"method":"Nobody.listens","params":{"x":"' + b"y" * 1000 + b'"}}\0'
+
+    def talk():
+        for _ in range(3000):
+            writer.write(words)
+        left = 5_000_000
+        while left > 0:
+            left -= len(reader.read1(1 << 20))
+        writer.write(b'{"id":1,"result":{}}\0')
+
+    browser = threading.Thread(target=talk)
+    browser.start()
+    assert pipe.answer(pipe.send("A.b", body="z" * 5_000_000)) == {}
+    browser.join()
