@@ -24,6 +24,12 @@ def test_nothing_has_to_be_said(begun):
     assert record["slices"] == []
 
 
+def test_not_even_a_body_has_to_be_sent(client):
+    answer = client.post(f"{API}/renders")
+    assert (answer.status_code, answer.json()["status"]) == (201, "created")
+    assert answer.headers["Location"] == f"{API}/renders/{answer.json()['id']}"
+
+
 def test_null_is_as_good_as_nothing(begun):
     fields = ("html", "width", "height", "fps", "duration_ms", "work_slice_ms", "md5", "metadata")
     more = ("strategy", "backend", "output", "time_ms")

@@ -51,8 +51,8 @@ _RENDER = renders.c
 _WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the render was cancelled"}
 
 
-def create_render(house: House, tenant_id: str, new: NewRender) -> tuple[RenderRecord, bool]:
-    """A new render, and that it is new; with html it is queued, else it waits for a site.
+def create_render(house: House, tenant_id: str, new: NewRender) -> RenderRecord:
+    """A new render; with html it is queued, else it waits for a site.
 
     Raises:
         InvalidRequest: fields that are refused, or do not go together.
@@ -73,7 +73,7 @@ def create_render(house: House, tenant_id: str, new: NewRender) -> tuple[RenderR
     if new.html is None:
         with house.database.write() as connection:
             connection.execute(renders.insert().values(**row))
-            return told(connection, need_row(connection, tenant_id, render_id)), True
+            return told(connection, need_row(connection, tenant_id, render_id))
     html = new.html.encode()
     md5, sha256 = hashlib.md5(html, usedforsecurity=False).digest(), hashlib.sha256(html).digest()
     with house.database.write() as connection:
@@ -87,7 +87,7 @@ def create_render(house: House, tenant_id: str, new: NewRender) -> tuple[RenderR
         name = page_name(render_id)
         blobs.keep(connection, tenant_id, md5, sha256, len(html), FAMILY, name)
         house.jobs.enqueue(connection, RENDER, render_id)
-        return told(connection, need_row(connection, tenant_id, render_id)), True
+        return told(connection, need_row(connection, tenant_id, render_id))
 
 
 def render_by_id(house: House, tenant_id: str, render_id: str) -> RenderRecord:

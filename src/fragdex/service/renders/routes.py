@@ -8,7 +8,7 @@ from functools import partial
 from typing import IO, Any, Final
 
 from anyio.to_thread import run_sync
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 
 from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
@@ -27,9 +27,10 @@ from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.events import event_answers, stream
 from fragdex.service.web.fields import RecordId
+from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import media, media_answers
-from fragdex.service.web.routing import ApiRoute, api_router
+from fragdex.service.web.ranges import media_answers, media_of
+from fragdex.service.web.routing import PREFIX, ApiRoute, api_router
 
 __all__ = ["router"]
 
@@ -49,14 +50,28 @@ class RenderRoute(ApiRoute):
 router = api_router("renders", RenderRoute)
 routes = Family(router, "/renders", "render")
 
-routes.creation(
-    NewRender,
-    RenderRecord,
-    operations.create_render,
-    TooLarge,
-    said="Have a page rendered: `html`, or a site that is uploaded after this. Always a new "
-    "render, also where one bears the same md5.",
+NOTHING_SAID: Final = NewRender.model_validate({})
+"""What a request without a body asks for."""
+
+
+@router.post(
+    "/renders",
+    status_code=201,
+    responses=answers(TooLarge),
+    dependencies=[Depends(idempotency_key)],
 )
+def create_render(
+    response: Response, caller: Asking, house: InHouse, new: NewRender = NOTHING_SAID
+) -> RenderRecord:
+    """Have a page rendered: `html`, or a site that is uploaded after this.
+
+    Always a new render, also where there is one of the same md5.
+    """
+    record = operations.create_render(house, caller.tenant_id, new)
+    response.headers["Location"] = f"{PREFIX}/renders/{record.id}"
+    return record
+
+
 routes.listing(RenderList, RenderStatus, operations.list_renders)
 routes.by_md5(RenderRecord, operations.find_render, said="The newest render that bears this mark.")
 
@@ -135,14 +150,7 @@ def _result(container: str) -> None:
 
     def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
         found = operations.result_of(house, caller.tenant_id, id, container)
-        return media(
-            request,
-            key=found.store_key,
-            size=found.byte_size,
-            md5=found.md5,
-            sha256=found.sha256,
-            media_type=found.mime_type,
-        )
+        return media_of(request, found)
 
     for method in (router.head, router.get):
         method(
@@ -150,7 +158,7 @@ def _result(container: str) -> None:
             name=f"render_{container}",
             description="The result, with its true type, whatever that is."
             if container == "mp4"
-            else f"The result of a render that makes {container.upper()}.",
+            else f"The result of a render that makes a {container} still.",
             response_class=Response,
             responses={**refused, **media_answers(*types)},
         )(get)
