@@ -68,7 +68,13 @@ class _Work:
         }
 
     def take(
-        self, index: str, name: str, size: int | None, place: str | None, track: int | None
+        self,
+        index: str,
+        name: str,
+        size: int | None,
+        place: str | None,
+        track: int | None,
+        init: str | None,
     ) -> dict[str, Any]:
         import av.logging
 
@@ -78,7 +84,8 @@ class _Work:
         av.logging.set_level(None)
         self.leave()
         self.source = open_source(place) if place is not None else _Asked(self._speech, name, size)
-        self._listener = Listener(open_index(index), self.source, track)
+        moov = None if init is None else base64.b64decode(init)
+        self._listener = Listener(open_index(index), self.source, track, init=moov)
         return {"track": self._listener.track.id}
 
     def leave(self) -> dict[str, Any]:

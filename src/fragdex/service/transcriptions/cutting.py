@@ -147,7 +147,10 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
             if stop - start < PAUSE or (open_ended and not long and near < reach):
                 continue
             place = low + (start + stop) // 2
-            if long:
+            if low + start == first or low + stop == last:
+                # Quiet at an edge of the track has an utterance on one side only.
+                place = first if low + start == first else last
+            elif long:
                 margin = LONG_PAUSE // 2
                 place = min(max(border, low + start + margin), low + stop - margin)
             found = (abs(place - border), place, stop - start)

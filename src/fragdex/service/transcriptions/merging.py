@@ -18,11 +18,13 @@ class Transcript:
         words: in order of time; none begins before the end of the one before.
         missing: spans that could not be heard.
         language: ISO 639-1, or None where nobody knows.
+        engine: what heard it, for people.
     """
 
     words: tuple[Word, ...]
     missing: tuple[Missing, ...] = ()
     language: str | None = None
+    engine: str = ""
 
     @property
     def text(self) -> str:

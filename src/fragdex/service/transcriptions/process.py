@@ -100,6 +100,7 @@ class Child:
         track: int | None = None,
         *,
         place: str | None = None,
+        init: bytes | None = None,
         check: Check = lambda: None,
     ) -> int:
         """Turn to a track.
@@ -108,6 +109,7 @@ class Child:
             index: of the file, or where it is saved.
             source: the file; read in this thread when the process asks for bytes.
             track: track_ID; None: the first audio track.
+            init: the initialization segment, for segments that have none.
             place: the path or URL of the same file, where the process may open it by itself.
 
         Returns: the track's id.
@@ -125,6 +127,7 @@ class Child:
             told = self._do(
                 check, do="take", index=str(path), name=source.name, size=source.size,
                 place=place, track=track,
+                init=None if init is None else base64.b64encode(init).decode(),
             )  # fmt: skip
         return int(told["track"])
 

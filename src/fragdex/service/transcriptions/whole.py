@@ -6,12 +6,14 @@ import queue
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import fragdex
 from fragdex import FragmentIndex, Source, open_source
 from fragdex.errors import FragdexError
+from fragdex.service.errors import Unavailable
 from fragdex.service.transcriptions.engines import EngineChoice
 from fragdex.service.transcriptions.merging import Transcript, merged
 from fragdex.service.transcriptions.process import Child
@@ -19,6 +21,9 @@ from fragdex.service.transcriptions.slices import Plan, need_sound
 from fragdex.service.transcriptions.words import Heard
 
 __all__ = ["transcribe"]
+
+_TRIES: Final = 3
+"""Processes that a slice is given to, one after the other, where they are ended from outside."""
 
 OnSlice = Callable[[Heard, int, int], None]
 
@@ -32,6 +37,7 @@ def transcribe(
     language: str | None = None,
     work_slice_ms: int = 30_000,
     jobs: int = 1,
+    init: bytes | None = None,
     on_slice: OnSlice = lambda heard, done, of: None,
 ) -> Transcript:
     """What is said in a track.
@@ -43,6 +49,7 @@ def transcribe(
         choice: the engine.
         language: ISO 639-1; None: what the engine hears.
         work_slice_ms: length of the slices.
+        init: the initialization segment, for segments that have none.
         jobs: processes, each with the engine's model in memory.
         on_slice: called in this thread with each slice in the order of the file, how many of them
             are done, and how many there are.
@@ -62,9 +69,8 @@ def transcribe(
         with tempfile.TemporaryDirectory(prefix="fragdex-speech-") as folder:
             path = Path(folder, "file.fidx")
             index.save(path)
-            return _Hearing(path, opened, place, choice, track, max(1, jobs), on_slice).run(
-                work_slice_ms, language
-            )
+            hearing = _Hearing(path, opened, place, choice, track, max(1, jobs), init, on_slice)
+            return hearing.run(work_slice_ms, language)
     finally:
         if ours:
             opened.close()
@@ -81,10 +87,12 @@ class _Hearing:
         choice: EngineChoice,
         track: int | None,
         jobs: int,
+        init: bytes | None,
         on_slice: OnSlice,
     ) -> None:
         self._index, self._source, self._place = index, source, place
         self._choice, self._track, self._jobs, self._on_slice = choice, track, jobs, on_slice
+        self._init = init
         self._children: list[Child] = []
         # A source is for one thread at a time.
         self._reading = threading.Lock()
@@ -101,14 +109,18 @@ class _Hearing:
                 child.end()
         transcript = merged(heard, plan.language)
         need_sound(plan, transcript.missing)
-        return transcript
+        assert first.facts is not None  # it was opened
+        facts = first.facts
+        return replace(transcript, engine=f"{facts.name} {facts.version} ({facts.model_id})")
 
     def _child(self) -> Child:
         child = Child(self._choice)
         self._children.append(child)
         child.open(check=self._check)
         source: Source = self._source if self._place is not None else _Shared(self)
-        child.take(self._index, source, self._track, place=self._place, check=self._check)
+        child.take(
+            self._index, source, self._track, place=self._place, init=self._init, check=self._check
+        )
         return child
 
     def _check(self) -> None:
@@ -126,7 +138,8 @@ class _Hearing:
                 child = child or self._child()
                 while not self._over.is_set():
                     number = numbers.get_nowait()
-                    results.put(child.hear(plan, number, check=self._check))
+                    heard, child = self._again(plan, number, child)
+                    results.put(heard)
             except queue.Empty:
                 pass
             except (FragdexError, RuntimeError, OSError) as error:
@@ -150,6 +163,15 @@ class _Hearing:
             done.append(waiting.pop(number))
             self._on_slice(done[-1], len(done), len(plan.slices))
         return done
+
+    def _again(self, plan: Plan, number: int, child: Child) -> tuple[Heard, Child]:
+        """A slice; where its process was ended by somebody, another one hears it from the start."""
+        for _ in range(_TRIES - 1):
+            try:
+                return child.hear(plan, number, check=self._check), child
+            except Unavailable:
+                child = self._child()
+        return child.hear(plan, number, check=self._check), child
 
     def read(self, part: fragdex.ByteRange) -> bytes:
         with self._reading:

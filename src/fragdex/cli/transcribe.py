@@ -1,0 +1,254 @@
+"""`fragdex transcribe`: speech becomes captions, without any service."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.output import emit, json_line
+from fragdex.cli.report import complain
+from fragdex.cli.serving import service
+
+if TYPE_CHECKING:
+    from fragdex import FragmentIndex, Source
+    from fragdex.service.transcriptions.merging import Transcript
+    from fragdex.service.transcriptions.words import Heard, Word
+
+__all__ = ["transcribe"]
+
+_FORMS: Final = ("vtt", "srt", "json")
+_MOVIES: Final = (".mp4", ".m4v", ".m4a", ".mov")
+
+
+@options.opens("init", "strict", "max_bytes", "max_requests")
+def transcribe(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A media file, a .fidx index or a URL.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        options.placed(
+            "Write there; the suffix decides: .vtt, .srt, .json, or a copy of the file with a"
+            " track of captions: .mp4; - is WebVTT to stdout."
+        ),
+    ] = None,
+    track: Annotated[
+        int | None,
+        typer.Option(
+            "--track", "-t", metavar="ID", help="Hear this track.", show_default="the first sound"
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", metavar="NAME", help="pocketsphinx, faster-whisper or sherpa-onnx."
+        ),
+    ] = "pocketsphinx",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="DIR", help="Folder of the engine's model.", show_default=False
+        ),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language", metavar="CODE", help="Such as en or de.", show_default="what is heard"
+        ),
+    ] = None,
+    device: Annotated[
+        str, typer.Option("--device", metavar="NAME", help="cpu, cuda, or the better one.")
+    ] = "auto",
+    compute_type: Annotated[
+        str,
+        typer.Option("--compute-type", metavar="TYPE", help="Of faster-whisper: int8, float16 …"),
+    ] = "default",
+    batch_size: Annotated[
+        int,
+        typer.Option("--batch-size", min=1, metavar="N", help="Utterances recognized at once."),
+    ] = 1,
+    slice_seconds: Annotated[
+        float,
+        typer.Option("--slice", min=5, max=60, metavar="SECONDS", help="Length of the slices."),
+    ] = 30,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", min=1, metavar="N", help="Processes, each with a model in memory."
+        ),
+    ] = 1,
+    json: options.Json = False,
+    *,
+    opening: dict[str, Any],
+) -> int:
+    """Turn speech into words with times, and captions.
+
+    Words go to stdout as they are heard. Each slice is heard by itself, cut at pauses, so that the
+    result does not depend on how many there are. What could not be decoded is told on stderr.
+
+    Examples:
+      fragdex transcribe movie.mp4 -o movie.vtt
+      fragdex transcribe movie.mp4 -o captioned.mp4 --jobs 2
+      fragdex transcribe movie.mp4 -o movie.srt --engine faster-whisper --model models/small
+    """
+    form = _form(output)
+    engines = service("transcriptions.engines")
+    choice = engines.EngineChoice(
+        engine, model, device=device, compute_type=compute_type, batch_size=batch_size
+    )
+    engines.make_engine(choice)  # a wrong name is told before anything is read
+    from fragdex import open_source
+    from fragdex.cli.opening import media_of, notes, open_any, saved_form
+
+    saved = open_any(file) if saved_form(file) else None
+    media = media_of(saved, file) if saved is not None else file
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
+    began = time.monotonic()
+    shown = not json and output != "-"
+    with open_source(media, **budget) as source:
+        index = saved if saved is not None and form != "mp4" else _index(source, opening)
+        for note in notes(index, findings=False):
+            complain(f"{file}: {note}")
+        with _bar(file) as progress:
+
+            def heard(one: Heard, done: int, of: int) -> None:
+                if shown:
+                    for line in _lines(one.words):
+                        typer.echo(line)
+                progress(done, of)
+
+            transcript = service("transcriptions.whole").transcribe(
+                source if any(value is not None for value in budget.values()) else media,
+                index=index,
+                track=track,
+                choice=choice,
+                language=language,
+                work_slice_ms=round(slice_seconds * 1000),
+                jobs=jobs,
+                init=_init(opening["init"]),
+                on_slice=heard,
+            )
+        for span in transcript.missing:
+            start, stop = span.start_ms / 1000, span.end_ms / 1000
+            complain(f"{file}: {start:.3f} s to {stop:.3f} s could not be heard: {span.reason}")
+        if form is not None:
+            _write(transcript, form, output, index, source)
+    facts = _facts(file, output, transcript, time.monotonic() - began)
+    if json:
+        typer.echo(json_line(facts), nl=False, err=output == "-")
+    else:
+        typer.echo(_line(facts), err=True)
+    return 0
+
+
+def _form(output: str | None) -> str | None:
+    if output is None or output == "-":
+        return "vtt" if output else None
+    suffix = Path(output).suffix.lower()
+    if suffix in _MOVIES:
+        return "mp4"
+    if suffix.removeprefix(".") not in _FORMS:
+        known = ", ".join(f".{form}" for form in _FORMS)
+        raise typer.BadParameter(f"{output}: the name must end in {known} or .mp4")
+    return suffix.removeprefix(".")
+
+
+def _index(source: Source, opening: dict[str, Any]) -> FragmentIndex:
+    from fragdex import index
+
+    return index(source, init=opening["init"], strict=opening["strict"], exact=True)
+
+
+def _init(name: str | None) -> bytes | None:
+    if name is None:
+        return None
+    from fragdex import open_source
+
+    with open_source(name) as source:
+        return b"".join(bytes(piece) for piece in source.pieces())
+
+
+def _write(
+    transcript: Transcript, form: str, output: str | None, index: FragmentIndex, source: Source
+) -> None:
+    if form != "mp4":
+        write, _ = service("transcriptions.writing").FORMS[form]
+        emit([write(transcript)], output)
+        return
+    from fragdex.cli.copying import bytes_of
+    from fragdex.formats.captions_track import with_captions
+
+    cues = service("transcriptions.cues").cues_of(transcript.words)
+    pieces = with_captions(index, source.read, cues, language=transcript.language)
+    emit(bytes_of(iter(pieces), source), output)
+
+
+def _lines(words: Sequence[Word]) -> Iterator[str]:
+    """Words as people read them along, with the moment each line begins."""
+    from fragdex.seeking.show import clock
+
+    for cue in service("transcriptions.cues").cues_of(words):
+        text = cue.text.replace("\n", " ")
+        yield f"{clock(cue.start_ms / 1000)}  {text}"
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of slices; silent where nobody watches."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+        TextColumn("slices"), TimeRemainingColumn(),
+    )  # fmt: skip
+    # Words stay above the bar where both are on one terminal; into a pipe they go by themselves.
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+    ) as bars:
+        task = bars.add_task(title, total=None)
+        yield lambda done, all_: bars.update(task, completed=done, total=all_)
+
+
+def _facts(file: str, output: str | None, transcript: Transcript, seconds: float) -> dict[str, Any]:
+    return {
+        "file": file,
+        "captions": output,
+        "words": len(transcript.words),
+        "language": transcript.language,
+        "engine": transcript.engine,
+        "missing": [
+            {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
+            for span in transcript.missing
+        ],
+        "seconds": round(seconds, 3),
+    }
+
+
+def _line(facts: dict[str, Any]) -> str:
+    words = f"{facts['words']:,} word{'' if facts['words'] == 1 else 's'}"
+    language = f" ({facts['language']})" if facts["language"] else ""
+    where = f"{facts['captions']}: " if facts["captions"] not in (None, "-") else ""
+    return f"{where}{words}{language} by {facts['engine']}, in {facts['seconds']:.1f} s"
