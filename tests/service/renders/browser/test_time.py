@@ -100,6 +100,23 @@ def test_the_first_picture_comes_even_where_nothing_changed_since_long():
         assert stage.frame(6) is None
 
 
+def test_a_script_that_waits_for_the_clock_to_move_gets_on():
+    page = """<script>
+    const wait = (now, ms) => { const start = now(); while (now() < start + ms); };
+    wait(() => performance.now(), 2);
+    requestAnimationFrame(() => { wait(() => performance.now(), 3); wait(Date.now, 3) });
+    </script>"""
+    with Stage(Page(page), SMALL) as stage:
+        told = []
+        for i in range(3):
+            stage.frame(i)
+            told.append(stage.evaluate("[performance.now(), Date.now() - 1700000000000]"))
+    # ahead for a while, never back, and right again in the next frame
+    assert 5 <= told[0][0] <= told[1][0] == 33.4
+    assert told[1][1] == 33
+    assert told[2] == [66.7, 66]
+
+
 def test_pages_that_can_be_jumped_into_are_jumped_into():
     told = []
     with Stage(Moving("seek.html"), SMALL) as stage:
