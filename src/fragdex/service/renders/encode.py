@@ -16,20 +16,27 @@ from types import TracebackType
 from typing import Any, Final
 
 from fragdex.service.renders.plan import View, key_interval
+from fragdex.service.renders.repeats import Numbered, repeat_unit
 
 __all__ = ["ENCODER", "Encoding", "Pictures", "encoder_version"]
 
 ENCODER: Final = {
     "preset": "veryfast",
     "crf": "18",
+    "forced-idr": "1",
     # chromaloc 1: the middle of four pixels, which is where the conversion takes chroma from
     "x264-params": "stitchable=1:open-gop=0:scenecut=0:bframes=0:chromaloc=1",
 }
-"""Settings of x264; the key frame interval is added (`plan.key_interval`)."""
+"""Settings of x264. Key frames are ordered one by one (`plan.key_interval`)."""
+
+_NEVER: Final = 1 << 20
+# A picture that stays is encoded so often, each time better; after that it is repeated.
+_REFINED: Final = 3
 
 # Pictures that wait for the encoder: a few MB each in the worst case.
 _WAITING: Final = 4
 _BT709: Final = 1  # ISO/IEC 23091-2: colour primaries, transfer and matrix alike
+_ANY, _INTRA = 0, 1  # FFmpeg's numbers of picture types
 _LIMITED: Final = 1  # FFmpeg's number of the range 16–235
 
 
@@ -103,6 +110,27 @@ class Pictures:
         )
 
 
+def _settle(context: Any, width: int, height: int) -> None:
+    context.width, context.height, context.pix_fmt = width, height, "yuv420p"
+    context.thread_count = 1
+    context.gop_size = _NEVER
+    context.color_range = _LIMITED
+    context.colorspace = context.color_primaries = context.color_trc = _BT709
+
+
+def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
+    """An encoder as that of a file, without one; options that are "" are left out."""
+    import av
+    from av.codec.context import Flags
+
+    context: Any = av.CodecContext.create("libx264", "w")
+    _settle(context, width, height)
+    context.time_base, context.framerate = Fraction(1, 30), Fraction(30)
+    context.options = {name: text for name, text in (ENCODER | changed).items() if text}
+    context.flags |= Flags.global_header
+    return context
+
+
 class _File:
     """The file of a slice: H.264 in MP4, times counted in frames from 0."""
 
@@ -111,39 +139,73 @@ class _File:
 
         self.pictures = Pictures(view.width, view.height)
         self.frames = 0
+        self._av = av
+        self._size = (view.width + view.width % 2, view.height + view.height % 2)
+        self._keys = key_interval(view.fps)
         self._last: Any = None
+        self._same = 0  # how often it was encoded
+        self._written = 0
+        self._numbered = Numbered()
         # bitexact: no date, no version of the library
         self._container = av.open(
             str(path), "w", format="mp4", options={"fflags": "+bitexact", "movflags": "+faststart"}
         )
         stream: Any = self._container.add_stream("libx264", rate=view.fps, options=dict(ENCODER))
-        stream.width, stream.height = self.pictures._even
-        stream.pix_fmt = "yuv420p"
-        context = stream.codec_context
-        context.thread_count = 1
-        context.gop_size = key_interval(view.fps)
-        context.time_base = stream.time_base = 1 / view.fps
-        context.color_range = _LIMITED
-        context.colorspace = context.color_primaries = context.color_trc = _BT709
-        self._stream, self._time_base = stream, Fraction(1) / view.fps
+        _settle(stream.codec_context, *self._size)
+        stream.codec_context.time_base = stream.time_base = 1 / view.fps
+        self._stream, self._time_base = stream, 1 / view.fps
 
     def frame(self, png: bytes | None) -> None:
         if png is not None:
-            self._last = self.pictures.picture(png)
+            self._last, self._same = self.pictures.picture(png), 0
         elif self._last is None:
             raise ValueError("the first frame of a slice has no picture")
-        picture = self._last
-        picture.pts, picture.time_base = self.frames, self._time_base
-        # of a PNG every frame is a key frame; x264 would take that for an order
-        picture.pict_type = 0
+        number, key = self.frames, self.frames % self._keys == 0
         self.frames += 1
+        if key:
+            self._same = 0
+        if self._same >= _REFINED and self._can_repeat():
+            return
+        self._same += 1
+        picture = self._last
+        picture.pts, picture.time_base = number, self._time_base
+        # a PNG's frame says that it is a key frame, which x264 would take for an order
+        picture.pict_type = _INTRA if key else _ANY
         for packet in self._stream.encode(picture):
-            self._container.mux_one(packet)
+            self._write(packet)
 
     def close(self) -> None:
         for packet in self._stream.encode(None):
-            self._container.mux_one(packet)
+            self._write(packet)
+        self._repeat_until(self.frames)
         self._container.close()
+
+    def _can_repeat(self) -> bool:
+        if self._numbered.unit is None:
+            self._numbered.unit = repeat_unit(*self._size, _alone)
+            if self._numbered.unit is None:
+                self._same = -_NEVER
+        return self._numbered.unit is not None
+
+    def _write(self, packet: Any) -> None:
+        self._repeat_until(packet.pts)
+        if packet.is_keyframe:
+            self._numbered.begin()
+        else:
+            changed = self._numbered.next(packet)
+            packet = packet if changed is None else self._av.Packet(changed)
+        self._mux(packet)
+
+    def _repeat_until(self, number: int) -> None:
+        while self._written < number:
+            self._mux(self._av.Packet(self._numbered.repeat()))
+
+    def _mux(self, packet: Any) -> None:
+        packet.pts = packet.dts = self._written
+        packet.duration, packet.time_base = 1, self._time_base
+        packet.stream = self._stream
+        self._written += 1
+        self._container.mux_one(packet)
 
 
 class Encoding:
