@@ -73,7 +73,7 @@ def open_house(settings: Settings) -> House:
         Unavailable: the database or the store does not answer.
     """
     database = open_database(settings)
-    store = open_store(settings.store_url, settings.store_options)
+    store = open_store(settings.store_url, settings.store_options, direct=settings.direct_writes)
     jobs = Jobs(database, options_of(settings))
     jobs.register(*WORK)
     return House(settings, database, store, jobs)

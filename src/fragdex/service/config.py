@@ -64,6 +64,9 @@ class Settings(BaseSettings):
         description="of an object store: `endpoint`, `region`, `access_key_id` …; JSON in a "
         "variable, a table in the file",
     )
+    direct_writes: bool = Field(
+        True, description="uploads to a local disk go past the system's cache, where it can be"
+    )
     public_url: str = Field(
         "", description="scheme, host and port under which clients see the service"
     )
@@ -109,7 +112,9 @@ class Settings(BaseSettings):
         24, gt=0, description="how long slices of renders are kept for the next render"
     )
 
-    rate_limit: float = Field(0, ge=0, description="requests a second of one key, in each process; 0: no limit")
+    rate_limit: float = Field(
+        0, ge=0, description="requests a second of one key, in each process; 0: no limit"
+    )
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
     replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
     upload_hours: float = Field(

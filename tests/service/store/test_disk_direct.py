@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fragdex.service.config import Settings
 from fragdex.service.errors import StoreFull
 from fragdex.service.store import disk_direct, open_store
 from fragdex.service.store.disk_direct import BLOCK, BUFFER, LEAST
@@ -111,4 +112,18 @@ def test_more_writers_than_buffers(tmp_path, monkeypatch):
     draft = open_store(tmp_path / "store").draft("d")
     draft.append(0, PATTERN[:BUFFER])
     assert content(draft) == PATTERN[:BUFFER]
+    draft.close()
+
+
+@needs_direct
+@pytest.mark.parametrize("direct", [True, False])
+def test_the_setting_decides(tmp_path, monkeypatch, direct):
+    real, flags = os.open, []
+    monkeypatch.setattr(os, "open", lambda *a, **k: flags.append(a[1]) or real(*a, **k))
+    settings = Settings(data=tmp_path, direct_writes=direct)
+    store = open_store(settings.store_url, direct=settings.direct_writes)
+    draft = store.draft("d")
+    draft.append(0, PATTERN[:BUFFER])
+    draft.fork("e", BUFFER)
+    assert sum(bool(flag & os.O_DIRECT) for flag in flags) == (2 if direct else 0)
     draft.close()

@@ -43,6 +43,8 @@ LEFT_OVER_S = 24 * 3600
 class DiskStore:
     """Objects and drafts as files below `root`, which is made where it is missing.
 
+    `direct` lets large pieces of drafts go past the system's cache (`disk_direct`).
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = DiskStore(folder)
@@ -52,8 +54,9 @@ class DiskStore:
     b'day'
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, direct: bool = True) -> None:
         self.root = Path(os.path.abspath(root))
+        self._direct = direct
         self._objects = self.root / "objects"
         self._drafts = self.root / "drafts"
         self._temporary = self.root / "temporary"
@@ -136,7 +139,7 @@ class DiskStore:
 
     def draft(self, name: str) -> DiskDraft:
         """The draft of that name; nothing is written yet."""
-        return DiskDraft(self._drafts, checked(name), self._objects)
+        return DiskDraft(self._drafts, checked(name), self._objects, direct=self._direct)
 
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""

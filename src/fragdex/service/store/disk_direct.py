@@ -40,13 +40,14 @@ _lock = threading.Lock()
 class DirectFile:
     """A file that is open for large writes beside the descriptor that it is open with otherwise.
 
-    Not to be used by two threads at once.
+    Not to be used by two threads at once. Not `wanted`: all goes through the cache.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wanted: bool = True) -> None:
+        self.wanted = wanted
         self._path = path
         self._descriptor: int | None = None
-        self._refused = not _DIRECT
+        self._refused = not (wanted and _DIRECT)
 
     def write(self, cached: int, data: bytes | memoryview, at: int) -> None:
         """Write all of `data` at byte `at`; `cached` is the same file, open for writing.

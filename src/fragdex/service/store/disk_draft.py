@@ -33,12 +33,12 @@ _flush = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 class DiskDraft:
     """The draft `name` in the folder `drafts`, to become an object in the folder `objects`."""
 
-    def __init__(self, drafts: Path, name: str, objects: Path) -> None:
+    def __init__(self, drafts: Path, name: str, objects: Path, *, direct: bool = True) -> None:
         self._drafts = drafts
         self._path = drafts / name
         self._objects = objects
         self._descriptor: int | None = None
-        self._direct = DirectFile(self._path)
+        self._direct = DirectFile(self._path, wanted=direct)
         self._identity = (0, 0)
         # bytes that a flush of this open file made durable; None before the first
         self._flushed: int | None = None
@@ -110,7 +110,8 @@ class DiskDraft:
 
     def fork(self, name: str, size: int) -> DiskDraft:
         """A copy of the first `size` bytes under another name."""
-        other = DiskDraft(self._drafts, checked(name), self._objects)
+        direct = self._direct.wanted
+        other = DiskDraft(self._drafts, checked(name), self._objects, direct=direct)
         if self.size() < size:
             raise ValueError(f"the draft holds fewer than {size} bytes")
         other.discard()

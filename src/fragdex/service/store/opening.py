@@ -28,7 +28,12 @@ CLIENT_OPTIONS = {
 }
 
 
-def open_store(where: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
+def open_store(
+    where: str | os.PathLike[str],
+    options: Mapping[str, str] | None = None,
+    *,
+    direct: bool = True,
+) -> Store:
     """Open the store that a path or a URL names.
 
     A path or a `file://` URL is a folder on the local disk, made where it is missing. `s3://`,
@@ -40,6 +45,8 @@ def open_store(where: str | os.PathLike[str], options: Mapping[str, str] | None 
     `secret_access_key`, `skip_signature` … as it names them, and `allow_http`, `timeout`,
     `connect_timeout`, `proxy_url` of the requests. An `endpoint` of `http://` allows http.
 
+    `direct` lets large pieces of drafts on the local disk go past the system's cache.
+
     Raises:
         ConfigError: no store can be made of this.
         Unavailable, StoreFull: the folder cannot be made.
@@ -48,16 +55,16 @@ def open_store(where: str | os.PathLike[str], options: Mapping[str, str] | None 
     0
     """
     if not isinstance(where, str):
-        return DiskStore(where)
+        return DiskStore(where, direct=direct)
     scheme, separator, rest = where.partition("://")
     scheme = scheme.lower()
     if not separator:
-        return DiskStore(where)
+        return DiskStore(where, direct=direct)
     if scheme == "file":
         parts = urllib.parse.urlsplit(where)
         if parts.netloc not in ("", "localhost") or not parts.path.strip("/"):
             raise _unusable(where, "file:///an/absolute/path")
-        return DiskStore(Path(urllib.request.url2pathname(parts.path)))
+        return DiskStore(Path(urllib.request.url2pathname(parts.path)), direct=direct)
     if scheme not in OBJECT_STORES:
         raise _unusable(where, "a path, file://, " + ", ".join(f"{s}://" for s in OBJECT_STORES))
     from obstore.exceptions import BaseError
