@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.build import reading
-from fragdex.errors import FragdexError, LimitExceeded, TruncatedInput
+from fragdex.errors import BudgetExceeded, FragdexError, LimitExceeded, TruncatedInput
 from fragdex.fragments import hop
 from fragdex.fragments.headers import DENSE, DONE, NO_SHAPE
-from fragdex.sources import Source
+from fragdex.sources import Source, open_source
 from fragdex.testing import movie
 from fragdex.testing.file_strategies import files
 from laws import brute
@@ -97,6 +97,22 @@ def test_too_many_shapes_are_refused(opened):
     # None of them fits, so that another one is asked for at the next fragment.
     with pytest.raises(ValueError, match="too many"):
         walked(opened, shapes=((b"", b"", b""),) * 32, learn=lambda box: (b"", b"", b""))
+
+
+@given(files(), st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_budget_is_held_to_before_each_read(tmp_path, made, data):
+    path = tmp_path / "movie.mp4"
+    path.write_bytes(made.data)
+    most = data.draw(st.integers(0, 2 * len(made.data)))
+    with open_source(path, max_bytes=most) as source:
+        try:
+            found = fragdex.index(source, exact=True)
+        except BudgetExceeded:
+            found = None
+        assert source.bytes_read <= most
+    if found is not None:
+        brute.same(found, fragdex.index(made.data, exact=True))
 
 
 class Untold(Source):

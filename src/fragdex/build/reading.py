@@ -38,6 +38,12 @@ def read_on(source: Source, scan: Scan) -> None:
 def read_local(source: Source, view: memoryview, scan: Scan) -> None:
     """Hop through a file that can be mapped; media bytes are not touched."""
     size = scan.size = len(view)
+    limited = source.max_bytes is not None or source.max_requests is not None
+    if limited and source.fileno() is not None:
+        # Each read is counted before it is made.
+        while step(source, scan, 0):
+            pass
+        return
     if scan.waiting_for == MOOV:
         scan.stand(scan.position, headers.DONE, b"")
         _by_mapping(source, view, scan)

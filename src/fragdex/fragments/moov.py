@@ -16,6 +16,14 @@ MAX_DAMAGED = 8
 CONTAINERS = frozenset({b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl"})
 UNUSED = frozenset(["udta", "meta", "dinf", "vmhd", "smhd", "hmhd", "nmhd", "sthd", "gmhd", "iods"])
 """Boxes that say nothing about bytes or times: not looked into, whatever they hold."""
+CONFIGURATIONS = frozenset(
+    [
+        *("avcC", "hvcC", "vvcC", "av1C", "vpcC", "dvcC", "dvvC", "dvwC", "colr"),
+        *("esds", "dac3", "dec3", "dac4", "dOps", "dfLa", "mhaC", "pasp", "btrt", "clap", "fiel"),
+    ]
+)
+"""Boxes of sample entries whose first bytes, if any, are asked for: those make a codec string."""
+LEFT = UNUSED | CONFIGURATIONS
 TABLES = frozenset(
     ["stts", "ctts", "stss", "stsz", "stz2", "stsc", "stco", "co64", "stbl", "minf", "mdia"]
 )
@@ -55,7 +63,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
     ()
     """
     try:
-        whole = parse_box(data, offset=offset, leave=UNUSED)
+        whole = parse_box(data, offset=offset, leave=LEFT)
     except MalformedBox as error:
         first = error
     else:
@@ -72,7 +80,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
         found.append((reason, around[1], mended[name].decode("latin-1")))
         mended[name] = b"free"
         try:
-            moov = parse_box(mended, offset=offset, leave=UNUSED)
+            moov = parse_box(mended, offset=offset, leave=LEFT)
         except MalformedBox as error:
             reason = error
     headers = {box.offset - offset: box.find("tkhd") for box in moov.find_all("trak")}
