@@ -37,6 +37,7 @@ FAMILIES = {
     "tracks": Family(tables.isobmff_tracks, ("index_key",)),
     "renders": Family(tables.renders, ("index_key",)),
     "render_slices": Family(tables.render_slices),
+    "transcriptions": Family(tables.transcriptions),
 }
 """The words that `blob_uses` and `uploads` call families by; a track is named `ID/TRACK`."""
 

@@ -14,6 +14,8 @@
 | renders | a page that is, or was, rendered |
 | render_parts | a slice of a render: how far it is, and which kept slice it became |
 | render_slices | frames kept for any render that would make the same ones |
+| transcriptions | what is, or was, heard in a track |
+| transcription_slices | a slice of a transcription, and the words of it |
 | replays | answers kept for requests that come again with their Idempotency-Key |
 | jobs | work that was asked for: how often it was begun, and whether it is still wanted |
 | executors | a worker process that is alive, by the database's clock |
@@ -348,6 +350,65 @@ render_slices = _table(
 )
 Index(None, render_slices.c.tenant_id, render_slices.c.recipe)
 Index(None, render_slices.c.render_id)
+
+transcriptions = _table(
+    "transcriptions",
+    _id(),
+    _tenant(),
+    Column(
+        "file_id",
+        String(36),
+        ForeignKey(f"{PREFIX}isobmff_files.id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("track_id", Integer, nullable=False),
+    Column("status", String(12), nullable=False),
+    Column("engine", String(40), nullable=False),
+    # as it was asked for, and as it turned out
+    Column("wanted_language", String(35)),
+    Column("language", String(35)),
+    Column("work_slice_ms", Integer, nullable=False),
+    # where the track ends on the presentation's time line
+    Column("duration_ms", BigInteger, nullable=False),
+    # known when the track is parted into slices, and kept so that all are heard alike
+    Column("plan", JSON),
+    Column("slices", Integer),
+    Column("engine_version", String(40)),
+    Column("model", Text),
+    # of the result
+    Column("words", Integer),
+    Column("missing", JSON),
+    Column("seconds", JSON),
+    Column("problem", JSON),
+    # a copy of the file with the captions in it, an ISOBMFF file of its own
+    Column("copy_status", String(12)),
+    Column("copy_orders", Integer, nullable=False, default=0),
+    Column("copy_file_id", String(36)),
+    Column("copy_problem", JSON),
+    _at("created_at", needed=True),
+    _at("started_at"),
+    _at("completed_at"),
+    _at("failed_at"),
+)
+Index(None, transcriptions.c.tenant_id, transcriptions.c.id)
+Index(None, transcriptions.c.file_id, transcriptions.c.id)
+
+transcription_slices = _table(
+    "transcription_slices",
+    Column(
+        "transcription_id",
+        String(36),
+        ForeignKey(f"{PREFIX}transcriptions.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    # on the grid of work_slice_ms; those without sound are left out
+    Column("number", Integer, primary_key=True),
+    Column("attempts", Integer, nullable=False, default=0),
+    # words and gaps, as `transcriptions.words` writes them; null until it was heard
+    Column("heard", JSON(none_as_null=True)),
+    Column("seconds", Float),
+    _at("completed_at"),
+)
 
 replays = _table(
     "replays",
