@@ -537,3 +537,23 @@ def test_a_program_that_is_no_chromium_is_told(monkeypatch):
     monkeypatch.setenv("FRAGDEX_CHROMIUM", "/bin/true")
     with pytest.raises(BrowserGone):
         Stage(Page(HEAD), SMALL)
+
+
+def test_a_page_that_leaves_much_behind_is_told_to_let_go():
+    html = """<canvas id=c width=1500 height=1500 style="width:9px"></canvas><script>
+    const draw = async () => {
+      requestAnimationFrame(draw);
+      c.getContext("2d").fillRect(0, 0, 9, 9);
+      globalThis.last = await createImageBitmap(c);
+      await new Response(new Blob([new Uint8Array(2e6)])).arrayBuffer();
+    };
+    draw();
+    </script>"""
+    limits = Limits(memory_bytes=600 << 20)
+    with Stage(Page(HEAD + html), SMALL, limits=limits) as stage:
+        for i in range(150):
+            stage.frame(i)
+            if i % 50 == 49:
+                stage.relieve()
+        assert stage._running._chromium.memory_bytes() < limits.memory_bytes
+        assert stage.evaluate("last.width") == 1500

@@ -18,6 +18,9 @@ __all__ = ["Running"]
 # A browser that neither works nor answers is broken.
 _SILENT_FACTOR: Final = 12
 _CHECK_SECONDS: Final = 0.25
+# Of the memory it may have, from where on it is told to let go, and how often at most.
+_MUCH: Final = 0.5
+_RELIEF_SECONDS: Final = 3.0
 # Ended by a signal from outside; all others a process sends itself.
 _KILLED: Final = 9
 _NO_BEGIN_FRAMES: Final = (
@@ -41,7 +44,7 @@ class Running:
         self._limits, self._notes = limits, notes
         self._new_target: Callable[[str], None] = lambda _: None
         self._crash: str | None = None
-        self._checked = 0.0
+        self._checked = self._relieved = 0.0
         self._cpu_at_start = 0.0
         self._waiting_since = -1.0
         self.has_begin_frame = begin_frames and engine.is_shell
@@ -110,12 +113,21 @@ class Running:
         """Have workers and frames of their own process given to `watch` before they run."""
         self._new_target = watch
 
-    def check(self) -> None:
-        """Raise what has gone wrong meanwhile; cheap, may be called for each frame."""
+    def check(self) -> bool:
+        """Raise what has gone wrong meanwhile; cheap, may be called for each frame.
+
+        Returns whether the browser holds so much that it should be told to let go of some.
+        """
         now = time.monotonic()
-        if now - self._checked > _CHECK_SECONDS:
-            self._checked = now
-            self._check_memory()
+        if now - self._checked <= _CHECK_SECONDS:
+            return False
+        self._checked = now
+        if self._check_memory() < self._limits.memory_bytes * _MUCH:
+            return False
+        relieves = now - self._relieved > _RELIEF_SECONDS
+        if relieves:
+            self._relieved = now
+        return relieves
 
     def close(self) -> None:
         """End it."""
@@ -139,13 +151,15 @@ class Running:
         if seconds >= most * _SILENT_FACTOR:
             raise BrowserGone("the browser does not answer")
 
-    def _check_memory(self) -> None:
-        if self._chromium.memory_bytes() > self._limits.memory_bytes:
+    def _check_memory(self) -> int:
+        held = self._chromium.memory_bytes()
+        if held > self._limits.memory_bytes:
             self._chromium.end()
             raise PageFailed(
                 "the page needs more memory than it may have",
                 expected=f"at most {self._limits.memory_bytes >> 20} MiB",
             )
+        return held
 
     def _crashed(self, params: dict[str, Any], _: str | None) -> None:
         if params["targetId"] != self._page:

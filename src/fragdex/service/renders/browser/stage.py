@@ -126,9 +126,8 @@ class Stage:
                 if self._media is not None:
                     self._media.at_skip(i, time_us)
                 self._clock.pass_by()
-            self._running.check()
+            self._watch()
             progress(i)
-        self._hear_media()
 
     def frame(self, i: int) -> bytes | None:
         """Frame i as PNG; None where it is the same picture as the last one given."""
@@ -139,16 +138,11 @@ class Stage:
             if self._media is not None:
                 self._media.before_frame(i, time_us)
             picture = self._clock.capture(needed=not self._drawn)
-        self._running.check()
-        self._hear_media()
+        self._watch()
         if picture is None and not self._drawn:
             raise BrowserGone("the browser gave no picture")
         self._drawn = True
         return picture
-
-    def _hear_media(self) -> None:
-        for line in self._media.refused() if self._media is not None else ():
-            self.notes.say("refused", line)
 
     def evaluate(self, expression: str, awaited: bool = False) -> Any:
         """The value of an expression in the page, as JSON gives it.
@@ -176,6 +170,22 @@ class Stage:
         """Bytes of the site by path, noted among those that were read."""
         asset = self._door.read(path)
         return None if asset is None else asset.data
+
+    def relieve(self) -> None:
+        """Have the browser give back what it does not need.
+
+        It would do so by itself when it is idle, which it never is in virtual time.
+        """
+        with contextlib.suppress(ProtocolError):
+            self._pipe.call("HeapProfiler.collectGarbage", self._session)
+            self._pipe.call("Memory.simulatePressureNotification", self._session, level="critical")
+
+    def _watch(self) -> None:
+        """Look after the browser between two frames."""
+        if self._running.check():
+            self.relieve()
+        for line in self._media.refused() if self._media is not None else ():
+            self.notes.say("refused", line)
 
     def close(self) -> None:
         """End the browser and all of its processes."""
