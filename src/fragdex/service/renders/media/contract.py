@@ -31,6 +31,9 @@ class Staged(Protocol):
     def evaluate(self, expression: str, awaited: bool = False) -> Any:
         """The value of an expression in the page's main frame."""
 
+    def relieve(self) -> None:
+        """Let the browser give back memory that it could do without."""
+
 
 class PageMedia(Protocol):
     """Plays a page's media.

@@ -32,6 +32,8 @@ MOST_GIVEN: Final = 512 << 20
 """Bytes that a page may hand over in data: and blob: URLs, all together."""
 MOST_DECODERS: Final = 16
 """Videos that are decoded side by side; the one that was asked for longest ago begins anew."""
+MOST_SHOWN: Final = 24 << 20
+"""Pixels (of 4 bytes) that a browser may keep of pictures that were shown."""
 MOST_SECONDS: Final = 3600.0
 MOST_REFUSED: Final = 100
 _ROOM: Final = "globalThis[Symbol.for('fragdex.media')]"
@@ -67,7 +69,7 @@ class Player:
         self._decoders: OrderedDict[tuple[int, str], Pictures] = OrderedDict()
         self._drawn: dict[int, tuple[str, Fraction]] = {}
         self._refused: dict[str, None] = {}
-        self._given = 0
+        self._given = self._shown_pixels = 0
         self._flows: dict[str, Flow] = {}
         self._takes = Takes()
         self._handed = False
@@ -241,6 +243,7 @@ class Player:
         if self._drawn.get(number) == (source, picture.time):
             return ""
         self._drawn[number] = source, picture.time
+        self._shown_pixels += picture.frame.width * picture.frame.height
         return drawing.url_of(picture)
 
     def _pixels(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -307,12 +310,19 @@ class Player:
             told.append(one)
         if told:
             self._ask(f"draw({json.dumps(told)})")
+            self._relieve()
         return any(one.get("picture") for one in told)
 
     def _hear(self, pieces: list[dict[str, Any]]) -> None:
         for piece in pieces:
             data = base64.b64decode(piece["data"])
             self._takes.add(int(piece["context"]), int(piece["first"]), data)
+
+    def _relieve(self) -> None:
+        """Let the browser forget the pictures that were shown: it keeps hundreds of them."""
+        if self._shown_pixels >= MOST_SHOWN and self._stage is not None:
+            self._shown_pixels = 0
+            getattr(self._stage, "relieve", lambda: None)()
 
     def _strip(self, told: dict[str, Any], end: float) -> SoundStrip:
         start = told["start"] / 1000
