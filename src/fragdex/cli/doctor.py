@@ -152,7 +152,7 @@ def browser() -> list[Part]:
 def speech() -> list[Part]:
     """The engines that turn speech into words."""
     try:
-        engines = importlib.import_module("fragdex.service.transcriptions.engines")
+        engines = importlib.import_module("fragdex.service.transcriptions.readiness")
     except (ImportError, MissingExtra) as error:
         return [Part("speech", State.MISSING, str(error), "pip install 'fragdex[service]'")]
     states = engines.engine_states()

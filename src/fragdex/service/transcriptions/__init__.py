@@ -9,8 +9,10 @@ cues        words become captions of readable length and speed
 writing     captions as WebVTT, SubRip and JSON
 child       an engine as a process of its own
 process     starts that process, gives it slices, ends it
+readiness   which engines are ready, and what the others lack
 whole       a whole file without a service, slice by slice, in several processes
-track       captions as a wvtt track in a copy of an MP4
+
+A track of captions in a copy of an MP4 is `fragdex.formats.captions_track`.
 
 Times are milliseconds of the file's presentation, but in the JSON that published players read.
 Engines and decoders read hostile bytes with native code: they run in processes of their own.

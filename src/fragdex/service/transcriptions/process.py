@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fragdex import ByteRange, FragmentIndex, Source
 from fragdex.errors import FragdexError
-from fragdex.service.errors import Unavailable, Unprocessable
+from fragdex.service.errors import EngineUnavailable, Unavailable, Unprocessable
 from fragdex.service.processes import CRASHES, Process
 from fragdex.service.transcriptions import speaking
 from fragdex.service.transcriptions.engines import EngineChoice
@@ -87,7 +87,14 @@ class Child:
             EngineUnavailable: the engine or its model is missing; tells what to do.
         """
         if self.facts is None:
-            told = self._do(check, do="open", choice=self.choice.as_json())
+            try:
+                told = self._do(check, do="open", choice=self.choice.as_json())
+            except (RuntimeError, Unprocessable) as error:
+                # Some engines end their process where a model is broken.
+                raise EngineUnavailable(
+                    f"the model of {self.choice.name} broke the engine",
+                    advice="unpack it again, or take another one",
+                ) from error
             languages = told["languages"]
             told["languages"] = None if languages is None else tuple(languages)
             self.facts = EngineFacts(**told)

@@ -1,9 +1,8 @@
-"""From a name to an engine, and which of them are ready here."""
+"""From a name to an engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 from fragdex.service.errors import EngineUnavailable, InvalidRequest
 from fragdex.service.transcriptions.engines.contract import Engine, EngineChoice
 
-__all__ = ["ENGINES", "EngineState", "engine_states", "make_engine", "need_package"]
+__all__ = ["ENGINES", "make_engine", "need_package"]
 
 # name: module beside this one, its class, the package, what to install
 _HOMES: Final = {
@@ -21,24 +20,6 @@ _HOMES: Final = {
 }
 ENGINES: Final = tuple(_HOMES)
 """Names of engines, the default first."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """Whether an engine can be used.
-
-    Attributes:
-        name: of the engine.
-        ready: whether it could be opened as chosen.
-        version: of its package, or None where that is not installed.
-        reason, fix: why it is not ready, and what to do; "" where it is.
-    """
-
-    name: str
-    ready: bool
-    version: str | None
-    reason: str = ""
-    fix: str = ""
 
 
 def need_package(name: str) -> str:
@@ -78,26 +59,3 @@ def make_engine(choice: EngineChoice) -> Engine:
     make: Callable[[EngineChoice], Any] = getattr(home, name)
     engine: Engine = make(choice)
     return engine
-
-
-def engine_states(choices: Sequence[EngineChoice] = ()) -> list[EngineState]:
-    """Every engine: installed or not, and whether the chosen ones can be opened.
-
-    Args:
-        choices: what the operator chose; the others are looked at as they come. An engine that
-            cannot be opened without a model is not ready.
-    """
-    chosen = {choice.name: choice for choice in choices}
-    states = []
-    for name in ENGINES:
-        version = None
-        try:
-            version = need_package(name)
-            engine = make_engine(chosen.get(name, EngineChoice(name)))
-            engine.open()
-            engine.close()
-        except EngineUnavailable as error:
-            states.append(EngineState(name, False, version, error.message, error.advice or ""))
-        else:
-            states.append(EngineState(name, True, version))
-    return states

@@ -34,10 +34,10 @@ class FasterWhisper:
     name = "faster-whisper"
     max_utterance_ms = 28_000
     window_ms = 28_000
-    deterministic = True
-
     def __init__(self, choice: EngineChoice) -> None:
         self._choice = choice
+        # In a batch, times of a word at an edge look at the utterance before it.
+        self.deterministic = choice.batch_size == 1
         self._model: Any = None
         self.version = self.model_id = ""
         self.languages: frozenset[str] | None = None

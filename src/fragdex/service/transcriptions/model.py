@@ -1,0 +1,185 @@
+"""What requests and answers about transcriptions say."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
+
+from fragdex.service.isobmff.model import MAX_TRACK_ID
+from fragdex.service.transcriptions.engines import ENGINES
+from fragdex.service.transcriptions.slices import LEAST_SLICE_MS, MOST_SLICE_MS
+from fragdex.service.unprocessed.model import Problem
+from fragdex.service.web.fields import Listed, Number
+
+__all__ = [
+    "DEFAULT_SLICE_MS",
+    "BegunTranscription",
+    "Copy",
+    "FileTranscription",
+    "FragmentWords",
+    "Gap",
+    "NewTranscription",
+    "TrackChoice",
+    "TranscriptionList",
+    "TranscriptionRecord",
+    "TranscriptionStatus",
+]
+
+DEFAULT_SLICE_MS: Final = 30_000
+
+
+class TranscriptionStatus(StrEnum):
+    """How far a transcription is."""
+
+    CREATED = "created"
+    PENDING = "pending"
+    TRANSCRIBING = "transcribing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+def _whole(value: Any) -> Any:
+    """Published clients write numbers of tracks as text, too."""
+    if isinstance(value, bool | float):
+        raise ValueError("a whole number is expected")
+    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) <= 10):
+        raise ValueError("a number, or its digits as text, is expected")
+    return value
+
+
+TrackIdField = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=MAX_TRACK_ID)]
+
+
+class TrackChoice(BaseModel):
+    """Which track is heard."""
+
+    track_id: TrackIdField | None = Field(
+        None,
+        validation_alias=AliasChoices("trackId", "track_id"),
+        description="track_ID, as number or text; default: the first audio track",
+    )
+
+
+class NewTranscription(BaseModel):
+    """A transcription to be made."""
+
+    file_id: str = Field(
+        min_length=1, max_length=36, pattern=r"^[^\x00]*$", description="of an ISOBMFF file"
+    )
+    track_id: TrackIdField | None = Field(
+        None, description="track_ID, as number or text; default: the first audio track"
+    )
+    language: str | None = Field(
+        None,
+        max_length=35,
+        pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$",
+        description="ISO 639-1, or a BCP 47 tag that begins with it; default: what the engine hears",
+        examples=["en"],
+    )
+    engine: str | None = Field(
+        None,
+        description=f"one of {', '.join(ENGINES)}; default: the setting `speech_engine`",
+        json_schema_extra={"enum": [*ENGINES, None]},
+    )
+    work_slice_ms: Annotated[Number, Field(ge=LEAST_SLICE_MS, le=MOST_SLICE_MS)] = DEFAULT_SLICE_MS
+
+
+class Gap(BaseModel):
+    """A span that could not be heard."""
+
+    start_ms: int
+    end_ms: int = Field(description="exclusive")
+    reason: str
+
+
+class HeardTrack(BaseModel):
+    """The track that is heard."""
+
+    duration_ms: int = Field(description="where it ends on the presentation's time line")
+
+
+class Copy(BaseModel):
+    """A copy of the file with the captions in it, as a WebVTT track."""
+
+    status: TranscriptionStatus
+    isobmff_file_id: str | None = Field(
+        description="the copy is an ISOBMFF file of its own, with an index; null until it is made"
+    )
+    problem: Problem | None
+
+
+class TranscriptionRecord(BaseModel):
+    """What is, or was, heard in a track."""
+
+    id: str
+    file_id: str
+    track_id: int
+    status: TranscriptionStatus
+    engine: str
+    engine_version: str | None = Field(description="null until a worker has opened it")
+    model: str | None = Field(description="of the engine; null until a worker has opened it")
+    language: str | None = Field(description="as asked for, then as heard; null: nobody knows")
+    work_slice_ms: int
+    isobmff_track: HeardTrack
+    slices: int | None = Field(description="null until the track is parted")
+    slices_done: int
+    words: int | None = Field(description="null until it is complete")
+    missing: list[Gap] = Field(description="what could not be heard, once it is complete")
+    seconds: dict[str, float] = Field(
+        description="wait (for a worker) and whole; plan and slices as they passed; hear: what all "
+        "slices cost together"
+    )
+    problem: Problem | None
+    copy_with_captions: Copy | None = Field(description="null until one is asked for")
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    failed_at: str | None
+
+
+class TranscriptionList(Listed):
+    """Transcriptions, newest first."""
+
+    transcriptions: list[TranscriptionRecord]
+
+
+class BegunTranscription(BaseModel):
+    """The transcription of a file that is being made."""
+
+    id: str
+    file_id: str
+    track_id: int
+
+
+class FileTranscription(BaseModel):
+    """The transcription of a file: the newest complete one, or else the newest that is made."""
+
+    id: str
+    work_slice_ms: int
+    isobmff_track: HeardTrack
+
+
+class Segment(BaseModel):
+    """Words that belong together."""
+
+    start: float = Field(description="seconds of the presentation")
+    end: float
+    text: str
+
+
+class WordSegment(BaseModel):
+    """A word."""
+
+    text: str
+    start: float = Field(description="seconds of the presentation")
+    end: float
+    confidence: float | None = Field(description="0 to 1; null where the engine gives none")
+
+
+class FragmentWords(BaseModel):
+    """The words of a work slice."""
+
+    segments: list[Segment]
+    word_segments: list[WordSegment]

@@ -1,0 +1,155 @@
+"""Where the sound of a file is: which bytes of the store hold a track, and by which index.
+
+A track that came as a file of its own lies there; else the file itself holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+import fragdex
+from fragdex import FragmentIndex, TrackIndex
+from fragdex.service.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
+from fragdex.service.house import House
+from fragdex.service.isobmff.model import IndexKeys
+from fragdex.service.isobmff.opened import alone, opened
+from fragdex.service.isobmff.operations import index_keys, need_file
+from fragdex.service.records import blobs
+from fragdex.service.records.blobs import Blob
+from fragdex.service.records.tables import isobmff_tracks
+
+__all__ = ["Place", "Sound", "end_ms", "file_bytes", "need_sound_of", "place_of", "sound_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Bytes that hold a track.
+
+    Attributes:
+        apart: they are a file of the track's own.
+    """
+
+    blob: Blob
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Bytes that hold a track, and how to find it in them.
+
+    Attributes:
+        track_id: in those bytes; a track's own file may call it otherwise.
+    """
+
+    place: Place
+    index: FragmentIndex
+    track_id: int
+
+
+def need_sound_of(
+    house: House, tenant_id: str, file_id: str, track_id: int | None, field: str = "track_id"
+) -> TrackIndex:
+    """The track of a file that is to be heard.
+
+    Args:
+        track_id: None: the first audio track.
+        field: of the request, that names the track.
+
+    Raises:
+        RecordNotFound: this tenant has no such file, or it has no such track.
+        NotReady: the index of the file, or bytes of the track, are missing.
+        InvalidRequest: the track is no sound.
+        Unprocessable: no track is asked for, and none is sound.
+    """
+    with house.database.read() as connection:
+        need_file(connection, tenant_id, file_id)
+    try:
+        keys = index_keys(house, tenant_id, file_id)
+    except RecordNotFound:
+        raise NotReady("the file has no index yet", more={"status": "created"}) from None
+    tracks = [track for track in opened(house, keys).index.tracks if track.id >= 0]
+    track = _chosen(tracks, track_id, field)
+    with house.database.read() as connection:
+        place_of(connection, tenant_id, file_id, track.id)
+    return track
+
+
+def _chosen(tracks: Sequence[TrackIndex], track_id: int | None, field: str) -> TrackIndex:
+    sounds = [track for track in tracks if track.kind == "audio"]
+    if track_id is None:
+        if not sounds:
+            raise Unprocessable("the file has no audio track")
+        return sounds[0]
+    known = ", ".join(str(track.id) for track in sounds) or "none"
+    found = next((track for track in tracks if track.id == track_id), None)
+    if found is None:
+        raise RecordNotFound(
+            f"the file has no track {track_id}",
+            pointer=f"/{field}",
+            more={"audio_tracks": [track.id for track in sounds]},
+        )
+    if found.kind != "audio":
+        raise InvalidRequest(
+            f"track {track_id} is no sound",
+            pointer=f"/{field}",
+            expected=f"an audio track ({known})",
+            found=found.kind,
+        )
+    return found
+
+
+def end_ms(track: TrackIndex) -> int:
+    """Where a track ends on the presentation's time line."""
+    end = track.end
+    return 0 if end is None else max(0, round(end.exact * 1000))
+
+
+def place_of(connection: Connection, tenant_id: str, file_id: str, track_id: int) -> Place:
+    """Where the bytes of a track are.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        NotReady: they are not here, or not all of them.
+    """
+    row = isobmff_tracks.c
+    mine = (row.tenant_id == tenant_id) & (row.file_id == file_id) & (row.track_id == track_id)
+    own = connection.execute(sa.select(row.md5).where(mine)).one_or_none()
+    if own is not None:
+        blob = None if own.md5 is None else blobs.find(connection, tenant_id, bytes(own.md5))
+    else:
+        blob = file_bytes(connection, tenant_id, file_id)
+    if blob is None:
+        raise NotReady(f"bytes of track {track_id} are missing", more={"status": "uploading"})
+    return Place(blob, own is not None)
+
+
+def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | None:
+    """The bytes of a file itself, where they were sent; raises as `place_of`."""
+    file = need_file(connection, tenant_id, file_id)
+    return blobs.find(connection, tenant_id, bytes(file.md5))
+
+
+def sound_of(house: House, tenant_id: str, file_id: str, track_id: int) -> Sound:
+    """A track, ready to be read; raises as `place_of`, and as `fragdex.index`."""
+    with house.database.read() as connection:
+        place = place_of(connection, tenant_id, file_id, track_id)
+    index = _index(house, index_keys(house, tenant_id, file_id), place, track_id)
+    if place.apart:
+        sounds = [track.id for track in index.tracks if track.kind == "audio"]
+        track_id = track_id if track_id in sounds or not sounds else sounds[0]
+    return Sound(place, index, track_id)
+
+
+def _index(house: House, keys: IndexKeys, place: Place, track_id: int) -> FragmentIndex:
+    """The index of bytes; one that came as JSON, or is not exact, tells too little to decode by."""
+    apart = dict(keys.tracks)
+    if keys.json is None or track_id in apart:
+        index = alone(house, keys, track_id, place.apart)
+        if index.tracks and all(track.exact for track in index.tracks):
+            return index
+    with house.store.source(place.blob.store_key) as source:
+        return fragdex.index(source, exact=True)
