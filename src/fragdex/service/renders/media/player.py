@@ -322,7 +322,7 @@ class Player:
         """Let the browser forget the pictures that were shown: it keeps hundreds of them."""
         if self._shown_pixels >= MOST_SHOWN and self._stage is not None:
             self._shown_pixels = 0
-            getattr(self._stage, "relieve", lambda: None)()
+            self._stage.relieve()
 
     def _strip(self, told: dict[str, Any], end: float) -> SoundStrip:
         start = told["start"] / 1000
