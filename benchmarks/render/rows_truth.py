@@ -112,7 +112,48 @@ def accuracy(setting: Setting) -> Measured:
             Want(f"{float(fps):.5g} fps: wrong frames: 0", wrong, 0, at_most=True,
                  unit=f"of {frames:,}")
         )  # fmt: skip
+    _video(setting, row, seconds)
     return row, {}
+
+
+VIDEO_PAGE = """<!doctype html><style>html, body { margin: 0; width: 320px; height: 180px;
+overflow: hidden } video { display: block }</style><video src=numbers.mp4 autoplay muted></video>"""
+
+
+def _video(setting: Setting, row: Row, seconds: int) -> None:
+    """The same for a <video> whose pictures are numbered."""
+    for fps in (Fraction(30), NTSC):
+        site = setting.folder / "site"
+        site.mkdir(exist_ok=True)
+        (site / "index.html").write_text(VIDEO_PAGE)
+        count = round(seconds * fps)
+        _numbered(site / "numbers.mp4", count, fps)
+        out = setting.folder / "video.mp4"
+        fragdex_render(
+            site, out, "--size", "320x180", "--fps", str(fps), "--duration", str(seconds)
+        )
+        found = [_rows_of(picture)[0] for picture in _luma(out)]
+        wrong = sum(number != i for i, number in enumerate(found)) + abs(len(found) - count)
+        row.wants.append(
+            Want(f"<video> at {float(fps):.5g} fps: wrong frames: 0", wrong, 0, at_most=True,
+                 unit=f"of {count:,}")
+        )  # fmt: skip
+
+
+def _numbered(path: Path, count: int, fps: Fraction) -> None:
+    """A film whose pictures are their numbers, as squares like those of pages/numbers.html."""
+    with av.open(str(path), "w") as film:
+        stream = film.add_stream("libx264", rate=fps, options={"preset": "veryfast", "crf": "20"})
+        stream.width, stream.height, stream.pix_fmt = 320, 180, "yuv420p"
+        for number in range(count):
+            luma = np.full((180, 320), 110, np.uint8)
+            bits = [number >> (31 - bit) & 1 for bit in range(32)]
+            luma[:20] = np.repeat(np.array(bits, np.uint8) * 219 + 16, 10)
+            planes = np.vstack([luma, np.full((90, 320), 128, np.uint8)])
+            frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
+            frame.pts, frame.time_base = number, 1 / fps
+            film.mux(stream.encode(frame))
+        film.mux(stream.encode(None))
 
 
 def sync(setting: Setting) -> Measured:

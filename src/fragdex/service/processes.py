@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["CRASHES", "Process", "Speech"]
+__all__ = ["CRASHES", "Process", "Speech", "bounded", "end_descendants"]
 
 # Signals that a program sends itself by its faults: what it was given broke it, and will again.
 CRASHES: Final = frozenset(
@@ -193,15 +193,36 @@ class Speech:
             self._out.write(line)
             self._out.flush()
 
-    def listen(self, take: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
-        """Take messages in a thread; when there can be no more, this process ends."""
+    def listen(
+        self,
+        take: Callable[[dict[str, Any]], None] = lambda _: None,
+        over: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take messages in a thread; when there can be no more, this process ends.
+
+        Args:
+            take: called with each message.
+            over: called before the process ends: nobody else clears up after it then.
+        """
 
         def run() -> None:
             for line in iter(sys.stdin.buffer.readline, b""):
                 take(json.loads(line))
-            os._exit(3)
+            try:
+                over()
+            finally:
+                os._exit(3)
 
         threading.Thread(target=run, name="listen", daemon=True).start()
+
+
+def end_descendants() -> None:
+    """End the sessions that this process and its descendants began."""
+    sessions = _sessions_below(os.getpid()) - {os.getsid(0)}
+    for pid, (_, session) in _running().items():
+        if session in sessions:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def bounded(limits: Sequence[tuple[str, int]]) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import itertools
 import os
 import queue
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,12 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.service.errors import PageFailed, ServiceError
-from fragdex.service.processes import Speech, bounded
+from fragdex.service.processes import Speech, bounded, end_descendants
 from fragdex.service.renders import speaking
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.site import Asset
+from fragdex.service.renders.speaking import SCRATCH
 
 # No file of a render is larger, whatever a page does.
 _LARGEST_FILE: Final = 64 << 30
@@ -140,7 +143,7 @@ def main() -> int:
         else:
             jobs.put(message)
 
-    speech.listen(take)
+    speech.listen(take, _clear_up)
     bounded([("RLIMIT_CORE", 0), ("RLIMIT_FSIZE", _LARGEST_FILE)])
     os.nice(5)  # requests come first
     # FFmpeg's libraries take as long to load as the browser takes to start: at the same time.
@@ -156,6 +159,14 @@ def main() -> int:
         except MemoryError:
             much = PageFailed("the page needs more memory than a rendering process may have")
             speech.say(failed=speaking.error_as_json(much))
+
+
+def _clear_up() -> None:
+    """Whoever started this process is gone, and cannot remove its folder any more."""
+    end_descendants()
+    folder = Path(tempfile.gettempdir())
+    if folder.name.startswith(SCRATCH):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _load() -> None:

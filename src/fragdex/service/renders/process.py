@@ -59,7 +59,7 @@ class Child:
         self.outside, self._site = outside, site
         # its own, so that what a killed browser leaves behind goes with it
         self._scratch = tempfile.TemporaryDirectory(
-            prefix="fragdex-render-", ignore_cleanup_errors=True
+            prefix=speaking.SCRATCH, ignore_cleanup_errors=True
         )
         # the browser, which may run as another user, has its folder in there
         os.chmod(self._scratch.name, 0o711)

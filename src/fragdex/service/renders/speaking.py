@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from fractions import Fraction
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from fragdex.service import errors
 from fragdex.service.errors import ServiceError
@@ -17,6 +17,7 @@ from fragdex.service.renders.places import Beside
 from fragdex.service.renders.site import Asset, Folder, Page, Site
 
 __all__ = [
+    "SCRATCH",
     "answer_as_json",
     "answer_of_json",
     "asset_as_json",
@@ -28,6 +29,9 @@ __all__ = [
     "view_as_json",
     "view_of_json",
 ]
+
+SCRATCH: Final = "fragdex-render-"
+"""How the folders of rendering processes begin."""
 
 
 def view_as_json(view: View) -> dict[str, Any]:

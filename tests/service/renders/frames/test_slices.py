@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -220,6 +223,46 @@ def test_who_stops_waiting_ends_the_browser(tmp_path):
     assert gone(began[0])
 
 
+ALONE = """
+import os, sys, threading
+from pathlib import Path
+from fragdex.service.renders.process import Child
+from fragdex.service.renders.site import Page
+from fragdex.service.renders.plan import View
+child = Child(Page(sys.stdin.read()))
+seen = threading.Event()
+def progress(done):
+    if not seen.is_set():
+        seen.set()
+        print(child.pid, flush=True)
+child.slice(View(320, 180), 0, 9000, Path(sys.argv[1]), progress=progress)
+"""
+
+
+def test_nothing_is_left_of_a_process_whose_parent_was_killed(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch").chmod(0o711)
+    # the browser may run as somebody else, who must come through
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o711)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ALONE, str(tmp_path)], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(tmp_path / "scratch")},
+    )  # fmt: skip
+    parent.stdin.write(numbers_page(Fraction(30)))
+    parent.stdin.close()
+    child = int(parent.stdout.readline())
+    below = processes_of(child)
+    assert len(below) > 1
+    assert list((tmp_path / "scratch").iterdir())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert gone(below)
+    assert not list((tmp_path / "scratch").iterdir())
+
+
 def gone(pids):
     """Whether processes end within some seconds."""
     for _ in range(200):
@@ -259,3 +302,50 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(tmp_path):
     with pytest.raises(PageFailed, match="set a duration"):
         render(Page("<p>still"), Wanted(64, 64), tmp_path / "a.mp4")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+def test_flashes_and_beeps_stay_together(tmp_path, slices):
+    """Each second; nothing is heard twice at the seams, and nothing is missing there."""
+    out = tmp_path / "beeps.mp4"
+    site = Page((PAGES / "beeps.html").read_text())
+    made = render(site, Wanted(320, 180, Fraction(30), 4200), out, slices=slices)
+    assert made.sound
+    flashes = [i for i, (_, picture) in enumerate(decoded(out)) if picture.mean() > 128]
+    assert flashes == [30, 60, 90, 120]
+    with av.open(str(out)) as film:
+        sound = np.concatenate([f.to_ndarray()[0] for f in film.decode(audio=0)])
+    loud = np.flatnonzero(np.abs(sound) > 0.1)
+    onsets = loud[np.diff(loud, prepend=-48_000) > 24_000]
+    assert np.abs(onsets - 48_000 * np.arange(1, 5)).max() < 48
+    # 20 ms each, and no more
+    assert np.all(np.diff(loud)[np.diff(loud) < 24_000] < 48)
+    for onset in onsets:
+        heard = np.abs(sound[onset : onset + 24_000]) > 0.1
+        assert 900 < np.flatnonzero(heard).max() < 1100
+
+
+def pss(pids):
+    """What processes hold; what several share is divided among them."""
+    total = 0
+    for pid in pids:
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+    return 1024 * total
+
+
+@pytest.mark.slow
+def test_a_slice_of_1080p_stays_below_900_mb(tmp_path):
+    site = Page((PAGES / "heavy.html").read_text().replace("1280px", "1920px"))
+    peak = []
+    with Child(site) as child:
+
+        def progress(done):
+            if done % 10 == 0:
+                peak.append(pss(processes_of(child.pid)))
+
+        child.slice(View(1920, 1080, Fraction(30)), 0, 60, tmp_path, progress=progress)
+    assert 100e6 < max(peak) < 900e6
