@@ -31,6 +31,8 @@ from fragdex.service.records.database import Database
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
 from fragdex.service.store.opening import open_store
+from fragdex.service.transcriptions import routes as transcriptions
+from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import cors, documents, health, idempotency, links, problems
@@ -52,11 +54,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     unprocessed.router,
     files.router,
     renders.router,
+    transcriptions.router,
     page.router,
 )
 """What the families answer."""
 
-WORK: tuple[Work, ...] = (*processing.WORK, *rendering.WORK)
+WORK: tuple[Work, ...] = (*processing.WORK, *rendering.WORK, *transcribing.WORK)
 """What the families have done by workers."""
 
 SHORTCUTS: tuple[Shortcut, ...] = (*isobmff_shortcuts.SHORTCUTS,)

@@ -112,6 +112,35 @@ class Settings(BaseSettings):
         24, gt=0, description="how long slices of renders are kept for the next render"
     )
 
+    speech_engine: str = Field(
+        "pocketsphinx",
+        pattern="^(pocketsphinx|faster-whisper|sherpa-onnx)$",
+        description="engine of transcriptions that name none: `pocketsphinx`, `faster-whisper` or "
+        "`sherpa-onnx`",
+    )
+    pocketsphinx_model: str = Field(
+        "", description="folder of its acoustic model; empty: the English one it carries"
+    )
+    whisper_model: str = Field("", description="folder of a Whisper model in CTranslate2's form")
+    sherpa_model: str = Field("", description="folder of a model of sherpa-onnx")
+    speech_device: str = Field(
+        "auto",
+        pattern="^(auto|cpu|cuda)$",
+        description="`auto`, `cpu` or `cuda`: where speech is heard; auto: on a GPU if any",
+    )
+    speech_compute_type: str = Field(
+        "default", description="of faster-whisper: `default`, `int8`, `float16` …"
+    )
+    speech_batch_size: int = Field(
+        1, ge=1, le=256, description="utterances that are heard at once, where the engine can"
+    )
+    speech_threads: int = Field(
+        0, ge=0, le=256, description="threads of a speech engine; 0: as many as it likes"
+    )
+    speech_download: bool = Field(
+        False, description="whether a model may be a name that its engine fetches from the network"
+    )
+
     rate_limit: float = Field(
         0, ge=0, description="requests a second of one key, in each process; 0: no limit"
     )

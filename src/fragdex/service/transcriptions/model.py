@@ -75,7 +75,7 @@ class NewTranscription(BaseModel):
         None,
         max_length=35,
         pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$",
-        description="ISO 639-1, or a BCP 47 tag that begins with it; default: what the engine hears",
+        description="ISO 639-1, or a BCP 47 tag with it; default: what the engine hears",
         examples=["en"],
     )
     engine: str | None = Field(

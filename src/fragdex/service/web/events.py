@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from anyio.to_thread import run_sync
@@ -21,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from fragdex.errors import FragdexError
 from fragdex.service.web.problems import HTTP, problem_of, unexpected
 
-__all__ = ["LAST", "NAMES", "Event", "changes", "event_answers", "stream"]
+__all__ = ["LAST", "NAMES", "Event", "changes", "counted", "event_answers", "stream"]
 
 log = logging.getLogger("fragdex.service")
 
@@ -78,6 +79,34 @@ async def changes(look: Callable[[], Event], every: float = 0.25) -> AsyncIterat
         if event[0] in LAST:
             return
         await asyncio.sleep(every)
+
+
+async def counted(look: Callable[[], Event]) -> AsyncIterator[Event]:
+    """How work on counted things goes on: `size` first, once it is known, then `completion`s.
+
+    A `completion` counts what was done since the last one: the sum ends at `size`, whoever
+    connects when, and whatever was done twice.
+
+    Args:
+        look: `progress`, `complete` or `error`, with `size` (or None), `done`, and in the end
+            `problem`, which is what `error` tells.
+    """
+    size: int | None = None
+    sent = 0
+    # closed with this one, so that nobody looks on for a client that went away
+    async with aclosing(changes(look)) as states:  # type: ignore[type-var]
+        async for name, state in states:
+            if size is None and (state["size"] is not None or name in LAST):
+                size = state["size"] or 0
+                yield "size", {"size": size}
+            done = size if name == "complete" else min(state["done"], size or 0)
+            if size is not None and done is not None and done > sent:
+                yield "completion", {"count": done - sent}
+                sent = done
+            if name == "complete":
+                yield "complete", {}
+            elif name == "error":
+                yield "error", state["problem"]
 
 
 def _frame(event: Event) -> bytes:

@@ -1,0 +1,348 @@
+"""What can be done with transcriptions; no HTTP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex import TrackIndex
+from fragdex.service.errors import Conflict, NotReady, RecordNotFound
+from fragdex.service.files.operations import isobmff_id
+from fragdex.service.house import House
+from fragdex.service.records import blobs, deletion
+from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.pages import page
+from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
+from fragdex.service.transcriptions.engines import make_engine
+from fragdex.service.transcriptions.engines.contract import need_language
+from fragdex.service.transcriptions.merging import merged
+from fragdex.service.transcriptions.model import (
+    DEFAULT_SLICE_MS,
+    BegunTranscription,
+    FileTranscription,
+    HeardTrack,
+    NewTranscription,
+    TranscriptionList,
+    TranscriptionRecord,
+    TranscriptionStatus,
+)
+from fragdex.service.transcriptions.places import end_ms, need_sound_of
+from fragdex.service.transcriptions.records import (
+    FAMILY,
+    OPEN,
+    choice_of,
+    heard_slices,
+    need_row,
+    told,
+    told_all,
+    transcript_of,
+)
+from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
+from fragdex.service.transcriptions.writing import FORMS, as_document
+from fragdex.service.unprocessed.model import Problem
+from fragdex.service.uploads.shelf import StoredBytes
+from fragdex.service.web.events import Event
+
+__all__ = [
+    "begin_for",
+    "cancel_transcription",
+    "copy_of",
+    "create_transcription",
+    "delete_transcription",
+    "event_of",
+    "fragment",
+    "isobmff_id",
+    "list_transcriptions",
+    "order_copy",
+    "transcription_by_id",
+    "transcription_for",
+    "written",
+]
+
+_ROW: Final = transcriptions.c
+_WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the transcription was cancelled"}
+
+
+def create_transcription(
+    house: House, tenant_id: str, new: NewTranscription
+) -> TranscriptionRecord:
+    """A new transcription, queued; earlier ones of the same track stay.
+
+    Raises:
+        RecordNotFound: this tenant has no such file, or it has no such track.
+        InvalidRequest: the track is no sound, the engine is unknown or lacks the language.
+        NotReady: the index of the file, or bytes of the track, are missing.
+        Unprocessable: no track is asked for, and none is sound.
+    """
+    choice = choice_of(house.settings, new.engine)
+    need_language(make_engine(choice), new.language)
+    track = need_sound_of(house, tenant_id, new.file_id, new.track_id)
+    row = _row(tenant_id, new.file_id, track, choice.name) | {
+        "wanted_language": new.language,
+        "work_slice_ms": new.work_slice_ms,
+    }
+    with house.database.write() as connection:
+        _begin(house, connection, row)
+        return told(connection, need_row(connection, tenant_id, row["id"]))
+
+
+def begin_for(
+    house: House, tenant_id: str, file_id: str, track_id: int | None
+) -> tuple[BegunTranscription, bool]:
+    """The transcription of a track of a file, and whether it is a new one.
+
+    One that is being made is given again; what was made before is followed by a new one.
+    Raises as `create_transcription`.
+    """
+    track = need_sound_of(house, tenant_id, file_id, track_id, "trackId")
+    row = _row(tenant_id, file_id, track, choice_of(house.settings).name)
+    going = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id, OPEN)
+    file = isobmff_files.c
+    with house.database.write() as connection:
+        # Of two that ask at once, the second finds what the first began.
+        lock = sa.select(file.id).where(file.id == file_id).with_for_update()
+        if connection.execute(lock).first() is None:
+            raise RecordNotFound("there is no such ISOBMFF file")
+        found = connection.scalar(going.order_by(_ROW.id.desc()).limit(1))
+        if found is None:
+            _begin(house, connection, row)
+    begun = BegunTranscription(id=found or row["id"], file_id=file_id, track_id=track.id)
+    return begun, found is None
+
+
+def _row(tenant_id: str, file_id: str, track: TrackIndex, engine: str) -> dict[str, Any]:
+    return {
+        "id": new_id(),
+        "tenant_id": tenant_id,
+        "file_id": file_id,
+        "track_id": track.id,
+        "status": TranscriptionStatus.PENDING,
+        "engine": engine,
+        "work_slice_ms": DEFAULT_SLICE_MS,
+        "duration_ms": end_ms(track),
+        "created_at": instant(),
+    }
+
+
+def _begin(house: House, connection: Connection, row: Mapping[str, Any]) -> None:
+    there = sa.select(isobmff_files.c.id).where(isobmff_files.c.id == row["file_id"])
+    if connection.execute(there.with_for_update(key_share=True)).first() is None:
+        raise RecordNotFound("there is no such ISOBMFF file")  # deleted meanwhile
+    connection.execute(transcriptions.insert().values(**row))
+    house.jobs.enqueue(connection, TRANSCRIBE, row["id"])
+
+
+def transcription_by_id(house: House, tenant_id: str, transcription_id: str) -> TranscriptionRecord:
+    """A transcription.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    with house.database.read() as connection:
+        return told(connection, need_row(connection, tenant_id, transcription_id))
+
+
+def list_transcriptions(
+    house: House,
+    tenant_id: str,
+    limit: int,
+    cursor: str | None = None,
+    status: TranscriptionStatus | None = None,
+) -> TranscriptionList:
+    """One page of a tenant's transcriptions, newest first; raises as `pages.page`."""
+    wanted = sa.select(transcriptions).where(_ROW.tenant_id == tenant_id)
+    if status is not None:
+        wanted = wanted.where(_ROW.status == status)
+    with house.database.read() as connection:
+        found = page(connection, wanted, transcriptions, limit, cursor)
+        records = told_all(connection, found.rows)
+    return TranscriptionList(transcriptions=records, next_cursor=found.next_cursor)
+
+
+def transcription_for(house: House, tenant_id: str, file_id: str) -> FileTranscription:
+    """The transcription of a file: the newest complete one, or else the newest that is made.
+
+    Raises:
+        RecordNotFound: this tenant has no such file, or there is none of it.
+    """
+    complete = _ROW.status == TranscriptionStatus.COMPLETE
+    mine = (_ROW.tenant_id == tenant_id) & (_ROW.file_id == file_id) & (complete | OPEN)
+    query = sa.select(transcriptions).where(mine).order_by(complete.desc(), _ROW.id.desc())
+    with house.database.read() as connection:
+        row = connection.execute(query.limit(1)).one_or_none()
+    if row is None:
+        raise RecordNotFound("the file has no transcription")
+    return FileTranscription(
+        id=row.id,
+        work_slice_ms=row.work_slice_ms,
+        isobmff_track=HeardTrack(duration_ms=row.duration_ms),
+    )
+
+
+def event_of(house: House, tenant_id: str, transcription_id: str) -> Event:
+    """How far a transcription is, as `web.events.counted` takes it.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    part = transcription_slices.c
+    mine = (part.transcription_id == transcription_id) & part.completed_at.is_not(None)
+    with house.database.read() as connection:
+        row = need_row(connection, tenant_id, transcription_id)
+        done = connection.scalar(sa.select(sa.func.count()).where(mine))
+    state: dict[str, Any] = {"size": row.slices, "done": done}
+    if row.status == TranscriptionStatus.COMPLETE:
+        return "complete", state
+    if row.status == TranscriptionStatus.FAILED:
+        problem = Problem.of(row.problem)
+        return "error", {**state, "problem": {} if problem is None else problem.model_dump()}
+    return "progress", state
+
+
+def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -> dict[str, Any]:
+    """The words of a work slice: those whose middle lies in it.
+
+    Args:
+        number: counts from 0 on the even grid of `work_slice_ms`.
+
+    Raises:
+        RecordNotFound: no such transcription, no such slice, or it is to be heard yet, or one of
+            its neighbours, into which a pause may have moved its border.
+    """
+    with house.database.read() as connection:
+        row = need_row(connection, tenant_id, transcription_id)
+        if row.plan is None:
+            raise RecordNotFound("nothing was heard yet", more={"status": row.status})
+        begin, end = number * row.work_slice_ms, (number + 1) * row.work_slice_ms
+        last = math.ceil(row.plan["last_frame"] * 10 / row.work_slice_ms)
+        if not 0 <= number < last:
+            raise RecordNotFound("the track has no such slice", more={"slices": last})
+        slices = heard_slices(connection, row.id, (number - 1, number + 1))
+    heard = [one for _, one in slices if one is not None]
+    if len(heard) < len(slices):
+        raise RecordNotFound("this slice is not heard yet", more={"status": row.status})
+    words = merged(heard).words
+    return as_document([w for w in words if 2 * begin <= w.start_ms + w.end_ms < 2 * end])
+
+
+def written(house: House, tenant_id: str, transcription_id: str, form: str) -> tuple[str, str]:
+    """The whole of a transcription as captions, and their media type.
+
+    Args:
+        form: of `writing.FORMS`.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+        NotReady: it is not complete.
+    """
+    write, media_type = FORMS[form]
+    with house.database.read() as connection:
+        row = _need_complete(need_row(connection, tenant_id, transcription_id))
+        transcript = transcript_of(connection, row)
+    return write(transcript), media_type
+
+
+def order_copy(house: House, tenant_id: str, transcription_id: str) -> TranscriptionRecord:
+    """Have a copy of the file made with the captions in it; one that is there stays.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+        NotReady: the transcription is not complete.
+    """
+    with house.database.write() as connection:
+        row = need_row(connection, tenant_id, transcription_id, lock=True)
+        _need_complete(row)
+        there = row.copy_file_id is not None and _is_file(connection, row.copy_file_id)
+        if row.copy_status != TranscriptionStatus.PENDING and not there:
+            orders = row.copy_orders + 1
+            values = {
+                "copy_status": TranscriptionStatus.PENDING,
+                "copy_orders": orders,
+                "copy_file_id": None,
+                "copy_problem": None,
+            }
+            mine = transcriptions.update().where(_ROW.id == row.id)
+            connection.execute(mine.values(**values))
+            house.jobs.enqueue(connection, COPY, row.id, again=orders)
+        return told(connection, need_row(connection, tenant_id, transcription_id))
+
+
+def copy_of(house: House, tenant_id: str, transcription_id: str) -> StoredBytes:
+    """Where the copy of the file with the captions in it is.
+
+    Raises:
+        RecordNotFound: no such transcription, or its copy was never asked for, or is deleted.
+        NotReady: it is not made yet, or could not be made.
+    """
+    with house.database.read() as connection:
+        row = need_row(connection, tenant_id, transcription_id)
+        if row.copy_status is None:
+            _need_complete(row)
+            raise RecordNotFound("no copy with captions was asked for")
+        if row.copy_status != TranscriptionStatus.COMPLETE:
+            raise NotReady(f"the copy is {row.copy_status}", more={"status": row.copy_status})
+        file = connection.execute(
+            sa.select(isobmff_files).where(isobmff_files.c.id == row.copy_file_id)
+        ).one_or_none()
+        blob = None if file is None else blobs.find(connection, tenant_id, bytes(file.md5))
+    if file is None or blob is None:
+        raise RecordNotFound("the copy is not here any more")
+    return StoredBytes(
+        blob.store_key, blob.byte_size, blob.md5, blob.sha256, "video/mp4", file.filename
+    )
+
+
+def cancel_transcription(
+    house: House, tenant_id: str, transcription_id: str
+) -> TranscriptionRecord:
+    """End a transcription; what runs of it ends within seconds. Repeating it is harmless.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+        Conflict: it is complete, or failed for another reason.
+    """
+    with house.database.write() as connection:
+        row = need_row(connection, tenant_id, transcription_id, lock=True)
+        failed = row.status == TranscriptionStatus.FAILED
+        if row.status == TranscriptionStatus.COMPLETE or (failed and row.problem != _WHY_CANCELLED):
+            raise Conflict(f"the transcription is {row.status}", more={"state": row.status})
+        if not failed:
+            values = {
+                "status": TranscriptionStatus.FAILED,
+                "failed_at": instant(),
+                "problem": _WHY_CANCELLED,
+            }
+            mine = transcriptions.update().where(_ROW.id == transcription_id)
+            connection.execute(mine.values(**values))
+            house.jobs.cancel(f"{TRANSCRIBE}-{transcription_id}", connection)
+        return told(connection, need_row(connection, tenant_id, transcription_id))
+
+
+def delete_transcription(house: House, tenant_id: str, transcription_id: str) -> None:
+    """Delete a transcription, and end it if it runs; a copy with captions stays.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+    """
+    with house.database.write() as connection:
+        row = need_row(connection, tenant_id, transcription_id, lock=True)
+        house.jobs.cancel(f"{TRANSCRIBE}-{row.id}", connection)
+        if row.copy_orders:
+            again = f"-{row.copy_orders}"
+            house.jobs.cancel(f"{COPY}-{row.id}{again}", connection)
+        deletion.remove(connection, FAMILY, row.id)
+
+
+def _need_complete(row: Row[Any]) -> Row[Any]:
+    if row.status != TranscriptionStatus.COMPLETE:
+        raise NotReady(f"the transcription is {row.status}", more={"status": row.status})
+    return row
+
+
+def _is_file(connection: Connection, file_id: str) -> bool:
+    there = sa.select(isobmff_files.c.id).where(isobmff_files.c.id == file_id)
+    return connection.execute(there).first() is not None

@@ -1,0 +1,211 @@
+"""Transcriptions over HTTP, and those of ISOBMFF files and of files of any type."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Body, Depends, Path, Request, Response
+
+from fragdex.service.errors import Conflict, NotReady, RecordNotFound, Unprocessable
+from fragdex.service.house import House
+from fragdex.service.transcriptions import operations
+from fragdex.service.transcriptions.model import (
+    BegunTranscription,
+    FileTranscription,
+    FragmentWords,
+    NewTranscription,
+    TrackChoice,
+    TranscriptionList,
+    TranscriptionRecord,
+    TranscriptionStatus,
+)
+from fragdex.service.transcriptions.writing import FORMS
+from fragdex.service.uploads.family import NOT_FOUND, Family
+from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.events import counted, event_answers, stream
+from fragdex.service.web.fields import RecordId
+from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.negotiation import etag_of, has_already
+from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import media_answers, media_of
+from fragdex.service.web.routing import PREFIX, api_router
+
+__all__ = ["router"]
+
+router = api_router("transcriptions")
+routes = Family(router, "/transcriptions", "transcription")
+
+REFUSED = answers(RecordNotFound, NotReady, Unprocessable)
+MEDIA = {**answers(RecordNotFound, NotReady), **media_answers("video/mp4")}
+GOING: dict[int | str, dict[str, Any]] = {
+    200: {"model": BegunTranscription, "description": "One of this track is being made"}
+}
+
+
+@router.post(
+    "/transcriptions",
+    status_code=201,
+    responses=REFUSED,
+    dependencies=[Depends(idempotency_key)],
+)
+def create_transcription(
+    new: NewTranscription, response: Response, caller: Asking, house: InHouse
+) -> TranscriptionRecord:
+    """Have the speech of a track heard. Always a new transcription; earlier ones stay."""
+    record = operations.create_transcription(house, caller.tenant_id, new)
+    response.headers["Location"] = f"{PREFIX}/transcriptions/{record.id}"
+    return record
+
+
+routes.listing(TranscriptionList, TranscriptionStatus, operations.list_transcriptions)
+
+
+@router.get(
+    "/transcriptions/{id}/progress",
+    response_class=Response,
+    responses={
+        **NOT_FOUND,
+        **event_answers(
+            "`size {size}` once the number of slices is known, `completion {count}` for slices "
+            "that were heard since, then `complete` or `error`"
+        ),
+    },
+)
+def transcription_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
+    """How far a transcription is, as events; whoever connects again is told the whole again."""
+    look = partial(operations.event_of, house, caller.tenant_id, id)
+    look()
+    return stream(counted(look))
+
+
+async def _slice_number(
+    caller: Asking,  # who has no key learns nothing
+    n: Annotated[str, Path(description="counts from 0", examples=["0"])],
+) -> int:
+    if not (n.isascii() and n.isdigit() and len(n) <= 9):
+        raise RecordNotFound("there is no such slice")
+    return int(n)
+
+
+@router.get("/transcriptions/{id}/fragments/{n}", response_model=FragmentWords, responses=NOT_FOUND)
+def transcription_fragment(
+    id: RecordId, n: Annotated[int, Depends(_slice_number)], caller: Asking, house: InHouse
+) -> dict[str, Any]:
+    """The words of a work slice, in seconds; 404 until it and its neighbours are heard."""
+    return operations.fragment(house, caller.tenant_id, id, n)
+
+
+def _captions(form: str) -> None:
+    """GET of the whole under the suffix of a form."""
+    _, media_type = FORMS[form]
+
+    def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
+        text, type_ = operations.written(house, caller.tenant_id, id, form)
+        content = text.encode()
+        etag = etag_of(hashlib.md5(content, usedforsecurity=False).digest())
+        headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+        if has_already(request.headers, etag):
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=type_, headers=headers)
+
+    found: dict[int | str, dict[str, Any]] = {
+        200: {"description": "The captions", "content": {media_type: {}}},
+        304: {"description": "They are those that the caller has"},
+    }
+    for method in (router.head, router.get):
+        method(
+            f"/transcriptions/{{id}}.{form}",
+            name=f"transcription_{form}",
+            description=f"The whole of a complete transcription as {form}.",
+            response_class=Response,
+            responses={**answers(RecordNotFound, NotReady), **found},
+        )(get)
+
+
+for _form in FORMS:
+    _captions(_form)
+
+
+@router.post(
+    "/transcriptions/{id}/copy", status_code=202, responses=answers(RecordNotFound, NotReady)
+)
+def copy_transcription(id: RecordId, caller: Asking, house: InHouse) -> TranscriptionRecord:
+    """Have a copy of the file made with the captions in it, as a WebVTT track.
+
+    The copy is an ISOBMFF file of its own, indexed like any other (`copy_with_captions`); its bytes
+    are those of `/transcriptions/ID.mp4`.
+    """
+    return operations.order_copy(house, caller.tenant_id, id)
+
+
+@router.get("/transcriptions/{id}.mp4", response_class=Response, responses=MEDIA)
+@router.head("/transcriptions/{id}.mp4", response_class=Response, responses=MEDIA)
+def transcription_mp4(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
+    """The copy of the file with the captions in it; 404 where none was asked for."""
+    return media_of(request, operations.copy_of(house, caller.tenant_id, id))
+
+
+@router.post("/transcriptions/{id}/cancel", responses=answers(RecordNotFound, Conflict))
+def cancel_transcription(id: RecordId, caller: Asking, house: InHouse) -> TranscriptionRecord:
+    """End a transcription: it is `failed`, because it was cancelled. 409 where it is complete."""
+    return operations.cancel_transcription(house, caller.tenant_id, id)
+
+
+routes.record(
+    TranscriptionRecord, operations.transcription_by_id, said="The record of a transcription."
+)
+routes.deletion(
+    operations.delete_transcription,
+    said="Delete a transcription and its words; end it if it runs. A copy of the file stays.",
+)
+
+
+def _of_files(path: str, noun: str, tag: str) -> None:
+    """The two routes below a file of a family."""
+    anything = path == "/files"
+
+    def made(house: House, tenant_id: str, id: str) -> str:
+        return operations.isobmff_id(house, tenant_id, id) if anything else id
+
+    def post(
+        id: RecordId,
+        response: Response,
+        caller: Asking,
+        house: InHouse,
+        choice: Annotated[TrackChoice | None, Body()] = None,
+    ) -> BegunTranscription:
+        file_id = made(house, caller.tenant_id, id)
+        track_id = None if choice is None else choice.track_id
+        begun, is_new = operations.begin_for(house, caller.tenant_id, file_id, track_id)
+        if not is_new:
+            response.status_code = 200
+        response.headers["Location"] = f"{PREFIX}/transcriptions/{begun.id}"
+        return begun.model_copy(update={"file_id": id})
+
+    def get(id: RecordId, caller: Asking, house: InHouse) -> FileTranscription:
+        file_id = made(house, caller.tenant_id, id)
+        return operations.transcription_for(house, caller.tenant_id, file_id)
+
+    router.post(
+        f"{path}/{{id}}/transcribe",
+        name=f"transcribe_{tag}",
+        tags=["transcriptions"],
+        description=f"Have the speech of {noun} heard; 200 and the one that is being made, if any.",
+        status_code=201,
+        response_model=BegunTranscription,
+        responses={**REFUSED, **GOING},
+        dependencies=[Depends(idempotency_key)],
+    )(post)
+    router.get(
+        f"{path}/{{id}}/transcription",
+        name=f"{tag}_transcription",
+        description=f"The newest complete transcription of {noun}, or else the one being made.",
+        response_model=FileTranscription,
+        responses=NOT_FOUND,
+    )(get)
+
+
+_of_files("/isobmff_files", "an ISOBMFF file", "isobmff_file")
+_of_files("/files", "a video", "file")

@@ -1,0 +1,221 @@
+"""The jobs `transcribe`, `transcribe-slice` and `transcribe-copy`.
+
+A transcription listens to parts of its track, plans its slices, waits for them and becomes complete
+in one transaction. A slice is heard by itself, and its words are there as soon as it ends. All of
+it may be killed at any moment and run again: the plan stands in the database, slices that are done
+are not heard again, and a run that comes too late publishes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Row
+
+from fragdex.service.errors import Unavailable, Unprocessable
+from fragdex.service.house import House
+from fragdex.service.jobs.door import SLICES, Job, Work
+from fragdex.service.records.database import insert
+from fragdex.service.records.identifiers import instant
+from fragdex.service.records.tables import transcription_slices, transcriptions
+from fragdex.service.transcriptions import copying
+from fragdex.service.transcriptions.listening import listener, rest
+from fragdex.service.transcriptions.merging import merged
+from fragdex.service.transcriptions.model import TranscriptionStatus
+from fragdex.service.transcriptions.process import EngineFacts
+from fragdex.service.transcriptions.records import OPEN, heard_slices, is_over
+from fragdex.service.transcriptions.slices import Plan, need_sound
+from fragdex.service.transcriptions.words import Heard, Missing
+
+__all__ = ["COPY", "SLICE", "TRANSCRIBE", "WORK"]
+
+TRANSCRIBE: Final = "transcribe"
+SLICE: Final = "transcribe-slice"
+COPY: Final = "transcribe-copy"
+
+# The transcription itself hears little: what ends it again and again is not its doing.
+_ATTEMPTS: Final = 10
+_LOOK_SECONDS: Final = 2.0
+_ROWS_AT_ONCE: Final = 500
+_ROW, _SLICE = transcriptions.c, transcription_slices.c
+
+
+class _Over(Exception):
+    """Nobody wants the transcription any more."""
+
+
+def _run(house: House, job: Job) -> None:
+    row = _begin(house, job.record_id)
+    if row is None:
+        rest(job.record_id)
+        return
+    try:
+        begun = time.monotonic()
+        plan = _plan(house, job, row) if row.plan is None else Plan.of_json(row.plan)
+        seconds = {"plan": time.monotonic() - begun}
+        begun = time.monotonic()
+        job.slices(SLICE, [{"number": number} for number in plan.slices])
+        seconds["slices"] = time.monotonic() - begun
+        _finish(house, row, plan, seconds)
+    finally:
+        rest(row.id)
+
+
+def _begin(house: House, transcription_id: str) -> Row[Any] | None:
+    """The transcription to be made; None where it is over or deleted."""
+    mine = _ROW.id == transcription_id
+    with house.database.write() as connection:
+        row = connection.execute(sa.select(transcriptions).where(mine, OPEN)).one_or_none()
+        if row is None:
+            return None
+        values: dict[str, Any] = {"status": TranscriptionStatus.TRANSCRIBING}
+        if row.started_at is None:
+            values["started_at"] = instant()
+        connection.execute(transcriptions.update().where(mine).values(**values))
+    return row
+
+
+def _plan(house: House, job: Job, row: Row[Any]) -> Plan:
+    """How the track is heard, written down before anything is heard by it."""
+    with listener(house, row, job.check) as child:
+        plan = child.plan(row.work_slice_ms, row.wanted_language, check=job.check)
+        facts = child.facts
+    assert facts is not None  # the listener has opened it
+    _keep_plan(house, row.id, plan, facts)
+    with house.database.read() as connection:
+        # A run that lost its place while it planned goes by what the other one wrote.
+        kept = connection.scalar(sa.select(_ROW.plan).where(_ROW.id == row.id))
+    return plan if kept is None else Plan.of_json(kept)
+
+
+def _keep_plan(house: House, transcription_id: str, plan: Plan, facts: EngineFacts) -> None:
+    mine = _ROW.id == transcription_id
+    with house.database.write() as connection:
+        query = sa.select(_ROW.slices).where(mine, OPEN).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is None or row.slices is not None:
+            return
+        values = {
+            "plan": plan.as_json(),
+            "slices": len(plan.slices),
+            "language": plan.language,
+            "engine_version": facts.version,
+            "model": facts.model_id,
+        }
+        connection.execute(transcriptions.update().where(mine).values(**values))
+        new = [
+            {"transcription_id": transcription_id, "number": n, "attempts": 0} for n in plan.slices
+        ]
+        for first in range(0, len(new), _ROWS_AT_ONCE):
+            statement = insert(connection, transcription_slices).on_conflict_do_nothing()
+            connection.execute(statement, new[first : first + _ROWS_AT_ONCE])
+
+
+def _finish(house: House, row: Row[Any], plan: Plan, seconds: Mapping[str, float]) -> None:
+    mine = _ROW.id == row.id
+    with house.database.read() as connection:
+        slices = heard_slices(connection, row.id)
+    heard = [one for _, one in slices if one is not None]
+    if len(heard) != len(plan.slices):
+        if is_over(house, row.id):
+            return
+        raise Unavailable("slices of the transcription are missing", retry_after=1)
+    transcript = merged(heard, plan.language)
+    values = {
+        "missing": [list(span) for span in transcript.missing],
+        "words": len(transcript.words),
+        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+    }
+    try:
+        need_sound(plan, transcript.missing)
+    finally:
+        with house.database.write() as connection:
+            connection.execute(transcriptions.update().where(mine, OPEN).values(**values))
+    done = {"status": TranscriptionStatus.COMPLETE, "completed_at": instant()}
+    with house.database.write() as connection:
+        connection.execute(transcriptions.update().where(mine, OPEN).values(**done))
+
+
+def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
+    values = {
+        "status": TranscriptionStatus.FAILED,
+        "failed_at": instant(),
+        "problem": dict(problem),
+    }
+    with house.database.write() as connection:
+        mine = (_ROW.id == job.record_id) & OPEN
+        connection.execute(transcriptions.update().where(mine).values(**values))
+    rest(job.record_id)
+
+
+def _run_slice(house: House, job: Job) -> None:
+    """The words of one slice; they stand in its row."""
+    number: int = job.payload["number"]
+    mine = (_SLICE.transcription_id == job.record_id) & (_SLICE.number == number)
+    row = _begin_slice(house, job.record_id, mine)
+    if row is None:
+        return
+    begun = time.monotonic()
+    plan = Plan.of_json(row.plan)
+    try:
+        heard = _heard(house, job, row, plan, number)
+    except _Over:
+        return
+    values = {
+        "heard": heard.as_json(),
+        "seconds": time.monotonic() - begun,
+        "completed_at": instant(),
+    }
+    with house.database.write() as connection:
+        connection.execute(transcription_slices.update().where(mine).values(**values))
+
+
+def _begin_slice(
+    house: House, transcription_id: str, mine: sa.ColumnElement[bool]
+) -> Row[Any] | None:
+    """The row of the transcription; None where nothing is to be done."""
+    wanted = sa.select(transcriptions).where(_ROW.id == transcription_id, OPEN)
+    waits = mine & _SLICE.completed_at.is_(None)
+    with house.database.write() as connection:
+        row = connection.execute(wanted).one_or_none()
+        if row is None:
+            return None
+        again = transcription_slices.update().where(waits).values(attempts=_SLICE.attempts + 1)
+        return row if connection.execute(again).rowcount else None
+
+
+def _heard(house: House, job: Job, row: Row[Any], plan: Plan, number: int) -> Heard:
+    looked = time.monotonic()
+
+    def check() -> None:
+        nonlocal looked
+        job.check()
+        if time.monotonic() - looked > _LOOK_SECONDS:
+            looked = time.monotonic()
+            if is_over(house, row.id):
+                raise _Over
+
+    with listener(house, row, check) as child:
+        try:
+            return child.hear(plan, number, check=check)
+        except Unprocessable as error:
+            # This sound broke the engine or the decoder: the rest is heard, and the gap is said.
+            start = max(plan.first_frame * 10, number * plan.work_slice_ms)
+            end = min(plan.last_frame * 10, (number + 1) * plan.work_slice_ms)
+            gap = Missing(min(start, end), end, error.message)
+            return Heard(number, (), (gap,))
+
+
+def _copy_failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
+    copying.failed(house, job.record_id, problem)
+
+
+WORK: tuple[Work, ...] = (
+    Work(TRANSCRIBE, _run, _failed, attempts=_ATTEMPTS),
+    Work(SLICE, _run_slice, queue=SLICES),
+    Work(COPY, copying.run, _copy_failed),
+)
+"""What the family has done by workers."""
