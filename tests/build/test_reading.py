@@ -191,7 +191,25 @@ def test_nothing_but_a_box_too_large_that_is_cut_off(lead, header):
         fragdex.index(lead + header + bytes(50))
 
 
-def test_a_box_too_large_is_refused_where_it_may_still_come():
+def test_a_box_too_large_is_refused_once_all_of_it_is_there():
+    data = movie(fragments=2) + HEADERS["32 bits"]
+    end = len(movie(fragments=2)) + (300 << 20)
     indexer = fragdex.Indexer()
+    indexer.feed(data)
+    assert indexer.need is None
+    indexer.feed(b"\0", end - 2)
+    cut = indexer.finish()
+    assert (cut.complete, cut.source.size) == (False, end - 1)
     with pytest.raises(LimitExceeded, match="too large"):
-        indexer.feed(movie(fragments=2) + HEADERS["32 bits"])
+        indexer.finish(end)
+    with pytest.raises(LimitExceeded, match="too large"):
+        indexer.feed(b"\0", end - 1)
+
+
+def test_a_box_too_large_is_refused_in_a_file_that_holds_all_of_it(tmp_path):
+    path = tmp_path / "movie.mp4"
+    with path.open("wb") as file:
+        file.write(movie(fragments=2) + HEADERS["32 bits"])
+        file.truncate(len(movie(fragments=2)) + (300 << 20))
+    with pytest.raises(LimitExceeded, match="too large"):
+        fragdex.index(path)

@@ -82,12 +82,10 @@ class Scan:
         movies: each moov as it was captured, parsed, and its values.
         sections: fragments, grouped by the moov that governs them.
         shapes: of the fragments, as far as they are known.
-        size: of the file, where it is known: memory is reserved by it, and a box that is larger
-            than a named limit may be cut off by it, instead of being refused.
+        size: of the file, where it is known: memory is reserved by it, and a box too large to be
+            kept is refused at once, if the file holds all of it.
         findings: odd things met on the way.
         stopped: the error at which the pass had to stop, or None.
-        cut_off: whether the pass ended at a box that is larger than a named limit and than what
-            is left of the file.
 
     >>> scan = Scan()
     >>> scan.feed(b"\0\0\0\x08free")
@@ -113,7 +111,7 @@ class Scan:
         self.damaged_tracks: list[FormatError] = []
         self._defaults = defaults
         self._carry = bytearray()
-        self.cut_off = False
+        self._too_large: tuple[int, LimitExceeded] | None = None
         self._want = 8
         self._fed = start
         self._pending: list[_Pending] = []
@@ -147,6 +145,7 @@ class Scan:
         view = memoryview(data).cast("B")
         at = self._fed if offset is None else offset
         self._fed = at + len(view)
+        self.refuse_the_large(self._fed)
         wanted = self.position + len(self._carry)
         if at > wanted and self.need is not None:
             raise ValueError(f"bytes {wanted} to {at} are missing")
@@ -166,7 +165,7 @@ class Scan:
             else:
                 reached = self._pass(piece)
                 view = view[len(view) :]
-            self._carry[:] = piece[reached:]
+            self._carry[:] = piece[reached : reached + 16] if self.cut_off else piece[reached:]
 
     def _pass(self, piece: memoryview) -> int:
         """Pass the boxes of a piece that begins at `position`; what stays waits for `_want` bytes.
@@ -209,19 +208,32 @@ class Scan:
                 return
             size = int.from_bytes(head[8:16], "big")
         if size > MAX_WHOLE_BOX:
-            if self.size is not None and self.position + size > self.size:
-                # Nothing that comes makes it whole.
-                self.cut_off = True
-                self._carry += head
-                return
-            raise LimitExceeded(
+            error = LimitExceeded(
                 "a box that must be kept is too large",
                 path=kind.to_bytes(4, "big").decode("latin-1"),
                 offset=self.position,
                 expected=f"at most {MAX_WHOLE_BOX} bytes",
                 found=size,
             )
+            self._too_large = self.position + size, error
+            self._carry += head
+            if self.size is not None:
+                self.refuse_the_large(self.size)
+            return
         self._want = size
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the pass is over at a box too large to be kept, as far as the file is known."""
+        return self._too_large is not None
+
+    def refuse_the_large(self, size: int) -> None:
+        """Raise where a box too large to be kept is whole in a file of so many bytes.
+
+        Where the file ends before, it is cut off as any other box.
+        """
+        if self._too_large is not None and self._too_large[0] <= size:
+            raise self._too_large[1]
 
     def _stop_at(self, head: memoryview | bytes) -> None:
         size = int.from_bytes(head[:4], "big")
