@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 __all__ = ["CRASHES", "Process", "Speech", "bounded", "end_descendants"]
@@ -160,10 +159,16 @@ def _running() -> dict[int, tuple[int, int]]:
         for name in os.listdir("/proc"):
             if name.isdigit():
                 with contextlib.suppress(OSError, IndexError):
-                    told = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                    told = _stat(name)
                     if told[0] not in "ZX":
                         found[int(name)] = (int(told[1]), int(told[3]))
     return found
+
+
+def _stat(name: str) -> list[str]:
+    """The fields of a process behind its own name, which may hold anything."""
+    with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
 
 
 def _sessions_below(own: int) -> set[int]:

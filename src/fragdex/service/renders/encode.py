@@ -15,10 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.plan import View, key_interval
 from fragdex.service.renders.repeats import Numbered, repeat_unit
 
-__all__ = ["ENCODER", "Encoding", "Pictures", "encoder_version"]
+__all__ = ["ENCODER", "Encoding", "encoder_version"]
 
 ENCODER: Final = {
     "preset": "veryfast",
@@ -52,64 +53,6 @@ def encoder_version() -> str:
     return f"{libraries} {ENCODER}"
 
 
-class Pictures:
-    """PNGs as pictures in BT.709, 4:2:0, limited range.
-
-    The mean of four pixels makes a chroma sample: within one level of the exact value everywhere,
-    and not slower than what is worse.
-    """
-
-    def __init__(self, width: int, height: int) -> None:
-        import av
-
-        self._av = av
-        self._size = (width, height)
-        # 4:2:0 has no half samples: an odd edge is doubled
-        self._even = (width + width % 2, height + height % 2)
-        self._decoder: Any = None
-
-    def picture(self, png: bytes) -> Any:
-        """The picture of a PNG.
-
-        Raises:
-            ValueError: it is no PNG, or of another size.
-        """
-        if self._decoder is None:
-            self._decoder = self._av.CodecContext.create("png", "r")
-            self._decoder.thread_count = 1
-        packet = self._av.Packet(png)
-        # a decoder that is used again skips packets that are no key frames
-        packet.is_keyframe = True
-        try:
-            frames = self._decoder.decode(packet)
-        except self._av.error.FFmpegError as error:
-            raise ValueError("the browser gave no PNG") from error
-        if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:
-            found = [(frame.width, frame.height) for frame in frames]
-            raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
-        frame = self._padded(frames[0])
-        return frame.reformat(
-            format="yuv420p",
-            src_color_range="JPEG",
-            dst_color_range="MPEG",
-            dst_colorspace="ITU709",
-            interpolation="AREA",
-        )
-
-    def _padded(self, frame: Any) -> Any:
-        if self._even == self._size:
-            return frame
-        import numpy as np
-
-        pixels = frame.to_ndarray(format="rgb24")
-        more = [
-            (0, even - size) for even, size in zip(self._even[::-1], self._size[::-1], strict=True)
-        ]
-        return self._av.VideoFrame.from_ndarray(
-            np.ascontiguousarray(np.pad(pixels, [*more, (0, 0)], mode="edge")), format="rgb24"
-        )
-
-
 def _settle(context: Any, width: int, height: int) -> None:
     context.width, context.height, context.pix_fmt = width, height, "yuv420p"
     context.thread_count = 1
@@ -140,7 +83,7 @@ class _File:
         self.pictures = Pictures(view.width, view.height)
         self.frames = 0
         self._av = av
-        self._size = (view.width + view.width % 2, view.height + view.height % 2)
+        self._size = self.pictures.even
         self._keys = key_interval(view.fps)
         self._last: Any = None
         self._same = 0  # how often it was encoded

@@ -10,8 +10,9 @@ import pytest
 
 import fragdex
 from fragdex.service.errors import BrowserGone
-from fragdex.service.renders.encode import Encoding, Pictures
+from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.join import join
+from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.plan import View
 from service.renders.frames.numbers import decoded, plain_png, plane, png, read_rows
 
