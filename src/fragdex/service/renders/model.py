@@ -81,6 +81,7 @@ class RenderRecord(BaseModel):
     console: list[str] = Field(description="what the page wrote and threw, the first lines of it")
     blocked: list[BlockedRequest] = Field(description="requests that were not made, and why")
     refused: list[str] = Field(description="what the page asked of the browser in vain")
+    browser: list[str] = Field(description="how it ran, where it was not as it should be")
     created_at: str
     queued_at: str | None
     started_at: str | None

@@ -15,7 +15,7 @@ from fragdex.service.renders.browser.model import Notes
 
 __all__ = ["gather", "of_error", "plain"]
 
-_KINDS: Final = ("console", "blocked", "refused")
+_KINDS: Final = ("console", "blocked", "refused", "browser")
 
 
 def plain(notes: Notes) -> dict[str, list[Any]]:

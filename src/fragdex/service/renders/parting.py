@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -21,6 +22,9 @@ from fragdex.service.renders.running import look
 from fragdex.service.renders.stands import Stand, warm
 
 __all__ = ["Parted", "part", "view_of"]
+
+LEAST_FRAMES: Final = 30
+"""Of a slice, but the last."""
 
 NO_DURATION = (
     "the page does not say how long it is: set duration_ms, or `window.fragdex.duration` in the "
@@ -51,7 +55,7 @@ def part(house: House, row: Row[Any], stand: Stand, check: Callable[[], None]) -
         stand.limits.check(view)
         if wanted.is_video:
             duration = _duration(house, wanted, facts)
-            slice_ms = wanted.work_slice_ms or DEFAULT_SLICE_MS
+            slice_ms = max(wanted.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
             found = plan(view, duration, slice_ms=slice_ms)
             _write(house, row.id, view, duration, found.frames, found.slices)
         else:
@@ -103,6 +107,11 @@ def _duration(house: House, wanted: NewRender, facts: PageFacts | None) -> int:
             "set duration_ms"
         )
     return duration
+
+
+def _least_ms(view: View) -> int:
+    """The shortest slice: an hour at a frame a second is no thousand slices of four frames."""
+    return math.ceil(LEAST_FRAMES * 1000 / view.fps)
 
 
 def _write(

@@ -127,6 +127,7 @@ def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> Rend
         console=notes.get("console", []),
         blocked=notes.get("blocked", []),
         refused=notes.get("refused", []),
+        browser=notes.get("browser", []),
         created_at=rfc3339(row.created_at) or "",
         queued_at=rfc3339(row.queued_at),
         started_at=rfc3339(row.started_at),

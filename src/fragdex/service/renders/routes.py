@@ -25,7 +25,7 @@ from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, rece
 from fragdex.service.uploads.spans import announced
 from fragdex.service.web.auth import Asking, InHouse
 from fragdex.service.web.bodies import in_thread
-from fragdex.service.web.events import event_answers, stream
+from fragdex.service.web.events import counted, event_answers, stream
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
@@ -134,7 +134,7 @@ def render_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
     """How far a render is, as events; whoever connects again is told the whole again."""
     look = partial(progress.look, house, caller.tenant_id, id)
     look()
-    return stream(progress.whole(look))
+    return stream(counted(look))
 
 
 @router.post("/renders/{id}/cancel", responses=answers(RecordNotFound, Conflict))
