@@ -23,6 +23,7 @@ SAFETY = (
     # media may be shown by pages of other origins; CORS decides who reads them
     (b"cross-origin-resource-policy", b"cross-origin"),
 )
+JSON = frozenset({b"application/json", b"application/problem+json"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -38,13 +39,19 @@ class Front:
             await self._app(scope, receive, send)
             return
         status = 0
+        one_line = False
         short: str | None = None
 
         async def sent(message: Message) -> None:
-            nonlocal status
+            nonlocal status, one_line
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *SAFETY]
+                headers = message["headers"]
+                longer = _with_newline(headers)
+                one_line = longer is not None
+                message["headers"] = [*(longer or headers), *SAFETY]
+            elif one_line and not message.get("more_body"):
+                message["body"] = message.get("body", b"") + b"\n"
             await send(message)
 
         began = time.perf_counter()
@@ -72,3 +79,18 @@ class Front:
             route = short or getattr(scope.get("route"), "path_format", None) or "(none)"
             method = scope["method"] if scope["method"] in METHODS else "(other)"
             self._metrics.count(method, route, status, time.perf_counter() - began)
+
+
+def _with_newline(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]] | None:
+    """Headers of JSON that ends its line, so that a shell's prompt does not stand behind it.
+
+    None: it is no JSON, or an object whose bytes are told by an ETag.
+    """
+    found = dict(headers)
+    if found.get(b"content-type", b"").partition(b";")[0] not in JSON or b"etag" in found:
+        return None
+    length = found.get(b"content-length", b"0")
+    if length == b"0":
+        return None
+    longer = b"%d" % (int(length) + 1)
+    return [(name, longer if name == b"content-length" else text) for name, text in headers]
