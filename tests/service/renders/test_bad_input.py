@@ -98,7 +98,8 @@ INPUTS = {
     "1 h duration, static, 1 fps": page("<h1>still", duration_ms=3_600_000, fps=1),
     "fps 120": page(numbers(120), fps=120),
     "font that never loads": page(
-        "<style>@font-face{font-family:f;src:url(https://fonts.example/f)}p{font:9px f}</style><p>x",
+        "<style>@font-face{font-family:f;src:url(https://fonts.example/f)}"
+        "p{font:9px f}</style><p>x",
         "https://fonts.example/f", "blocked",
     ),
     "image of 1 GB": ((BOMB, png_bomb(16_384)), "", ""),

@@ -9,6 +9,7 @@ from PIL import Image
 
 import fragdex
 from service.renders.frames.numbers import read_rows
+from service.renders.media.films import number_at, numbered
 from service.renders.test_archives import tar_of, zip_of
 from service.renders.working import browsers, gone, numbers, numbers_of
 from service.serving import API
@@ -165,6 +166,25 @@ def test_files_of_this_service_are_seen_by_their_own_tenant_alone(renderer):
     assert any("404" in line for line in record["console"])
     again, _ = renderer.rendered(html, **how)
     assert again["slices"][0]["reused"]
+
+
+def test_a_film_of_this_service_plays_in_a_page_and_its_render_in_another(renderer):
+    film = numbered(60, 30, size=(320, 180))
+    id = uploaded(renderer.client, film, "numbers.mp4")["id"]
+    how = {"duration_ms": 1000, "work_slice_ms": 1000}
+    html = "<body style='margin:0'><video src='{}' autoplay width=320 height=180></video>"
+    record, first = renderer.rendered(html.format(f"{API}/files/{id}"), **how)
+    assert shown(first) == list(range(30))
+    assert record["blocked"] == []
+    _, again = renderer.rendered(html.format(f"{API}/renders/{record['id']}.mp4"), **how)
+    assert shown(again) == list(range(30))
+
+
+def shown(film):
+    """The numbers in the pictures of a film within a page."""
+    with av.open(io.BytesIO(film)) as container:
+        pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    return [number_at(picture, y=90, width=320) for picture in pictures]
 
 
 def test_a_page_that_fails_says_why_and_the_renders_beside_it_go_on(renderer):

@@ -1,0 +1,130 @@
+"""Files of the service as sources of a page: by ranges, of the render's own tenant alone."""
+
+import io
+
+import pytest
+from PIL import Image
+
+from fragdex.service.renders.outside import Answer, Blocked
+from fragdex.service.renders.own_files import MAX_BYTES, OwnFiles
+from service.serving import API
+from service.working import fixture_bytes, uploaded
+
+SITE = "http://site.invalid"
+FILM = fixture_bytes("frag-global-sidx-video.mp4", salt="own files")
+
+
+@pytest.fixture(scope="module")
+def own(server):
+    return OwnFiles(server.house, server.tenant)
+
+
+@pytest.fixture(scope="module")
+def film(server):
+    """The id of a film that is a track of itself, and came as it is."""
+    id = uploaded(server.client, FILM)["id"]
+    answer = server.client.post(f"{API}/unprocessed_files/{id}/process")
+    assert answer.json()["status"] == "complete"
+    return id
+
+
+def picture():
+    out = io.BytesIO()
+    Image.effect_noise((9, 9), 50).save(out, "PNG")
+    return out.getvalue()
+
+
+def fetch(own, path, **headers):
+    return own.fetch(f"{SITE}{API}/{path}", headers)
+
+
+@pytest.mark.parametrize("place", ["files", "unprocessed_files", "isobmff_files"])
+def test_a_film_is_read_whole_and_by_ranges(own, film, place):
+    whole = fetch(own, f"{place}/{film}")
+    assert (whole.status, whole.body) == (200, FILM)
+    assert whole.headers["accept-ranges"] == "bytes"
+    part = fetch(own, f"{place}/{film}", Range="bytes=10-19")
+    assert (part.status, part.body) == (206, FILM[10:20])
+    assert part.headers["content-range"] == f"bytes 10-19/{len(FILM)}"
+    last = fetch(own, f"{place}/{film}", range="bytes=-5")
+    assert (last.status, last.body) == (206, FILM[-5:])
+    beyond = fetch(own, f"{place}/{film}", Range=f"bytes={len(FILM)}-")
+    assert (beyond.status, beyond.headers["content-range"]) == (416, f"bytes */{len(FILM)}")
+
+
+def test_tracks_are_picked_by_kind(server, own, film):
+    for number, kind in ((7, "audio"), (-1, "video")):
+        body = {"file_id": film, "track_id": number, "type": kind, "byte_size": 3}
+        server.client.post(f"{API}/isobmff_tracks", json=body)
+        sent = server.client.post(f"{API}/isobmff_tracks/{film}/{number}/upload", content=b"abc")
+        assert sent.status_code == 201
+    assert fetch(own, f"files/{film}?type=video").body == FILM
+    sound = fetch(own, f"isobmff_files/{film}?type=audio")
+    assert (sound.body, sound.headers["content-type"]) == (b"abc", "audio/mp4")
+    for path in (f"isobmff_tracks/{film}/7", f"files/{film}/tracks/7"):
+        assert fetch(own, path).body == b"abc"
+    assert fetch(own, f"isobmff_tracks/{film}/9").status == 404
+
+
+def test_pictures_and_captions(server, own):
+    data = picture()
+    id = uploaded(server.client, data, "a.png", "image_files")["id"]
+    for path in (f"files/{id}", f"image_files/{id}"):
+        found = fetch(own, path)
+        assert (found.body, found.headers["content-type"]) == (data, "image/png")
+    words = b"WEBVTT\n\n00:01.000 --> 00:02.000\nword\n"
+    id = uploaded(server.client, words, "a.vtt", "caption_files")["id"]
+    assert fetch(own, f"files/{id}").body == fetch(own, f"caption_files/{id}").body == words
+
+
+def test_what_is_anothers_or_nothing_is_404_and_noted(server, own, film):
+    theirs = uploaded(server.stranger, picture(), "a.png", "image_files")["id"]
+    for path in (
+        f"image_files/{theirs}", f"files/{theirs}", f"isobmff_files/{theirs}", "files/1",
+        f"files/{film}/index", f"files/{film}.json", f"renders/{film}.mp4", "keys", "",
+        f"image_files/{film}", f"isobmff_tracks/{film}", "files/%2e%2e/x", "files/../../etc/passwd",
+    ):  # fmt: skip
+        answer = fetch(own, path)
+        assert (answer.status, answer.body) == (404, b"no such file"), path
+        assert own.reads[f"{API}/{path}"] is None
+    assert isinstance(fetch(OwnFiles(server.house, "nobody"), f"files/{film}"), Answer)
+    assert fetch(OwnFiles(server.house, "nobody"), f"files/{film}").status == 404
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.org/api/v1/files/1",
+        "http://site.invalid/files/1",
+        "http://site.invalid:81/api/v1/files/1",
+        "http://user@site.invalid/api/v1/files/1",
+        "http://[/api/v1/files/1",
+    ],
+)
+def test_other_urls_are_not_its_own(own, url):
+    assert not own.knows(url)
+    with pytest.raises(Blocked):
+        own.fetch(url, {})
+
+
+def test_what_was_read_holds_as_long_as_the_bytes_are_there(server):
+    data = picture()
+    id = uploaded(server.client, data, "b.png", "image_files")["id"]
+    first = OwnFiles(server.house, server.tenant)
+    fetch(first, f"files/{id}")
+    fetch(first, "files/01900000-0000-7000-8000-000000000000")
+    assert OwnFiles(server.house, server.tenant).holds(first.reads)
+    assert not OwnFiles(server.house, "nobody").holds(first.reads)
+    server.client.delete(f"{API}/image_files/{id}")
+    assert not OwnFiles(server.house, server.tenant).holds(first.reads)
+
+
+def test_what_is_large_is_read_by_ranges_alone(server):
+    data = bytes(MAX_BYTES + 1)
+    id = uploaded(server.client, data, "large.mkv")["id"]
+    own = OwnFiles(server.house, server.tenant)
+    with pytest.raises(Blocked, match="by ranges"):
+        fetch(own, f"files/{id}")
+    part = fetch(own, f"files/{id}", Range="bytes=0-")
+    assert len(part.body) == MAX_BYTES
+    assert part.headers["content-range"] == f"bytes 0-{MAX_BYTES - 1}/{MAX_BYTES + 1}"
