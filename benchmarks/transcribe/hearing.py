@@ -1,0 +1,156 @@
+"""Slices are heard by processes, and what comes of it is counted."""
+
+from __future__ import annotations
+
+import queue
+import random
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fragdex
+from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.service.transcriptions.merging import merged
+from fragdex.service.transcriptions.process import Child
+from fragdex.service.transcriptions.words import Heard, Word
+
+WHOLE = 6_000_000
+"""A slice longer than the tracks."""
+
+
+@dataclass(slots=True)
+class Hearing:
+    """What was heard, and what it cost.
+
+    Attributes:
+        seconds: from the first slice to the last word; models were loaded before.
+        memory: bytes of each process at its highest.
+        bytes_read: of the file by all processes, for the plan and all slices.
+    """
+
+    words: tuple[Word, ...]
+    seconds: float
+    memory: list[int]
+    bytes_read: int
+    audio_seconds: float
+    track_bytes: int
+    heard: list[Heard] = field(default_factory=list)
+
+
+def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = False) -> Hearing:
+    """A whole track; shuffled: slices in disorder, and one of them twice."""
+    index = fragdex.index(path, exact=True)
+    track = next(t for t in index.tracks if t.kind == "audio")
+    assert track.start is not None
+    assert track.end is not None
+    with fragdex.open_source(path) as source:
+        children = [Child(EngineChoice()) for _ in range(workers)]
+        try:
+            for child in children:
+                child.open()
+                child.take(index, source, place=str(path))
+            plan = children[0].plan(work_slice_ms)
+            numbers = list(plan.slices)
+            if shuffled:
+                random.Random(4).shuffle(numbers)
+                numbers.append(numbers[0])
+            todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+            for number in numbers:
+                todo.put(number)
+            heard: list[tuple[int, Heard]] = []
+
+            def work(place: int) -> None:
+                while True:
+                    try:
+                        number = todo.get_nowait()
+                    except queue.Empty:
+                        return
+                    heard.append((place, children[place].hear(plan, number)))
+
+            began = time.monotonic()
+            threads = [threading.Thread(target=work, args=(n,)) for n in range(workers)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            seconds = time.monotonic() - began
+            memory = [peak(child.pid) for child in children]
+        finally:
+            for child in children:
+                child.end()
+    if len(heard) != len(numbers):
+        raise SystemExit(f"{len(numbers) - len(heard)} slices of {path.name} were not heard")
+    read = sum(
+        max((one.bytes_read for place, one in heard if place == n), default=0)
+        for n in range(workers)
+    )
+    slices = [one for _, one in heard]
+    return Hearing(
+        merged(slices).words,
+        seconds,
+        memory,
+        read,
+        track.end.seconds - track.start.seconds,
+        int(track.samples.size.sum()),
+        slices,
+    )
+
+
+def peak(pid: int) -> int:
+    """Bytes of memory that a process had at its highest."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return int(found[1]) * 1024 if found else 0
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has now."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) * 1024 if found else 0
+
+
+def aligned(said: Sequence[str], heard: Sequence[str]) -> tuple[int, list[tuple[int, int]]]:
+    """Least insertions, deletions and changes between two texts, and the words they share."""
+    rows, columns = len(said) + 1, len(heard) + 1
+    cost = np.zeros((rows, columns), int)
+    cost[:, 0], cost[0] = np.arange(rows), np.arange(columns)
+    for i in range(1, rows):
+        for j in range(1, columns):
+            same = said[i - 1] == heard[j - 1]
+            cost[i, j] = min(
+                cost[i - 1, j] + 1, cost[i, j - 1] + 1, cost[i - 1, j - 1] + (not same)
+            )
+    i, j, pairs = rows - 1, columns - 1, []
+    while i and j:
+        same = said[i - 1] == heard[j - 1]
+        if cost[i, j] == cost[i - 1, j - 1] + (not same):
+            if same:
+                pairs.append((i - 1, j - 1))
+            i, j = i - 1, j - 1
+        elif cost[i, j] == cost[i - 1, j] + 1:
+            i -= 1
+        else:
+            j -= 1
+    return int(cost[-1, -1]), pairs[::-1]
+
+
+def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
+    """Wrong words of a hundred."""
+    return 100 * aligned(said, heard)[0] / max(1, len(said))
+
+
+def differing(one: Sequence[Any], other: Sequence[Any]) -> float:
+    """Words of a hundred that are not the same in two hearings."""
+    return error_rate([w.text for w in one], [w.text for w in other])
+
+
+def start_errors(truth: Sequence[Any], words: Sequence[Word]) -> list[float]:
+    """Milliseconds between when words begin and when they were heard to."""
+    _, pairs = aligned([text for text, *_ in truth], [word.text for word in words])
+    return [abs(truth[i][1] - words[j].start_ms) for i, j in pairs]

@@ -1,0 +1,302 @@
+"""Measure how speech is heard: python benchmarks/transcribe/run.py.
+
+Writes results.json and results.md. Needs flite (Debian: apt-get install flite). All of it takes
+about five minutes on a quiet machine with two cores; --only measures some rows and leaves the
+others as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(1, str(HERE.parent))
+
+import hearing  # noqa: E402
+import inputs  # noqa: E402
+import machine  # noqa: E402
+import numpy as np  # noqa: E402
+import tracks  # noqa: E402
+from hearing import WHOLE, Hearing, hear  # noqa: E402
+from report import VERDICT  # noqa: E402
+from rows import Row, Want  # noqa: E402
+
+import fragdex  # noqa: E402
+from fragdex.service.transcriptions.engines import EngineChoice  # noqa: E402
+from fragdex.service.transcriptions.process import Child  # noqa: E402
+
+MIB = 1 << 20
+JSON, MARKDOWN = "results.json", "results.md"
+PACKAGES = ("fragdex", "pocketsphinx", "av", "numpy")
+
+
+class Work:
+    """Where files are made, and what was heard of them."""
+
+    def __init__(self, folder: Path, data: Path, hours: float) -> None:
+        self.folder, self.data, self.hours = folder, data, hours
+        self._truths: dict[str, list[Any]] = {}
+        self._heard: dict[tuple[Any, ...], Hearing] = {}
+
+    def path(self, name: str) -> Path:
+        """A track by name, made when it is first asked for."""
+        path = self.folder / f"{name}.mp4"
+        if path.exists():
+            return path
+        exact = {"aac_pns": "0"}
+        makers: dict[str, Callable[[], list[Any]]] = {
+            "rms": lambda: tracks.speech(path, "rms", tracks.PAUSES, **exact),
+            "slt": lambda: tracks.speech(path, "slt", tracks.PAUSES, **exact),
+            "pauses": lambda: tracks.both(path, tracks.PAUSES, **exact),
+            "ordinary": lambda: tracks.both(path, tracks.PAUSES, b="32k"),
+            "even": lambda: tracks.both(path, tracks.NONE, b="32k"),
+        }
+        self._truths[name] = makers[name]()
+        return path
+
+    def truth(self, name: str) -> list[Any]:
+        self.path(name)
+        return self._truths[name]
+
+    def heard(
+        self, name: str, work_slice_ms: int, workers: int = 1, shuffled: bool = False
+    ) -> Hearing:
+        """A track as heard, once for all rows."""
+        key = (name, work_slice_ms, workers, shuffled)
+        if key not in self._heard:
+            self._heard[key] = hear(self.path(name), work_slice_ms, workers, shuffled=shuffled)
+        return self._heard[key]
+
+
+def slices(work: Work) -> Row:
+    """Words and milliseconds of slices against those of the whole."""
+    whole = work.heard("pauses", WHOLE).words
+    row = Row("slices", "24 sentences with pauses, AAC without noise substitution")
+    for size, workers, shuffled in ((30, 1, False), (10, 2, True), (5, 2, True)):
+        words = work.heard("pauses", size * 1000, workers, shuffled).words
+        wrong = len(set(words) ^ set(whole)) + abs(len(words) - len(whole))
+        how = f"slices of {size} s, {workers} worker{'s' if workers > 1 else ''}"
+        how += ", in disorder and one twice" if shuffled else ""
+        row.wants.append(Want(f"{how}: words that differ at all", wrong, 0, True, "words"))
+    row.facts["words"] = len(whole)
+    return row
+
+
+def ordinary(work: Work) -> Row:
+    """Slices where bits differ between decodes, and where nobody pauses."""
+    row = Row("ordinary", "slices of 10 s against the whole")
+    for name, told, most in (
+        ("ordinary", "ordinary AAC: words that differ", 1.0),
+        ("even", "no pauses, ordinary AAC: words that differ", 2.5),
+    ):
+        whole, parts = work.heard(name, WHOLE), work.heard(name, 10_000)
+        row.wants.append(Want(told, hearing.differing(whole.words, parts.words), most, True, "%"))
+    return row
+
+
+def truth(work: Work) -> Row:
+    """How right the words are, and their times."""
+    row = Row("truth", "pocketsphinx against what was said")
+    errors: list[float] = []
+    for voice in ("rms", "slt"):
+        said, words = work.truth(voice), work.heard(voice, 30_000, 2).words
+        rate = hearing.error_rate([w for w, *_ in said], [w.text for w in words])
+        row.wants.append(Want(f"WER, flite's voice {voice}", rate, 26, True, "%"))
+        errors += hearing.start_errors(said, words)
+    clips = tracks.clips(work.data)
+    rate = None
+    if clips is not None:
+        path = work.folder / "librivox.mp4"
+        tracks.encode(path, clips[0])
+        words = hear(path, 30_000).words
+        rate = hearing.error_rate(clips[1], [w.text for w in words])
+    row.wants.append(Want("WER, LibriVox clips", rate, 33, True, "%"))
+    middle, late = np.percentile(errors, [50, 95])
+    row.wants.append(Want("start of words, median error", float(middle), 20, True, "ms"))
+    row.wants.append(Want("start of words, 95th percentile", float(late), 60, True, "ms"))
+    return row
+
+
+def cost(work: Work) -> Row:
+    """Time, memory, bytes."""
+    row = Row("cost", "24 sentences with pauses, slices of 30 s and 10 s")
+    one = work.heard("pauses", 30_000)
+    slow = work.heard("pauses", 10_000)
+    two = work.heard("pauses", 10_000, 2)
+    factor = one.seconds / one.audio_seconds
+    row.wants.append(Want("real-time factor, one worker", factor, 0.35, True, "×"))
+    row.wants.append(
+        Want("two workers as fast as one", slow.seconds / two.seconds, 1.4, False, "×")
+    )
+    memory = max([*one.memory, *two.memory]) / MIB
+    row.wants.append(Want("memory of a worker", memory, 250, True, "MiB"))
+    # A track of a minute has as many probes as one of a day: the long file tells more.
+    read = one.bytes_read / one.track_bytes
+    row.wants.append(Want("bytes read, probes included, of the track", read, 1.4, True, "×"))
+    row.facts["audio_seconds"] = one.audio_seconds
+    return row
+
+
+def no_speech(work: Work) -> Row:
+    """What is no speech."""
+    row = Row("no-speech", "ten seconds each")
+    for name, sound in tracks.no_speech().items():
+        path = work.folder / f"{name}.mp4"
+        tracks.encode(path, sound)
+        words = len(hear(path, 30_000).words)
+        if name == "music":
+            row.facts["words in ten seconds of music"] = words
+        else:
+            row.wants.append(Want(f"words in {name}", words, 0, True, "words"))
+    return row
+
+
+def long(work: Work) -> Row:
+    """Hours: when the first words are there, and whether memory stays."""
+    path = work.data / f"speech-{work.hours:g}h.mp4"
+    tracks.long_file(path, work.path("pauses"), work.hours)
+    row = Row("long", f"a file of {work.hours:g} hours, {path.stat().st_size / MIB:,.0f} MiB")
+    began = time.monotonic()
+    index = fragdex.index(path)
+    with fragdex.open_source(path) as source, Child(EngineChoice()) as child:
+        child.open()
+        child.take(index, source, place=str(path))
+        plan = child.plan(10_000)
+        memory: list[int] = []
+        chosen = plan.slices[:: max(1, len(plan.slices) // 8)][:8]
+        first = None
+        for number in chosen:
+            heard = child.hear(plan, number)
+            if first is None and heard.words:
+                first = time.monotonic() - began
+            memory.append(hearing.resident(child.pid))
+        peak = hearing.peak(child.pid)
+    row.wants.append(Want("first words", first, 60, True, "s"))
+    grown = (max(memory[3:]) - max(memory[:3])) / MIB if len(memory) > 3 else None
+    row.wants.append(Want("memory from the fourth slice on, grown by", grown, 10, True, "MiB"))
+    row.wants.append(Want("memory of the worker", peak / MIB, 250, True, "MiB"))
+    row.facts["slices of the plan"] = len(plan.slices)
+    row.facts["slices heard, evenly spread"] = len(chosen)
+    return row
+
+
+ROWS: dict[str, Callable[[Work], Row]] = {
+    "slices": slices,
+    "ordinary": ordinary,
+    "truth": truth,
+    "cost": cost,
+    "no-speech": no_speech,
+    "long": long,
+}
+
+
+def _surroundings() -> dict[str, Any]:
+    described = machine.describe()
+    versions = {"python": described["versions"]["python"]}
+    versions |= {name: version(name) for name in PACKAGES}
+    return {**described, "versions": versions}
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f} {unit}" if abs(value) >= 100 or value == int(value) else (
+        f"{value:.3g} {unit}"
+    )  # fmt: skip
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The report."""
+    here, rows = results["machine"], results["rows"]
+    dates = sorted({row["date"] for row in rows.values()})
+    loads = [row["load_1min"] for row in rows.values()]
+    revisions = sorted({row["revision"] for row in rows.values()})
+    lines = [
+        "# Benchmarks of transcriptions",
+        "",
+        f"`./dev bench-transcribe` on {here['processor']}, {here['cores']} cores, "
+        f"{here['memory_gib']} GiB, {here['system']}; {dates[0]} to {dates[-1]}, "
+        f"load {min(loads)} to {max(loads)}, revision {', '.join(revisions)}.",
+        "",
+        "Versions: " + ", ".join(f"{name} {v}" for name, v in here["versions"].items()) + ".",
+        "",
+        "The engine is pocketsphinx with its English model. Flite speaks, and tells when it says "
+        "each word; LibriVox clips are those in the source package of pocketsphinx.",
+        "",
+        "| Work | Wanted | Reached | |",
+        "|---|---|---|---|",
+    ]
+    for row in rows.values():
+        for number, want in enumerate(row["wants"]):
+            work = row["work"] if number == 0 else ""
+            sign = "≤" if want["at_most"] else "≥"
+            wanted = f"{want['want']} {sign} {_amount(want['limit'], want['unit'])}"
+            reached = _amount(want["reached"], want["unit"])
+            lines.append(f"| {work} | {wanted} | {reached} | {VERDICT[want['ok']]} |")
+    facts = [
+        f"- {row['work']}: "
+        + ", ".join(f"{name}: {_amount(value, '').strip()}" for name, value in row["facts"].items())
+        for row in rows.values()
+        if row["facts"]
+    ]
+    return "\n".join([*lines, "", *facts]) + "\n"
+
+
+def write(folder: Path, rows: dict[str, Any]) -> None:
+    """Both files; rows of an earlier run on the same machine and versions stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    here, path = _surroundings(), folder / JSON
+    kept: dict[str, Any] = {}
+    if path.exists():
+        old = json.loads(path.read_text())
+        kept = old["rows"] if old["machine"] == here else {}
+    every = {**kept, **rows}
+    results = {"machine": here, "rows": {key: every[key] for key in ROWS if key in every}}
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    (folder / MARKDOWN).write_text(markdown(results))
+
+
+def _arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", action="append", choices=list(ROWS), metavar="ROW")
+    parser.add_argument("--hours", type=float, default=10, help="of the long file (10)")
+    parser.add_argument("--data", type=Path, default=inputs.FOLDER, help="where files are kept")
+    parser.add_argument("--output", type=Path, default=HERE, help="folder of the results")
+    parser.add_argument("--pause", type=Path, metavar="FILE", help="wait while this file exists")
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    """Run the rows asked for; 0 where nothing was missed, else 1."""
+    asked = _arguments()
+    asked.data.mkdir(parents=True, exist_ok=True)
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="transcribe-", dir=asked.data) as folder:
+        work = Work(Path(folder), asked.data, asked.hours)
+        for key in asked.only or ROWS:
+            while asked.pause is not None and asked.pause.exists():
+                time.sleep(2)
+            print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
+            row = ROWS[key](work)
+            for want in row.wants:
+                reached = _amount(want.reached, want.unit)
+                print(
+                    f"    {want.text:60} {reached:>12}  {VERDICT[want.ok].strip('*')}", flush=True
+                )
+            missed += sum(want.ok is False for want in row.wants)
+            write(asked.output, {key: {**row.as_dict(), "revision": machine.revision()}})
+    print(f"{missed} wants missed; see {asked.output / MARKDOWN}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
