@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ _KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", 
 _LAST_WORDS: Final = 2000
 # A process that forks while it is ended is looked for again, so many times.
 _ROUNDS: Final = 5
+_CLEARING_SECONDS: Final = 10.0
 
 
 class Process:
@@ -195,8 +197,13 @@ class Speech:
         """Say something to whoever started this process."""
         line = json.dumps(message).encode() + b"\n"
         with self._saying:
-            self._out.write(line)
-            self._out.flush()
+            try:
+                self._out.write(line)
+                self._out.flush()
+            except BrokenPipeError:
+                # Nobody hears it any more; `listen` ends this process when it has cleared up.
+                time.sleep(_CLEARING_SECONDS)
+                raise
 
     def listen(
         self,

@@ -31,6 +31,7 @@ from fragdex.service.renders.speaking import SCRATCH
 # No file of a render is larger, whatever a page does.
 _LARGEST_FILE: Final = 64 << 30
 _TELL_SECONDS: Final = 0.1
+_TRIES: Final = 20
 
 
 class _Parent:
@@ -165,8 +166,14 @@ def _clear_up() -> None:
     """Whoever started this process is gone, and cannot remove its folder any more."""
     end_descendants()
     folder = Path(tempfile.gettempdir())
-    if folder.name.startswith(SCRATCH):
+    if not folder.name.startswith(SCRATCH):
+        return
+    # what was ended may still have been writing
+    for _ in range(_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_TELL_SECONDS)
 
 
 def _load() -> None:
