@@ -21,6 +21,7 @@ from pathlib import Path
 
 import film
 import media_service
+import spoken
 import title_card
 
 import fragdex
@@ -69,6 +70,9 @@ MEANING = {
     "fragmented.mp4": "the video in fragments",
     "movie.m3u8": "an HLS playlist of its byte ranges",
     "seekable.mp4": "the video with its index inside",
+    "speech.mp4": "four sentences, spoken by a machine",
+    "speech.vtt": "captions of what was heard in it",
+    "captioned.mp4": "the same film with a track of captions",
     "title.mp4": "the title card, rendered from title/index.html",
 }
 
@@ -131,6 +135,13 @@ def story(source: Path | None, seconds: int) -> None:
         title_card.story(command, expect)
     else:
         print(f"  Left out: {lacking}.")
+
+    chapter("Hear what is said", "Speech becomes words with times, and captions.")
+    lacking = spoken.missing()
+    if lacking is None:
+        spoken.story(command, expect)
+    else:
+        print(f"  {lacking} is not installed (pip install 'fragdex[speech]'): this is left out.")
 
     chapter("Trust, but verify")
     command("verify", "movie.mp4", "movie.fidx")

@@ -25,7 +25,7 @@ def test_the_film_is_made_indexed_and_checked(tmp_path):
     done = run(RUN, "--seconds", "10", "--out", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     # two of them on the title card, where there is a browser
-    assert done.stdout.count("✓") == (7 if "Left out" in done.stdout else 9), done.stdout
+    assert done.stdout.count("✓") == (9 if "Left out" in done.stdout else 11), done.stdout
     made = {path.name for path in tmp_path.iterdir()}
     assert {"movie.mp4", "movie.fidx", "clip.mp4", "movie.png", "seekable.mp4"} <= made
     # Everything that was made is told at the end, with what it is for.
