@@ -39,13 +39,13 @@ def engine():
 class Shown:
     """A page on its stage, with what it plays."""
 
-    def __init__(self, folder, fps, outside, size):
+    def __init__(self, folder, fps, outside, size, **how):
         self.fps = Fraction(fps)
         self.site = Folder(folder)
         self.opener = Opener(self.site, outside)
         self.player = Player(self.fps, self.opener)
         view = View(*size, self.fps)
-        self.stage = Stage(self.site, view, outside=outside, media=self.player)
+        self.stage = Stage(self.site, view, outside=outside, media=self.player, **how)
         self.ask = self.stage.evaluate
         self._last = None
 
@@ -59,8 +59,8 @@ class Shown:
     def frames(self, first, stop):
         return [self.frame(i) for i in range(first, stop)]
 
-    def strips(self, first, stop, **more):
-        strips = self.player.sound(first, stop, **more)
+    def strips(self, first, stop):
+        strips = self.player.sound(first, stop)
         self.opener.given.update(self.player.kept(strips))
         return strips
 
@@ -75,17 +75,17 @@ class Shown:
 
 @pytest.fixture
 def show(engine, tmp_path):
-    """Opens a page: show(html, files={}, fps=30, outside=NOTHING)."""
+    """Opens a page: show(html, files={}, fps=30, outside=NOTHING, size=…, **how))."""
     with ExitStack() as stack:
         count = iter(range(99))
 
-        def show_page(html, files=None, fps=30, outside=NOTHING, size=(320, 200)):
+        def show_page(html, files=None, fps=30, outside=NOTHING, size=(320, 200), **how):
             folder = tmp_path / f"site{next(count)}"
             folder.mkdir()
             (folder / "index.html").write_text(f"{HEAD}<body style='margin:0'>{html}")
             for name, data in (files or {}).items():
                 (folder / name).write_bytes(data)
-            shown = Shown(folder, fps, outside, size)
+            shown = Shown(folder, fps, outside, size, **how)
             stack.callback(shown.stage.close)
             return shown
 

@@ -174,3 +174,13 @@ def test_hostile_answers_do_not_reach_the_player(show):
     page = show(html)
     page.frame(0)
     assert page.ask("answered") == [None] * 8
+
+
+def test_a_page_cannot_ask_without_end(show):
+    html = """<script>const room = window[Symbol.for('fragdex.media')];
+    let answered = 0;
+    while (answered < 5000 && room.ask('refused', 'x') !== null) answered++;</script>"""
+    page = show(html)
+    assert page.ask("answered") == 1000
+    page.frame(0)
+    assert page.ask("room.ask('refused', 'x')") == ""

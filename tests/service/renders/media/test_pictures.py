@@ -271,3 +271,9 @@ def test_any_slice_shows_what_the_whole_shows(show):
         page.stage.skip(0, first)
         for i in range(first, first + 6):
             assert np.array_equal(page.frame(i), whole[i])
+
+
+def test_a_browser_without_frames_on_request_shows_the_same(show):
+    page = show(READ_EVERYWHERE, {"film.mp4": numbered(60, 30)}, begin_frames=False)
+    for i in range(12):
+        assert [number_at(page.frame(i), y=y) for y in (24, 84, 144)] == [i, i, i]

@@ -123,6 +123,8 @@ def test_a_page_listens_to_itself(show):
       o.connect(out); o.start(at); o.stop((at || c.currentTime) + length);
     };
     beep(.25, .1);
+    const hum = new OscillatorNode(c, {frequency: 250});
+    const low = new GainNode(c, {gain: .01}); hum.connect(low); low.connect(out); hum.start();
     at(1010, () => beep(0, .1));
     at(1500, () => a.play());
     at(2600, () => a.pause());
@@ -152,6 +154,18 @@ def test_a_page_listens_to_itself(show):
         slices.append(part.strips(first, stop))
         page.opener.given.update(part.opener.given)
     assert np.abs(page.mixed(slices, 3) - sound).max() < 1e-6
+
+
+def test_graphs_are_heard_at_any_frame_rate(show):
+    html = """<script>const c = new AudioContext();
+    for (let n = 0; n < 4; n++) {
+      const o = new OscillatorNode(c, {frequency: 500});
+      o.connect(c.destination); o.start(n + .25); o.stop(n + .4);
+    }</script>"""
+    page = show(html, fps=1)
+    page.frames(0, 4)
+    sound = page.sound(0, 4)
+    assert onsets(sound, 0.02) == pytest.approx([0.25, 1.25, 2.25], abs=0.0005)
 
 
 def test_buffers_that_the_page_decodes_are_heard(show):

@@ -76,11 +76,8 @@ class PageMedia(Protocol):
     def longest_ms(self) -> float | None:
         """When the last of the media that play now will have ended; None: there are none."""
 
-    def sound(self, first: int, stop: int, *, final: bool = True) -> Sequence[SoundStrip]:
-        """What is heard in frames first (inclusive) to stop (exclusive), all of them given.
-
-        `final`: whether the render ends here; the next slice knows the end of this one better.
-        """
+    def sound(self, first: int, stop: int) -> Sequence[SoundStrip]:
+        """What is heard in frames first (inclusive) to stop (exclusive), all of them given."""
 
     def kept(self, strips: Sequence[SoundStrip]) -> Mapping[str, bytes]:
         """What these strips name and nobody else has: it goes with the slice."""

@@ -28,7 +28,9 @@ __all__ = ["Player"]
 SCRIPTS: Final = ("clock", "loading", "player", "elements", "pictures", "webaudio")
 MOST_MEDIA: Final = 200
 """Files that one page may play."""
-MOST_GIVEN: Final = 512 << 20
+MOST_ASKED: Final = 1000
+"""Questions between two frames: a page that asks without end must not go on without end."""
+MOST_GIVEN: Final = 256 << 20
 """Bytes that a page may hand over in data: and blob: URLs, all together."""
 MOST_DECODERS: Final = 16
 """Videos that are decoded side by side; the one that was asked for longest ago begins anew."""
@@ -69,7 +71,7 @@ class Player:
         self._decoders: OrderedDict[tuple[int, str], Pictures] = OrderedDict()
         self._drawn: dict[int, tuple[str, Fraction]] = {}
         self._refused: dict[str, None] = {}
-        self._given = self._shown_pixels = 0
+        self._given = self._shown_pixels = self._asked_now = 0
         self._flows: dict[str, Flow] = {}
         self._takes = Takes()
         self._handed = False
@@ -111,6 +113,9 @@ class Player:
     def answer(self, url: str, body: bytes) -> MediaAnswer:
         """Answer a request of the scripts; whatever is wrong with it is an answer too."""
         what = urlsplit(url).path.rpartition("/")[2]
+        self._asked_now += 1
+        if self._asked_now > MOST_ASKED:
+            return MediaAnswer(404, "text/plain", b"asked too often")
         try:
             told = self._asked[what](json.loads(body) if body[:1] == b"{" else body.decode())
         except _FAULTS as error:
@@ -128,17 +133,19 @@ class Player:
 
     def before_frame(self, frame: int, time_us: int) -> bool:
         """Draw the pictures of a frame; True where one changed."""
+        self._asked_now = 0
         if self._handed:
             self._takes.clear()
             self._handed = False
         if self._listens:
-            self._hear(self._ask("listen(null, true)"))
+            self._hear(self._ask("listen(true)"))
         return self._shows and self._draw(drawing_too=True)
 
     def at_skip(self, frame: int, time_us: int) -> None:
         """A frame that nobody sees: only pages that wait for pictures are told of them."""
+        self._asked_now = 0
         if self._listens:
-            self._ask("listen(null, false)")
+            self._ask("listen(false)")
         if self._shows:
             self._draw(drawing_too=False)
 
@@ -149,12 +156,11 @@ class Player:
         found = self._ask("longest()")
         return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else None
 
-    def sound(self, first: int, stop: int, *, final: bool = True) -> list[SoundStrip]:
+    def sound(self, first: int, stop: int) -> list[SoundStrip]:
         """What is heard in frames first (inclusive) to stop (exclusive), all of them drawn.
 
-        Args:
-            final: whether the render ends here: the page's own graphs are led on to the end of the
-                last frame. Where it goes on, the next slice does that.
+        Of the page's own graphs it is what is heard from the frame before the first until the last
+        one: what follows is known when the next frame was made, and comes with that.
         """
         start_s, stop_s = (float(frame / self._fps) for frame in (first, stop))
         found = []
@@ -166,9 +172,8 @@ class Player:
                 if strip.start < stop_s and strip.stop > start_s
             ]
         if self._listens:
-            if final:
-                self._hear(self._ask(f"listen({stop_s * 1000!r}, true)"))
-            found += self._takes.strips(start_s - float(1 / self._fps) if first else 0.0)
+            # From the quantum (128 samples) in which the last frame before stood.
+            found += self._takes.strips(start_s - float(1 / self._fps) - 128 / SAMPLE_RATE)
             self._handed = True
         return found
 

@@ -81,9 +81,6 @@ def joined(slices: Iterable[Sequence[SoundStrip]]) -> list[SoundStrip]:
     open_until: dict[tuple[str, str], int] = {}
     for strips in slices:
         for strip in sorted(strips, key=lambda strip: (strip.start, strip.voice)):
-            if strip.kind == "samples":
-                # The last frame of a slice is rendered once more by the next one, which knows more.
-                found = [_until(strip, before) for before in found]
             place = open_until.get((strip.voice, strip.source)) if strip.voice else None
             if place is not None and _goes_on(found[place], strip):
                 before = found[place]
@@ -93,13 +90,6 @@ def joined(slices: Iterable[Sequence[SoundStrip]]) -> list[SoundStrip]:
                 open_until[strip.voice, strip.source] = len(found)
                 found.append(strip)
     return found
-
-
-def _until(strip: SoundStrip, before: SoundStrip) -> SoundStrip:
-    same = before.kind == "samples" and before.voice == strip.voice
-    if same and before.start < strip.start < before.stop:
-        return replace(before, stop=strip.start)
-    return before
 
 
 def _goes_on(before: SoundStrip, after: SoundStrip) -> bool:

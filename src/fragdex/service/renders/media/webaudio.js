@@ -21,6 +21,7 @@
   const listen = EventTarget.prototype.addEventListener;
   const connect = AudioNode.prototype.connect;
   const samples = AnalyserNode.prototype.getFloatTimeDomainData;
+  const later = setTimeout.bind(window);
   const hidden = new WeakMap();
 
   // What hears one context: its own nodes, and how far it was led.
@@ -36,6 +37,9 @@
       this.time = 0;
       this.at = room.exact(room.clock());
       this.feeds = [];
+      this.waiting = [];
+      const [over, under] = room.settings.fps;
+      if (over < 10 * under) this.tick();
       const stereo = { channelCount: 2, channelCountMode: "explicit" };
       this.out = new GainNode(context, stereo);
       Object.defineProperty(this.out, "maxChannelCount", { value: 2 });
@@ -56,12 +60,11 @@
     }
 
     // Lead it on to a time of the render; gives what was heard on the way.
-    // To the quantum before it, so that what starts now is not late; at the very end behind it.
-    step(clock, keep, last) {
+    // To the quantum before it, so that what starts now is not late.
+    step(clock, keep) {
       if (this.state !== "running" || this.over || !this.ready) return null;
       for (const feed of this.feeds) feed.more();
-      const quanta = (this.now(clock) * RATE) / QUANTUM;
-      const wanted = (last ? Math.ceil(quanta - 1e-6) : Math.floor(quanta + 1e-6)) * QUANTUM;
+      const wanted = Math.floor((this.now(clock) * RATE) / QUANTUM + 1e-6) * QUANTUM;
       const target = Math.min(wanted, this.done + LONGEST);
       if (target <= this.done) return null;
       this.ready = false;
@@ -87,6 +90,14 @@
       const first = Math.round((this.at / 1000 - this.time) * RATE) + this.done;
       this.done = target;
       return keep ? { context: this.id, first, data: this.take(count) } : null;
+    }
+
+    // Frames that are far from one another: it is led on in between.
+    tick() {
+      later(() => {
+        if (room.begun()) this.waiting.push(this.step(room.clock(), true));
+        this.tick();
+      }, 100);
     }
 
     take(count) {
@@ -303,7 +314,9 @@
   waitedFor(base, "decodeAudioData");
   waitedFor(Offline.prototype, "startRendering");
 
-  // What was heard until now, or until a time that is yet to come; where nobody keeps it, nothing.
-  room.listen ??= (until, keep) =>
-    room.contexts.map((its) => its.step(until ?? room.clock(), keep, until !== null)).filter((piece) => piece?.data);
+  // What was heard until now; where nobody keeps it, nothing.
+  room.listen ??= (keep) => {
+    const heard = room.contexts.flatMap((its) => [...its.waiting.splice(0), its.step(room.clock(), keep)]);
+    return heard.filter((piece) => keep && piece?.data);
+  };
 })
