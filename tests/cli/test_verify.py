@@ -1,6 +1,7 @@
 """`fragdex verify`: an index held against its file."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +34,42 @@ def test_several_indexes_at_a_time(run, files):
 def test_the_index_inside(run, files):
     ran = run("verify", "sidx.mp4")
     assert (ran.code, ran.out) == (0, "sidx's sidx: OK\n")
+
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+
+
+@pytest.mark.parametrize("name", ["frag-default-base", "frag-dash", "frag-separate-moof"])
+def test_the_mfra_inside(run, name):
+    """It names moofs alone: not what introduces them, and not where their data ends."""
+    ran = run("verify", str(FIXTURES / f"{name}.mp4"))
+    assert (ran.code, ran.out) == (0, f"{name}'s mfra: OK\n")
+
+
+def test_the_mfra_inside_that_is_wrong(run, tmp_path):
+    data = (FIXTURES / "frag-default-base.mp4").read_bytes()
+    mfra = parse(data)[-1]
+
+    def later(box):
+        if box.type != "tfra":
+            return box
+        entries = box["entries"].copy()
+        entries["time"][2:] += 7
+        return box.replace(entries=entries)
+
+    path = tmp_path / "wrong.mp4"
+    wrong = mfra.replace(children=[later(box) for box in mfra.children])
+    path.write_bytes(data[: mfra.offset] + build(wrong))
+    ran = run("verify", str(path))
+    assert ran.code == 1
+    assert ran.lines[-1].startswith("wrong's ")
+    assert "FAILED" in ran.lines[-1]
+
+
+def test_neither_sidx_nor_mfra_inside(run):
+    ran = run("verify", str(FIXTURES / "frag-skip-trailer.mp4"))
+    assert ran.code == 2
+    assert "no sidx and no mfra" in ran.err
 
 
 def test_an_index_of_another_file_fails_with_1(run, files):

@@ -121,13 +121,13 @@ def _embedded(file: str, truth: Any, opening: dict[str, Any]) -> tuple[str, list
     """The sidx or mfra inside a file; one that was not believed says why among the findings."""
     import fragdex
     from fragdex.seeking.difference import differences
+    from fragdex.sources import open_source
 
-    given = {
-        key: opening[key]
-        for key in ("init", "max_bytes", "max_requests")
-        if opening[key] is not None
-    }
-    claimed = fragdex.index(file, **given)
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
+    with open_source(file, **budget) as source:
+        # A local file is walked as a rule: that is cheap, and its mfra is not looked at.
+        source.remote = True
+        claimed = fragdex.index(source, init=opening["init"])
     if claimed.how.method in ("sidx", "mfra"):
         return f"{stem(file)}'s {claimed.how.method}", list(differences(claimed, truth))
     doubts = [f for f in claimed.findings if f.code.startswith(("sidx", "mfra"))]

@@ -184,7 +184,8 @@ def _spans(period: Period, start: Any, stop: Any, ids: set[int] | None) -> list[
             last = hit.fragment + int(shown[-1]) + 1
             found.append(_Span(track, hit.fragment, last, hit.sample, limit))
     if not found:
-        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {float(stop):g} s")
+        end = "the end" if stop == float("inf") else f"{float(stop):g} s"
+        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}")
     return found
 
 

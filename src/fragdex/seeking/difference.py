@@ -54,7 +54,7 @@ def differences(claimed: FragmentIndex, true: FragmentIndex) -> tuple[Finding, .
         else:
             _info(found, track, other)
             if track.timescale == other.timescale:
-                _Rows(found, track, other).compare()
+                _Rows(found, track, other, by_moof=claimed.how.method == "mfra").compare()
     for track in theirs.values():
         if len(track.fragments):
             found.add("track-missing", "the index lacks a track of the file", track=track.id)
@@ -70,10 +70,18 @@ def _info(found: Findings, claimed: TrackIndex, true: TrackIndex) -> None:
 
 
 class _Rows:
-    """The tables of one track, compared."""
+    """The tables of one track, compared.
 
-    def __init__(self, found: Findings, claimed: TrackIndex, true: TrackIndex) -> None:
+    Args:
+        by_moof: whether the index knows moofs alone, as an mfra does: neither what introduces
+            them nor where their media data ends.
+    """
+
+    def __init__(
+        self, found: Findings, claimed: TrackIndex, true: TrackIndex, *, by_moof: bool = False
+    ) -> None:
         self.found, self.claimed, self.true = found, claimed, true
+        self.by_moof = by_moof
         # Both as presentation times; a rescaled time may be off by one tick.
         self.shift = round(claimed.shift - true.shift)
         self.slack = 0 if claimed.exact and claimed.shift == true.shift else 1
@@ -94,6 +102,11 @@ class _Rows:
         first, at_start = _places(theirs.offset, ours.offset)
         ends = theirs.offset + theirs.size
         last, at_end = _places(ends, ours.offset + ours.size)
+        if self.by_moof:
+            first, at_start = _places(theirs.moof_offset, ours.offset)
+            stop = ours.offset + ours.size
+            last = np.searchsorted(theirs.moof_offset, stop) - 1
+            at_end = stop >= ends[last]
         self.note("offset", "no fragment starts where the index says", ours.offset[~at_start])
         wrong_end = at_start & (~at_end | (last < first))
         self.note("stop", "no fragment ends where the index says", ours.offset[wrong_end])
