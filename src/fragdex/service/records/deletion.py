@@ -93,7 +93,7 @@ def expired(database: Database, limit: int = 1000) -> int:
 
 
 def _is(table: sa.Table, record_id: str) -> sa.ColumnElement[bool]:
-    if "track_id" not in table.c:
+    if "id" in table.c:
         return table.c.id == record_id
     file_id, _, track_id = record_id.partition("/")
     return (table.c.file_id == file_id) & (table.c.track_id == int(track_id))

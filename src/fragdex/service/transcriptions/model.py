@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from fragdex.service.isobmff.model import MAX_TRACK_ID
-from fragdex.service.transcriptions.engines import ENGINES
 from fragdex.service.transcriptions.slices import LEAST_SLICE_MS, MOST_SLICE_MS
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import Listed, Number
@@ -78,10 +77,8 @@ class NewTranscription(BaseModel):
         description="ISO 639-1, or a BCP 47 tag with it; default: what the engine hears",
         examples=["en"],
     )
-    engine: str | None = Field(
-        None,
-        description=f"one of {', '.join(ENGINES)}; default: the setting `speech_engine`",
-        json_schema_extra={"enum": [*ENGINES, None]},
+    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = Field(
+        None, description="default: the setting `speech_engine`"
     )
     work_slice_ms: Annotated[Number, Field(ge=LEAST_SLICE_MS, le=MOST_SLICE_MS)] = DEFAULT_SLICE_MS
 

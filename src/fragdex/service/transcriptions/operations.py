@@ -57,6 +57,7 @@ __all__ = [
     "fragment",
     "isobmff_id",
     "list_transcriptions",
+    "made_of",
     "order_copy",
     "transcription_by_id",
     "transcription_for",
@@ -74,14 +75,15 @@ def create_transcription(
 
     Raises:
         RecordNotFound: this tenant has no such file, or it has no such track.
-        InvalidRequest: the track is no sound, the engine is unknown or lacks the language.
+        InvalidRequest: the track is no sound, or the engine lacks the language.
         NotReady: the index of the file, or bytes of the track, are missing.
         Unprocessable: no track is asked for, and none is sound.
     """
     choice = choice_of(house.settings, new.engine)
     need_language(make_engine(choice), new.language)
-    track = need_sound_of(house, tenant_id, new.file_id, new.track_id)
-    row = _row(tenant_id, new.file_id, track, choice.name) | {
+    file_id = made_of(house, tenant_id, new.file_id)
+    track = need_sound_of(house, tenant_id, file_id, new.track_id)
+    row = _row(tenant_id, file_id, track, choice.name) | {
         "wanted_language": new.language,
         "work_slice_ms": new.work_slice_ms,
     }
@@ -112,6 +114,21 @@ def begin_for(
             _begin(house, connection, row)
     begun = BegunTranscription(id=found or row["id"], file_id=file_id, track_id=track.id)
     return begun, found is None
+
+
+def made_of(house: House, tenant_id: str, file_id: str) -> str:
+    """The id of the ISOBMFF file that a video is or became.
+
+    Raises:
+        RecordNotFound: this tenant has no such video.
+        NotReady: nothing was made of it yet.
+    """
+    try:
+        return isobmff_id(house, tenant_id, file_id)
+    except RecordNotFound as error:
+        if "status" not in error.more:
+            raise
+        raise NotReady(error.message, more=error.more) from None
 
 
 def _row(tenant_id: str, file_id: str, track: TrackIndex, engine: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.config import Settings
-from fragdex.service.errors import InvalidRequest, RecordNotFound
+from fragdex.service.errors import RecordNotFound
 from fragdex.service.house import House
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import transcription_slices, transcriptions
@@ -53,19 +53,9 @@ def choice_of(settings: Settings, engine: str | None = None) -> EngineChoice:
     """An engine as the operator set it up.
 
     Args:
-        engine: None: the operator's choice.
-
-    Raises:
-        InvalidRequest: there is no such engine.
+        engine: of `ENGINES`; None: the operator's choice.
     """
     name = engine or settings.speech_engine
-    if name not in ENGINES:
-        raise InvalidRequest(
-            "there is no such speech engine",
-            pointer="/engine",
-            expected=f"one of {', '.join(ENGINES)}",
-            found=name,
-        )
     return EngineChoice(
         name,
         model=getattr(settings, _MODELS[name]) or None,

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import Body, Depends, Path, Request, Response
 
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, Unprocessable
-from fragdex.service.house import House
 from fragdex.service.transcriptions import operations
 from fragdex.service.transcriptions.model import (
     BegunTranscription,
@@ -166,9 +165,6 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     """The two routes below a file of a family."""
     anything = path == "/files"
 
-    def made(house: House, tenant_id: str, id: str) -> str:
-        return operations.isobmff_id(house, tenant_id, id) if anything else id
-
     def post(
         id: RecordId,
         response: Response,
@@ -176,7 +172,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         house: InHouse,
         choice: Annotated[TrackChoice | None, Body()] = None,
     ) -> BegunTranscription:
-        file_id = made(house, caller.tenant_id, id)
+        file_id = operations.made_of(house, caller.tenant_id, id) if anything else id
         track_id = None if choice is None else choice.track_id
         begun, is_new = operations.begin_for(house, caller.tenant_id, file_id, track_id)
         if not is_new:
@@ -185,7 +181,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         return begun.model_copy(update={"file_id": id})
 
     def get(id: RecordId, caller: Asking, house: InHouse) -> FileTranscription:
-        file_id = made(house, caller.tenant_id, id)
+        file_id = operations.isobmff_id(house, caller.tenant_id, id) if anything else id
         return operations.transcription_for(house, caller.tenant_id, file_id)
 
     router.post(
