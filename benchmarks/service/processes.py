@@ -66,24 +66,28 @@ class Server:
             return
 
 
+def _environment() -> dict[str, str]:
+    """That of this process, without settings of a service."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
+
+
 @contextmanager
 def _running(command: Sequence[str], **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process that prints `Serving URL`; gives it and all it printed until then."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
+    """A process that prints `Serving URL`; gives it and its URL."""
     child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**environment, **more}
+        command, stdout=subprocess.PIPE, text=True, env={**_environment(), **more}
     )
     try:
         assert child.stdout
-        said = ""
-        while "Serving http" not in said:
+        url = None
+        while url is None:
             if not select.select([child.stdout], [], [], PATIENCE_S)[0]:
                 raise SystemExit(f"{command[1:3]} does not begin")
             line = child.stdout.readline()
             if not line:
                 raise SystemExit(f"{command[1:3]} ended at once")
-            said += line
-        yield child, said
+            url = re.match(r"Serving (http://\S+)", line)
+        yield child, url[1]
     finally:
         child.terminate()
         try:
@@ -95,26 +99,30 @@ def _running(command: Sequence[str], **more: str) -> Iterator[tuple[subprocess.P
 
 @contextmanager
 def service(folder: Path, **settings: str) -> Iterator[Server]:
-    """`fragdex serve` over a new folder; it works on no jobs, so nothing else runs beside."""
+    """`fragdex key create`, then `fragdex serve`, over a new folder, as docs/operations.md has it.
+
+    It works on no jobs, so nothing else runs beside.
+    """
+    made = subprocess.run(
+        [sys.executable, "-m", "fragdex", "key", "create", "--data", str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=_environment(),
+    )
     command = [sys.executable, "-m", "fragdex", "serve", "--port", "0", "--data", str(folder)]
     more = {f"FRAGDEX_{name.upper()}": value for name, value in settings.items()}
     with _running(
         command, **{"FRAGDEX_JOB_WORKERS": "0", "FRAGDEX_LOG_LEVEL": "warning", **more}
-    ) as (child, said):
-        url = re.search(r"Serving (http://\S+)", said)
-        key = re.search(r"^ef_\S+$", said, re.MULTILINE)
-        assert url
-        assert key
-        yield Server(url[1], child.pid, key[0], folder)
+    ) as (child, url):
+        yield Server(url, child.pid, made.stdout.split()[-1], folder)
 
 
 @contextmanager
 def plain(file: Path) -> Iterator[Server]:
     """FastAPI's constant and Starlette's file."""
-    with _running([sys.executable, str(HERE / "plain.py"), str(file)]) as (child, said):
-        url = re.search(r"Serving (http://\S+)", said)
-        assert url
-        yield Server(url[1], child.pid)
+    with _running([sys.executable, str(HERE / "plain.py"), str(file)]) as (child, url):
+        yield Server(url, child.pid)
 
 
 NGINX = """
