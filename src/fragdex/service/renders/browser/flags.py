@@ -78,18 +78,24 @@ _NO_NETWORK: Final = (
     "--block-new-web-contents",
 )
 _SCRIPT_MEGABYTES: Final = 512
+_LEAST_WINDOW: Final = (800, 600)
 
 
 def flags(view: View, *, is_shell: bool, begin_frames: bool, sandbox: bool) -> list[str]:
     """All flags but those that name files."""
+    width, height = view.width, view.height
+    if not begin_frames:
+        # A window has a frame there; one whose page has no height is never drawn. The page's own
+        # size is set apart from it.
+        width, height = max(width, _LEAST_WINDOW[0]), max(height, _LEAST_WINDOW[1])
     return [
         *(() if is_shell else ("--headless=new",)),
         *(() if sandbox else ("--no-sandbox", "--no-zygote")),
         *_SAME_PIXELS,
-        *(_FRAMES_ON_REQUEST if begin_frames else ("--run-all-compositor-stages-before-draw",)),
+        *(_FRAMES_ON_REQUEST if begin_frames else ()),
         *_SOFTWARE,
         *_QUIET,
         *_NO_NETWORK,
         f"--js-flags=--random-seed=42 --max-old-space-size={_SCRIPT_MEGABYTES}",
-        f"--window-size={view.width},{view.height}",
+        f"--window-size={width},{height}",
     ]

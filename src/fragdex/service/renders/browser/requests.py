@@ -22,6 +22,7 @@ __all__ = ["Door"]
 API: Final = "/api/v1/"
 _OWN: Final = urlsplit(ORIGIN).netloc
 _FREE: Final = ("data:", "blob:", "about:")
+_ICON: Final = "/favicon.ico"
 _METHODS: Final = ("GET", "HEAD")
 # Of an answer from outside, what describes bytes that are not sent that way here.
 _DROPPED: Final = ("content-length", "content-encoding", "transfer-encoding", "connection")
@@ -93,6 +94,9 @@ class Door:
         if method not in _METHODS:
             raise Blocked(f"{method}: pages may only read")
         if parts.netloc == _OWN and not parts.path.startswith(API):
+            if parts.path == _ICON and self._site.read(_ICON[1:]) is None:
+                # asked for by the browser, not by the page
+                return 204, {}, b""
             return self._file(unquote(parts.path).lstrip("/"))
         began = time.monotonic()
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fragdex.service.errors import BrowserGone, PageFailed
@@ -13,7 +14,7 @@ from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.process import Chromium
 from fragdex.service.renders.browser.timing import View
 
-__all__ = ["Running"]
+__all__ = ["Running", "understood"]
 
 # A browser that neither works nor answers is broken.
 _SILENT_FACTOR: Final = 12
@@ -26,6 +27,17 @@ _KILLED: Final = 9
 _NO_BEGIN_FRAMES: Final = (
     "this browser gives no frames on request: the page runs on a clock of ours, and is slower"
 )
+
+
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """Tell whose fault it is that the browser refuses what we say."""
+    try:
+        yield
+    except ProtocolError as error:
+        if "navigated" in str(error):
+            raise PageFailed("the page was replaced while it was rendered") from error
+        raise BrowserGone(f"the browser does not do what it should: {error}") from error
 
 
 class Running:
@@ -50,7 +62,8 @@ class Running:
         self.has_begin_frame = begin_frames and engine.is_shell
         self._start(engine, view)
         try:
-            self._open(view)
+            with understood():
+                self._open(view)
         except BaseException:
             self.close()
             raise
@@ -83,10 +96,7 @@ class Running:
         pipe.on("Inspector.targetCrashed", self._inspected)
         pipe.on("Target.attachedToTarget", self._attached)
         pipe.call("Target.setDiscoverTargets", discover=True)
-        wanted: dict[str, Any] = {"url": "about:blank", "width": view.width, "height": view.height}
-        if self.has_begin_frame:
-            wanted["enableBeginFrameControl"] = True
-        self._page = pipe.call("Target.createTarget", **wanted)["targetId"]
+        self._page = self._new_page(view)
         told = pipe.call("Target.attachToTarget", targetId=self._page, flatten=True)
         self.session = str(told["sessionId"])
         pipe.call("Inspector.enable", self.session)
@@ -101,6 +111,20 @@ class Running:
             waitForDebuggerOnStart=True,
             flatten=True,
         )
+
+    def _new_page(self, view: View) -> str:
+        if self.has_begin_frame:
+            with contextlib.suppress(ProtocolError):
+                told = self.pipe.call(
+                    "Target.createTarget",
+                    url="about:blank",
+                    width=view.width,
+                    height=view.height,
+                    enableBeginFrameControl=True,
+                )
+                return str(told["targetId"])
+            self.has_begin_frame = False
+        return str(self.pipe.call("Target.createTarget", url="about:blank")["targetId"])
 
     def _probe(self) -> None:
         try:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
 from fragdex.service.errors import BrowserGone, PageFailed
-from fragdex.service.renders.browser.clocks import Clock, InjectedClock, VirtualClock
+from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.console import Console, text_of
 from fragdex.service.renders.browser.finding import find_engine
+from fragdex.service.renders.browser.injected import InjectedClock
 from fragdex.service.renders.browser.model import (
     ORIGIN,
     Limits,
@@ -20,9 +21,10 @@ from fragdex.service.renders.browser.model import (
 )
 from fragdex.service.renders.browser.pipe import ProtocolError
 from fragdex.service.renders.browser.requests import Door
-from fragdex.service.renders.browser.running import Running
+from fragdex.service.renders.browser.running import Running, understood
 from fragdex.service.renders.browser.scripts import FACTS, READY, STEADY, script
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.virtual import VirtualClock
 from fragdex.service.renders.media.contract import PageMedia
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.site import Site
@@ -81,7 +83,7 @@ class Stage:
             self._door = Door(self._pipe, site, outside, self.notes, limits)
             self._door.media = media
             self._console = Console(self._pipe, self.notes)
-            with _understood():
+            with understood():
                 self._clock: Clock = self._prepare()
                 self._load()
                 self.facts: PageFacts = self._ask()
@@ -121,7 +123,7 @@ class Stage:
         if self.facts.seekable:
             return
         for i in range(first, stop):
-            with _understood():
+            with understood():
                 time_us = self._clock.advance(i)
                 if self._media is not None:
                     self._media.at_skip(i, time_us)
@@ -131,7 +133,7 @@ class Stage:
 
     def frame(self, i: int) -> bytes | None:
         """Frame i as PNG; None where it is the same picture as the last one given."""
-        with _understood():
+        with understood():
             time_us = self._clock.advance(i)
             if self._seeks:
                 self.evaluate(f"globalThis.fragdex.seek({time_us / 1000!r})", awaited=True)
@@ -300,17 +302,6 @@ def _saw_frame(seen: set[str], params: dict[str, Any]) -> None:
         seen.add("there")
     elif "there" in seen:
         raise PageFailed(f"the page left for {frame['url'][:200]}")
-
-
-@contextlib.contextmanager
-def _understood() -> Iterator[None]:
-    """Tell whose fault it is that the browser refuses what we say."""
-    try:
-        yield
-    except ProtocolError as error:
-        if "navigated" in str(error):
-            raise PageFailed("the page was replaced while it was rendered") from error
-        raise BrowserGone(f"the browser does not do what it should: {error}") from error
 
 
 def _value(told: dict[str, Any]) -> Any:

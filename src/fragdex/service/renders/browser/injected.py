@@ -1,0 +1,73 @@
+"""A clock inside the page, and screenshots when the browser has drawn."""
+
+from __future__ import annotations
+
+from fragdex.service.errors import PageFailed
+from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
+from fragdex.service.renders.browser.scripts import CLOCK, script
+from fragdex.service.renders.browser.timing import View, instant_us
+
+__all__ = ["InjectedClock"]
+
+
+class InjectedClock:
+    """Timers, frames, Date and animations follow it; workers keep the real time."""
+
+    has_begin_frame = False
+
+    def __init__(self, pipe: Pipe, session: str, view: View) -> None:
+        self._pipe, self._session, self._view = pipe, session, view
+        self._last: bytes | None = None
+
+    def scripts(self) -> tuple[str, ...]:
+        """As `Clock.scripts`."""
+        return (script(CLOCK),)
+
+    def prepare(self) -> None:
+        """As `Clock.prepare`."""
+
+    def step(self, waiting: bool) -> None:
+        """As `Clock.step`."""
+        self._pipe.listen(0.005 if waiting else 0.002)
+        self._evaluate("globalThis.__fragdexClock?.run(1)")
+
+    def zero(self, at_once: bool) -> bool:
+        """As `Clock.zero`."""
+        self._evaluate("__fragdexClock.start()")
+        return True
+
+    def advance(self, i: int) -> int:
+        """As `Clock.advance`."""
+        wanted = instant_us(i, self._view.fps)
+        self._evaluate(f"__fragdexClock.to({wanted / 1000!r})")
+        return wanted
+
+    def pass_by(self) -> None:
+        """As `Clock.pass_by`."""
+        self._evaluate("__fragdexClock.frame()")
+
+    def capture(self, needed: bool) -> bytes | None:
+        """As `Clock.capture`."""
+        self._evaluate("__fragdexClock.frame()")
+        self._evaluate("__fragdexClock.drawn()")
+        told = self._pipe.call(
+            "Page.captureScreenshot", self._session, format="png", optimizeForSpeed=True
+        )
+        picture: bytes = told["data"]
+        if picture == self._last and not needed:
+            return None
+        self._last = picture
+        return picture
+
+    def _evaluate(self, expression: str) -> None:
+        try:
+            told = self._pipe.call(
+                "Runtime.evaluate", self._session, expression=expression, awaitPromise=True
+            )
+        except ProtocolError as error:
+            raise PageFailed("the page was replaced while it was rendered") from error
+        if "exceptionDetails" in told:
+            raise PageFailed(
+                "the page took our clock away",
+                found=str(told["exceptionDetails"].get("text")),
+            )

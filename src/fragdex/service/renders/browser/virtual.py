@@ -1,0 +1,201 @@
+"""Chromium's own virtual time, and frames on request.
+
+What each step is good for was found by a run that failed:
+
+- the clock stands while the page is fetched, and starts only when its document is there; else the
+  first milliseconds fall on either side of it, as the machine's load decides;
+- it stands while requests are pending;
+- every instant lies on the grid of the page's clocks, and time 0 on a coarser one, which hides
+  how long Chromium took to load;
+- frameTimeTicks never goes back.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
+from fragdex.service.renders.browser.timing import GRID_US, View, instant_us
+
+__all__ = ["VirtualClock"]
+
+EPOCH_SECONDS: Final = 1_700_000_000
+"""What `Date.now()` tells when the page begins to load."""
+
+_STEP_US: Final = 1000
+# Time 0 is on this grid after the start of the navigation …
+_ZERO_US: Final = 5000
+# … or on this one, for pages that become ready by what takes real time.
+_READY_ZERO_US: Final = 50_000
+_RETRIES: Final = 20
+_MOST_WANTED: Final = 64
+_IN_VAIN: Final = 2
+_LARGEST_STEP_US: Final = 3_600_000_000
+
+
+class VirtualClock:
+    """Chromium's own virtual time, and frames on request."""
+
+    has_begin_frame = True
+
+    def __init__(self, pipe: Pipe, session: str, view: View) -> None:
+        self._pipe, self._session, self._view = pipe, session, view
+        self._now_us = self._began_us = self._zero_us = 0
+        self._expired = False
+        # The last picture given; how many after it were equal; how many must be before frames are
+        # tried without a picture; whether they are, and how often it was for nothing.
+        self._last: bytes | None = None
+        self._same, self._wanted, self._tries, self._in_vain = 0, 1, False, 0
+        self._frames: set[int] = set()
+        pipe.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
+        pipe.on("Runtime.executionContextCreated", self._on_frame)
+        pipe.on("Runtime.executionContextDestroyed", self._on_frame_gone)
+        pipe.on("Runtime.executionContextsCleared", self._on_frame_gone)
+
+    def _on_expired(self, _: dict[str, Any], session: str | None) -> None:
+        self._expired = self._expired or session == self._session
+
+    def _on_frame(self, params: dict[str, Any], session: str | None) -> None:
+        context = params["context"]
+        if session == self._session and context.get("auxData", {}).get("isDefault"):
+            self._frames.add(context["id"])
+
+    def _on_frame_gone(self, params: dict[str, Any], session: str | None) -> None:
+        if session == self._session:
+            gone = params.get("executionContextId")
+            self._frames -= self._frames.copy() if gone is None else {gone}
+
+    def scripts(self) -> tuple[str, ...]:
+        """As `Clock.scripts`."""
+        return ()
+
+    def prepare(self) -> None:
+        """As `Clock.prepare`."""
+        call = self._pipe.call
+        call("HeadlessExperimental.enable", self._session)
+        told = call(
+            "Emulation.setVirtualTimePolicy",
+            self._session,
+            policy="pause",
+            initialVirtualTime=EPOCH_SECONDS,
+        )
+        self._now_us = round(told["virtualTimeTicksBase"] * 1000)
+        self._pass(_STEP_US - self._now_us % GRID_US)
+        call("Emulation.setVirtualTimePolicy", self._session, policy="pause")
+        self._began_us = self._now_us
+
+    def step(self, waiting: bool) -> None:
+        """As `Clock.step`."""
+        self._pass(_STEP_US)
+        # What happened in the step is known for certain when this is answered.
+        self._evaluate("0")
+        if waiting:
+            # What is not of the page's time (decoders, workers, compilers) gets some of ours.
+            self._pipe.listen(0.002)
+
+    def zero(self, at_once: bool) -> bool:
+        """As `Clock.zero`."""
+        grid = _ZERO_US if at_once else _READY_ZERO_US
+        if (self._now_us - self._began_us) % grid:
+            return False
+        self._zero_us = self._now_us
+        begin = "globalThis.__fragdexBegin?.({})"
+        told = self._evaluate(begin.format(""))
+        at = begin.format(told["result"].get("value", 0))
+        for frame in sorted(self._frames):
+            self._evaluate(at, contextId=frame)
+        self._pipe.call("Page.addScriptToEvaluateOnNewDocument", self._session, source=at)
+        return True
+
+    def _evaluate(self, expression: str, **where: Any) -> dict[str, Any]:
+        try:
+            return self._pipe.call(
+                "Runtime.evaluate", self._session, expression=expression, **where
+            )
+        except ProtocolError:
+            # a frame that is gone by now
+            return {"result": {}}
+
+    def advance(self, i: int) -> int:
+        """As `Clock.advance`."""
+        wanted = instant_us(i, self._view.fps)
+        while (left := self._zero_us + wanted - self._now_us) > 0:
+            self._pass(min(left, _LARGEST_STEP_US))
+        return wanted
+
+    def _pass(self, us: int) -> None:
+        self._expired = False
+        self._pipe.call(
+            "Emulation.setVirtualTimePolicy",
+            self._session,
+            policy="pauseIfNetworkFetchesPending",
+            budget=us / 1000,
+        )
+        self._pipe.until(lambda: self._expired)
+        self._now_us += us
+
+    def pass_by(self) -> None:
+        """As `Clock.pass_by`."""
+        self._frame(noDisplayUpdates=True)
+
+    def capture(self, needed: bool) -> bytes | None:
+        """As `Clock.capture`.
+
+        A screenshot damages what it is taken of, and often the next frame: whether anything changed
+        is told only by frames without one. Pages that move are spared those; frames are tried so
+        where pictures were equal, until twice in a row the trial was for nothing.
+        """
+        if self._tries and not needed and not self._frame()["hasDamage"]:
+            self._in_vain, self._wanted = 0, 1
+            return None
+        picture = self._shoot(needed)
+        if picture is None:
+            return None
+        if needed or picture != self._last:
+            # One change is a slide; two in a row are a page that moves.
+            self._in_vain += 1
+            self._same, self._last = 0, picture
+            self._tries = self._tries and self._in_vain < _IN_VAIN
+            return picture
+        self._same += 1
+        if self._tries:
+            self._in_vain += 1
+            if self._in_vain >= _IN_VAIN:
+                # It draws again what was there before.
+                self._tries, self._same = False, 0
+                self._wanted = min(2 * self._wanted, _MOST_WANTED)
+        elif self._same >= self._wanted:
+            self._tries, self._in_vain = True, 0
+        return None
+
+    def _shoot(self, needed: bool) -> bytes | None:
+        for again in range(_RETRIES):
+            told = self._frame(screenshot={"format": "png", "optimizeForSpeed": True})
+            picture: bytes | None = told.get("screenshotData")
+            if picture is not None or not (needed or told["hasDamage"]):
+                return picture
+            if again:
+                time.sleep(0.002 * again)
+            if needed:
+                self._damage()
+        return None
+
+    def _damage(self) -> None:
+        """Have everything drawn again."""
+        color = {"r": 255, "g": 255, "b": 255, "a": 0 if self._view.transparent else 1}
+        set_color = "Emulation.setDefaultBackgroundColorOverride"
+        self._pipe.call(set_color, self._session, color=color | {"b": 254})
+        if self._view.transparent:
+            self._pipe.call(set_color, self._session, color=color)
+        else:
+            self._pipe.call(set_color, self._session)
+
+    def _frame(self, **how: Any) -> dict[str, Any]:
+        return self._pipe.call(
+            "HeadlessExperimental.beginFrame",
+            self._session,
+            frameTimeTicks=self._now_us / 1000,
+            interval=float(1000 / self._view.fps),
+            **how,
+        )
