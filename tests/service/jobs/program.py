@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from fragdex.service.errors import Unprocessable
-from fragdex.service.jobs.door import SLICES, JobOptions, Jobs, Work
+from fragdex.service.jobs.door import PARENTS, SLICES, JobOptions, Jobs, Work
 from fragdex.service.records.database import Database
 
 FAST = {
@@ -73,6 +73,7 @@ def works(log):
         Work("poison", poison, failed, attempts=2),
         Work("raises", raises, failed, attempts=3),
         Work("sliced", sliced, failed),
+        Work("waiting", sliced, failed, queue=PARENTS),
         Work("slice", steps, queue=SLICES),
         Work("poisonslice", poison, queue=SLICES, attempts=2),
     )

@@ -98,6 +98,18 @@ def test_a_cancelled_job_ends_with_all_its_slices(yard):
     assert not yard.lines("end")
 
 
+def test_jobs_that_wait_for_slices_keep_nobody_waiting(yard):
+    """A job that works begins beside them, and the slices of all of them take turns."""
+    yard.start(1, job_workers=1, slice_workers=1)
+    long = yard.order("waiting", "long", count=20, seconds=0.2)
+    yard.begun(f"{long}-s1")
+    short = yard.order("waiting", "short", count=3, seconds=0.2)
+    plain = yard.order("steps", "plain")
+    assert [yard.ended(job) for job in (plain, short)] == ["done", "done"]
+    assert not yard.lines("end", long)
+    assert yard.ended(long) == "done"
+
+
 def test_a_stopping_worker_hands_its_work_to_the_next(yard):
     (first,) = yard.start(1)
     job = yard.order("steps", "long", seconds=3)

@@ -19,6 +19,7 @@ from fragdex.service.jobs.runs import Runs
 from fragdex.service.jobs.slices import FanOut, enqueue
 from fragdex.service.jobs.work import (
     JOBS,
+    PARENTS,
     SLICES,
     Job,
     JobOptions,
@@ -32,6 +33,7 @@ from fragdex.service.records.tables import jobs
 
 __all__ = [
     "JOBS",
+    "PARENTS",
     "SLICES",
     "Job",
     "JobOptions",

@@ -19,7 +19,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.later import put_off
-from fragdex.service.jobs.work import JOBS, SLICES, JobOptions
+from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, JobOptions
 from fragdex.service.records.database import Database
 
 # It tells PostgreSQL's errors apart, and imports them also where the database is SQLite.
@@ -39,12 +39,20 @@ _BATCH: Final = 500
 Runner = Callable[[str, str, str, Mapping[str, Any], str | None], dict[str, Any]]
 _runner: Runner | None = None
 
+# How many jobs may wait for their slices, for each that may work.
+_PARENTS: Final = 8
+
 logger = logging.getLogger("fragdex.jobs")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A job or slice to be enqueued; `parent` is the job that a slice belongs to."""
+    """A job or slice to be enqueued.
+
+    Attributes:
+        parent: the job that a slice belongs to.
+        turn: of two in a queue, that of the lower one comes first; then the older one.
+    """
 
     id: str
     name: str
@@ -52,6 +60,7 @@ class Order:
     payload: Mapping[str, Any]
     queue: str = JOBS
     parent: str | None = None
+    turn: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,7 @@ class Engine:
                     "workflow_name": WORKFLOW,
                     "workflow_id": order.id,
                     "app_version": VERSION,
+                    "priority": order.turn,
                 },
                 order.name,
                 order.record_id,
@@ -231,11 +241,12 @@ class Engine:
             config["system_database_engine"] = self._own_engine
         DBOS(config=config)
         DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(_workflow)
-        DBOS.listen_queues([JOBS, SLICES])
+        DBOS.listen_queues([JOBS, PARENTS, SLICES])
         DBOS.launch()
         self._launched = True
         for queue, workers in (
             (JOBS, self.options.job_workers),
+            (PARENTS, _PARENTS * self.options.job_workers),
             (SLICES, self.options.slice_workers),
         ):
             DBOS.register_queue(

@@ -56,7 +56,9 @@ class FanOut:
         """Results of the slices, in the order of `payloads`."""
         numbers = {f"{job.id}-{stage}{n}": n for n in range(len(payloads))}
         orders = [
-            Order(id, name, job.record_id, payloads[n], SLICES, job.id) for id, n in numbers.items()
+            # the first slice of each job before the second of any: a long one keeps nobody waiting
+            Order(id, name, job.record_id, payloads[n], SLICES, job.id, turn=n + 1)
+            for id, n in numbers.items()
         ]
         for first in range(0, len(orders), _BATCH):
             job.check()

@@ -11,10 +11,22 @@ from typing import Any, Protocol
 from fragdex.errors import FragdexError
 from fragdex.service.errors import ConfigError, EngineUnavailable, ServiceError, Unavailable
 
-__all__ = ["JOBS", "SLICES", "Job", "JobOptions", "SliceFailed", "Stop", "Work", "problem_of"]
+__all__ = [
+    "JOBS",
+    "PARENTS",
+    "SLICES",
+    "Job",
+    "JobOptions",
+    "SliceFailed",
+    "Stop",
+    "Work",
+    "problem_of",
+]
 
 JOBS = "jobs"
-"""The queue of jobs: each runs on one worker and may wait for its slices."""
+"""The queue of jobs: each runs on one worker."""
+PARENTS = "parents"
+"""The queue of jobs that mostly wait for their slices: many run at once."""
 SLICES = "slices"
 """The queue of slices: they wait for nobody, so jobs that wait for them cannot lock them out."""
 
@@ -163,7 +175,7 @@ class Work:
             moment two may run at once.
         failed: `failed(house, job, problem)`, called once the attempts are used up or the error
             is one that no repetition mends. Idempotent too.
-        queue: JOBS or SLICES.
+        queue: JOBS, PARENTS or SLICES.
         attempts: runs before it is given up, those included that took their process with them.
     """
 

@@ -56,7 +56,8 @@ def finish(
         raise Unavailable("slices of the render are missing", retry_after=1)
     if wanted_of(render).is_video:
         folder = stands.work_folder(house, render.id, f"join.{job.attempt}")
-        result = _joined(house, job, render, stand, parted, rows, folder)
+        with stands.busy(house, job.check):
+            result = _joined(house, job, render, stand, parted, rows, folder)
     else:
         result = _Result(kept.bytes_of(house, rows[0]), None)
     seconds["join"] = time.monotonic() - begun

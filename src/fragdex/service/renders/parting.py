@@ -19,7 +19,7 @@ from fragdex.service.renders.plan import plan
 from fragdex.service.renders.records import wanted_of
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender, Png, WebP
 from fragdex.service.renders.running import look
-from fragdex.service.renders.stands import Stand, warm
+from fragdex.service.renders.stands import Stand, busy, warm
 
 __all__ = ["Parted", "part", "view_of"]
 
@@ -50,7 +50,7 @@ def part(house: House, row: Row[Any], stand: Stand, check: Callable[[], None]) -
     """
     if row.frames is None:
         wanted = wanted_of(row)
-        facts = _facts(wanted, stand, check)
+        facts = _facts(house, wanted, stand, check)
         view = _view(wanted, facts)
         stand.limits.check(view)
         if wanted.is_video:
@@ -72,17 +72,20 @@ def view_of(row: Row[Any]) -> View:
     return View(row.width, row.height, wanted.rate, clear)
 
 
-def _facts(wanted: NewRender, stand: Stand, check: Callable[[], None]) -> PageFacts | None:
+def _facts(
+    house: House, wanted: NewRender, stand: Stand, check: Callable[[], None]
+) -> PageFacts | None:
     """What the page says, where it has to be asked."""
     needs = wanted.width is None or wanted.height is None
     if not needs and (wanted.duration_ms is not None or not wanted.is_video):
         return None
     view = _view(wanted, None)
     stand.limits.check(view)
-    return look(
-        stand.site, view, outside=stand.asked, limits=stand.limits, check=check,
-        warm=warm(), key=stand.key,
-    )  # fmt: skip
+    with busy(house, check):
+        return look(
+            stand.site, view, outside=stand.asked, limits=stand.limits, check=check,
+            warm=warm(), key=stand.key,
+        )  # fmt: skip
 
 
 def _view(wanted: NewRender, facts: PageFacts | None) -> View:

@@ -32,14 +32,17 @@ from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.renders.running import Warm
 from fragdex.service.renders.site import Folder, Page, Site
 
-__all__ = ["Stand", "bounds_of", "clear", "leave", "standing", "warm", "work_folder"]
+__all__ = ["Stand", "bounds_of", "busy", "clear", "leave", "standing", "warm", "work_folder"]
 
 IDLE_SECONDS: Final = 60.0
 """So long a site stays unpacked for a next slice; the render itself takes it away at its end."""
 
+_POLL_SECONDS: Final = 0.25
+
 _lock = threading.Lock()
 _stands: dict[tuple[Path, str], Stand] = {}
 _making: dict[tuple[Path, str], threading.Lock] = {}
+_busy: threading.Semaphore | None = None
 _warm = Warm()
 atexit.register(_warm.close)
 
@@ -135,6 +138,26 @@ def standing(house: House, row: Row[Any], check: Callable[[], None]) -> Iterator
         with _lock:
             stand.users -= 1
             stand.used = time.monotonic()
+
+
+@contextmanager
+def busy(house: House, check: Callable[[], None]) -> Iterator[None]:
+    """Wait until this process may do one more piece of work that is no slice.
+
+    Many renders wait for their slices at once; as many as there are workers of jobs open a page or
+    join a film. Slices have a queue of their own.
+    """
+    global _busy  # noqa: PLW0603 — of the process, as large as its first house says
+    with _lock:
+        if _busy is None:
+            _busy = threading.Semaphore(max(1, house.settings.job_workers))
+        seats = _busy
+    while not seats.acquire(timeout=_POLL_SECONDS):
+        check()
+    try:
+        yield
+    finally:
+        seats.release()
 
 
 def leave(render_id: str) -> None:

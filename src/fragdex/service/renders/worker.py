@@ -18,7 +18,7 @@ from sqlalchemy.engine import Row
 
 from fragdex.service.errors import ServiceError
 from fragdex.service.house import House
-from fragdex.service.jobs.door import SLICES, Job, Work
+from fragdex.service.jobs.door import PARENTS, SLICES, Job, Work
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
 from fragdex.service.renders import kept, notes, slicing, stands
@@ -103,7 +103,7 @@ def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
 
 
 WORK: tuple[Work, ...] = (
-    Work(RENDER, _run, _failed, attempts=_ATTEMPTS),
+    Work(RENDER, _run, _failed, queue=PARENTS, attempts=_ATTEMPTS),
     Work(SLICE, slicing.run, queue=SLICES),
 )
 """What the family has done by workers."""
