@@ -6,6 +6,7 @@ import base64
 
 import pytest
 
+from fragdex.service.errors import PageFailed
 from service.renders.media.films import beeps, number_at, numbered, one_colour
 
 LOG = """<script>const log = [];
@@ -184,3 +185,18 @@ def test_a_page_cannot_ask_without_end(show):
     assert page.ask("answered") == 1000
     page.frame(0)
     assert page.ask("room.ask('refused', 'x')") == ""
+
+
+def test_a_page_that_breaks_its_player_fails(show):
+    page = show("<video src=a.mp4 autoplay muted></video>", {"a.mp4": numbered(30, 30)})
+    page.frame(0)
+    page.ask("window[Symbol.for('fragdex.media')].wanted = () => [{id: {}}]")
+    with pytest.raises(PageFailed, match="broke what plays"):
+        page.frame(1)
+
+
+def test_loading_again_shows_the_film_again(show):
+    html = "<video id=v src=a.mp4 muted></video><script>at(100, () => v.load())</script>"
+    page = show(html, {"a.mp4": one_colour((200, 40, 30))})
+    shown = [picture[20, 20] for picture in page.frames(0, 9)]
+    assert all(red > 190 and green < 60 for red, green, _ in (shown[0], shown[2], *shown[5:]))

@@ -168,6 +168,20 @@ def test_graphs_are_heard_at_any_frame_rate(show):
     assert onsets(sound, 0.02) == pytest.approx([0.25, 1.25, 2.25], abs=0.0005)
 
 
+def test_both_sides_are_heard_from_the_first_sample_on(show):
+    html = """<script>const c = new AudioContext();
+    for (const pan of [-1, 1]) {
+      const o = new OscillatorNode(c, {frequency: pan < 0 ? 440 : 660});
+      o.connect(new StereoPannerNode(c, {pan})).connect(c.destination); o.start();
+    }</script>"""
+    page = show(html)
+    page.frames(0, 20)
+    sound = page.sound(0, 20)
+    times = np.arange(28_000) / RATE
+    for side, frequency in ((0, 440), (1, 660)):
+        assert np.abs(sound[:28_000, side] - np.sin(2 * np.pi * frequency * times)).max() < 0.01
+
+
 def test_buffers_that_the_page_decodes_are_heard(show):
     html = """<script>fragdex = {ready: (async () => {
       const c = new AudioContext();

@@ -47,7 +47,7 @@
         time: 0, at: 0, moving: false, until: Infinity, startAt: 0,
         autoplaying: true, showPoster: true, userPoster: null,
         load: 0, asked: 0, promises: [], timers: [], sounds: [], routed: null,
-        drawn: "", presented: null, shown: 0, callbacks: new Map(), exhausted: false,
+        drawn: "", held: "", presented: null, shown: 0, callbacks: new Map(), exhausted: false,
       });
       room.players.push(this);
       for (const kind of EVENTS) listen.call(element, kind, silence);
@@ -303,6 +303,7 @@
     }
 
     show(picture) {
+      this.held = "";
       poster.set.call(this.element, picture);
     }
   }

@@ -14,18 +14,22 @@
 
   const stale = () => room.players.filter((player) =>
     shows(player) && player.drawn !== key(player) && visible(player.element));
-  const drawn = (player, picture, at) => {
+  // Without a picture it holds the right one already.
+  const drawn = (player, { name, picture }, at) => {
     player.drawn = at;
-    // "" where the picture is the one that is there already
-    if (picture && shows(player)) player.show(picture);
+    if (!picture || !shows(player)) return;
+    player.show(picture);
+    player.held = name;
   };
+  const question = (player) => ({
+    id: player.id, source: player.source, time: player.position(), held: player.held,
+  });
   room.videos = () => room.players.some((player) => player.facts?.video);
   // What has to be drawn now, and whose next frame the page waits for.
   room.wanted = (drawing) => {
     const found = new Map();
     const ask = (player, how) => {
-      const known = found.get(player) ?? { id: player.id, source: player.source, time: player.position() };
-      found.set(player, { ...known, ...how });
+      found.set(player, { ...(found.get(player) ?? question(player)), ...how });
     };
     if (drawing) for (const player of stale()) ask(player, { draw: true });
     for (const player of room.players) {
@@ -36,17 +40,17 @@
     return [...found.values()];
   };
   room.draw = (pictures) => {
-    for (const { id, picture, presented } of pictures) {
+    for (const { id, presented, ...told } of pictures) {
       const player = room.players[id];
-      if (picture !== undefined) drawn(player, picture, key(player));
+      if (told.name !== undefined) drawn(player, told, key(player));
       if (presented !== undefined && presented !== player.presented) present(player, presented);
     }
   };
   const late = () => {
     for (const player of stale()) {
       const at = key(player);
-      const picture = room.ask("picture", { id: player.id, source: player.source, time: player.position() });
-      if (picture !== null) drawn(player, picture, at);
+      const told = room.ask("picture", question(player));
+      if (told !== null) drawn(player, JSON.parse(told), at);
     }
   };
   const present = (player, mediaTime) => {
@@ -82,7 +86,7 @@
     }
     const at = key(player);
     if (sheet.holds === at) return sheet.canvas;
-    const answer = room.ask("pixels", { id: player.id, source: player.source, time: player.position(), shown: sheet.frame });
+    const answer = room.ask("pixels", { ...question(player), held: sheet.frame });
     if (answer === null) return sheet.holds === "" ? null : sheet.canvas;
     sheet.holds = at;
     const { frame: number, pixels, ...form } = JSON.parse(answer);

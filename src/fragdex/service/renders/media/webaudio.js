@@ -43,15 +43,15 @@
       const stereo = { channelCount: 2, channelCountMode: "explicit" };
       this.out = new GainNode(context, stereo);
       Object.defineProperty(this.out, "maxChannelCount", { value: 2 });
+      // Two ways to part the sides: the outputs of one splitter do not begin in the same quantum.
+      const left = { channelCount: 1, channelCountMode: "explicit", channelInterpretation: "discrete" };
       const split = new ChannelSplitterNode(context, { numberOfOutputs: 2 });
       const mute = new GainNode(context, { gain: 0 });
-      this.taps = [0, 1].map((side) => {
-        const tap = new AnalyserNode(context, { fftSize: 2048 });
-        connect.call(split, tap, side);
-        connect.call(tap, mute);
-        return tap;
-      });
+      this.taps = [new AnalyserNode(context, left), new AnalyserNode(context)];
+      connect.call(this.out, this.taps[0]);
       connect.call(this.out, split);
+      connect.call(split, this.taps[1], 1);
+      for (const tap of this.taps) connect.call(tap, mute);
       connect.call(mute, end.call(context));
     }
 
