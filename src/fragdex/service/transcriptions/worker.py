@@ -17,10 +17,11 @@ from sqlalchemy.engine import Row
 
 from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.house import House
-from fragdex.service.jobs.door import SLICES, Job, Work
+from fragdex.service.jobs.door import PARENTS, SLICES, Job, Work
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import transcription_slices, transcriptions
+from fragdex.service.renders.stands import busy
 from fragdex.service.transcriptions import copying
 from fragdex.service.transcriptions.listening import listener, rest
 from fragdex.service.transcriptions.merging import merged
@@ -80,7 +81,7 @@ def _begin(house: House, transcription_id: str) -> Row[Any] | None:
 
 def _plan(house: House, job: Job, row: Row[Any]) -> Plan:
     """How the track is heard, written down before anything is heard by it."""
-    with listener(house, row, job.check) as child:
+    with busy(house, job.check), listener(house, row, job.check) as child:
         plan = child.plan(row.work_slice_ms, row.wanted_language, check=job.check)
         facts = child.facts
     assert facts is not None  # the listener has opened it
@@ -214,7 +215,7 @@ def _copy_failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
 
 
 WORK: tuple[Work, ...] = (
-    Work(TRANSCRIBE, _run, _failed, attempts=_ATTEMPTS),
+    Work(TRANSCRIBE, _run, _failed, queue=PARENTS, attempts=_ATTEMPTS),
     Work(SLICE, _run_slice, queue=SLICES),
     Work(COPY, copying.run, _copy_failed),
 )
