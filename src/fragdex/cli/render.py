@@ -143,7 +143,7 @@ def render(
         allowed = service("renders.outside")
         outside = allowed.FirstOf(outside, allowed.AllowedHosts(allow))
     began = time.monotonic()
-    with _target(output) as (target, finish), _bar(page) as progress:
+    with _target(output) as (target, finish), _bar(Path(page).name) as progress:
         made = service("renders.render").render(
             site, wanted, target, jobs=jobs, slices=slices, outside=outside, progress=progress
         )
