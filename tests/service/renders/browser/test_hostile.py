@@ -471,14 +471,14 @@ def test_a_browser_that_is_killed_is_gone_and_leaves_nothing():
     with pytest.raises(BrowserGone):
         watch(stage)
     stage.close()
-    assert chromium._processes() == []
+    assert chromium._processes(all_of_them=True) == []
     assert not chromium.folder.exists()
 
 
 def test_a_page_process_that_is_killed_is_no_fault_of_the_page():
     with Stage(Moving("raf.html"), SMALL) as stage:
         stage.frame(0)
-        for pid, _ in stage._running._chromium._processes():
+        for pid, _ in stage._running._chromium._processes(all_of_them=True):
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 if b"--type=renderer" in file.read():
                     os.kill(pid, signal.SIGKILL)

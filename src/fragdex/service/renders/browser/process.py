@@ -25,6 +25,8 @@ _PREFIX: Final = "fragdex-browser-"
 _ENDING_SECONDS: Final = 5.0
 # A machine that lost power keeps folders; nobody renders one slice for this long.
 _STALE_SECONDS: Final = 24 * 3600
+_LOOK_SECONDS: Final = 2.0
+_STAT_BYTES: Final = 4096
 _LITTLE_SHARED_MEMORY: Final = 512 << 20
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH")
 
@@ -76,6 +78,8 @@ class Chromium:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise EngineUnavailable(f"{engine.path} cannot be run", advice=ADVICE) from error
         self._ended = False
+        self._pids: list[int] = []
+        self._looked = -_LOOK_SECONDS
         _bound(self.pid, memory_bytes)
 
     def _spawn(self, command: list[str]) -> tuple[int, int, int]:
@@ -104,6 +108,7 @@ class Chromium:
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                     (os.POSIX_SPAWN_DUP2, high[0], _COMMANDS_FD),
                     (os.POSIX_SPAWN_DUP2, high[1], _ANSWERS_FD),
+                    *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inherited()),
                 ],
                 setsid=True,
                 setsigmask=[],
@@ -134,7 +139,8 @@ class Chromium:
         total = 0
         for pid, _ in self._processes():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                held = Path(f"/proc/{pid}/statm").read_text().split()
+                with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:
+                    held = file.read(_STAT_BYTES).split()
                 total += int(held[1]) - int(held[2])
         return total * os.sysconf("SC_PAGE_SIZE")
 
@@ -143,7 +149,7 @@ class Chromium:
         stop = time.monotonic() + _ENDING_SECONDS
         while True:
             running = self.is_running()
-            pids = [pid for pid, _ in self._processes()]
+            pids = [pid for pid, _ in self._processes(all_of_them=True)]
             if not (running or pids) or time.monotonic() > stop:
                 break
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -155,20 +161,42 @@ class Chromium:
             time.sleep(0.005)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _processes(self) -> list[tuple[int, list[str]]]:
-        """(pid, fields of its stat from the third on) of the session's living processes."""
+    def _processes(self, *, all_of_them: bool = False) -> list[tuple[int, list[bytes]]]:
+        """(pid, fields of its stat from the third on) of the session's living processes.
+
+        New ones are looked for now and then: there may be thousands that are not ours.
+        """
+        now = time.monotonic()
+        if all_of_them or now - self._looked > _LOOK_SECONDS:
+            self._looked = now
+            try:
+                self._pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+            except OSError:
+                self._pids = []
         found = []
-        try:
-            names = os.listdir("/proc")
-        except OSError:
-            return []
-        for name in names:
-            if name.isdecimal():
-                with contextlib.suppress(OSError, IndexError):
-                    told = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-                    if told[3] == str(self.pid) and told[0] not in "ZX":
-                        found.append((int(name), told))
+        leader = str(self.pid).encode()
+        for pid in self._pids:
+            try:
+                with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+                    told = file.read(_STAT_BYTES).rpartition(b")")[2].split()
+            except OSError:
+                continue
+            if told[3] == leader and told[0] not in (b"Z", b"X"):
+                found.append((pid, told))
+        self._pids = [pid for pid, _ in found]
         return found
+
+
+def _inherited() -> list[int]:
+    """What whoever started us left open, and would be passed on."""
+    found = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc/self/fd"):
+            fd = int(name)
+            with contextlib.suppress(OSError):
+                if fd > _ANSWERS_FD and os.get_inheritable(fd):
+                    found.append(fd)
+    return found
 
 
 def _bound(pid: int, memory_bytes: int) -> None:
