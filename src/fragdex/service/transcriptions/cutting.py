@@ -136,15 +136,16 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
     for near in (*(near for near in _NEAR if near < reach), reach):
         low, high = max(first, border - near), min(last, border + near)
         if high - low < PAUSE:
-            return Cut(min(max(border, first), last), PAUSE)
+            return Cut(last, PAUSE)  # that is all there is of the track
         levels = _levels(read, low, high)
         pauses = _runs(levels < quiet)
         best: tuple[int, int, int] | None = None
         for start, stop in pauses:
-            # A pause that goes on outside of the window is longer than it looks.
+            # A pause that goes on outside of the window is longer than it looks: nobody knows
+            # where its middle is.
             open_ended = (start == 0 and low > first) or (stop == high - low and high < last)
             long = stop - start >= LONG_PAUSE
-            if stop - start < PAUSE or (open_ended and not long and near < reach):
+            if stop - start < PAUSE or (open_ended and not long):
                 continue
             place = low + (start + stop) // 2
             if low + start == first or low + stop == last:
