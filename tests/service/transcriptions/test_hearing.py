@@ -14,6 +14,7 @@ from service.transcriptions.working import (
     TRUTH,
     by_itself,
     cue_times,
+    first_seconds,
     in_ms,
     packed,
     sound_file,
@@ -163,6 +164,33 @@ def test_an_index_that_came_as_json_is_made_anew(transcriber):
     assert transcriber.words(record["id"]) == by_itself(FLAC)
 
 
+def test_a_track_inside_of_the_file_itself(transcriber):
+    """No track came as a file of its own: the bytes are those of the file."""
+    client, data = transcriber.client, fixture_bytes("speech/pauses-flac.mp4", salt="inside")
+    uploaded(client, data)
+    body = {"md5": md5_of(data), "filename": "inside.mp4"}
+    file = client.post(f"{API}/isobmff_files", json=body).json()["id"]
+    index = packed(fragdex.index(data))
+    client.post(f"{API}/isobmff_files/{file}/index/upload", content=index)
+    assert client.get(f"{API}/isobmff_tracks", params={"file_id": file}).json() == {
+        "isobmff_tracks": []
+    }
+    record = transcriber.ended(transcriber.begin(file))
+    assert record["status"] == "complete", record
+    assert transcriber.words(record["id"]) == by_itself(FLAC)
+
+
+def test_a_deleted_file_is_heard_no_more(transcriber):
+    data = first_seconds(SPEECH / "pauses-aac.mp4", 40)
+    file = sound_file(transcriber.client, data)
+    id = transcriber.begin(file, work_slice_ms=5000)
+    transcriber.until(id, lambda record: record["slices_done"] > 0)
+    at = transcriber.path(f"/{file}", "/isobmff_files")
+    assert transcriber.client.delete(at).status_code == 204
+    assert transcriber.client.get(transcriber.path(f"/{id}")).status_code == 404
+    _rests(transcriber)
+
+
 def test_what_cannot_be_heard_is_said_and_the_rest_is_kept(transcriber):
     """Bytes in the middle are lost."""
     data = bytearray((SPEECH / "pauses-flac.mp4").read_bytes())
@@ -219,17 +247,22 @@ def test_nothing_of_a_cancelled_one_runs_on(transcriber):
     # what was heard stays
     found = [transcriber.fragment(id, n).status_code for n in range(record["slices"])]
     assert set(found) <= {200, 404}
+    _rests(transcriber)
+    assert transcriber.record(id)["slices_done"] <= done + 2
+
+
+def _rests(transcriber):
+    """Waits until the processes that hear do nothing any more."""
     busy = list(descendants(transcriber.served.server.pid))
-    spent = sum(_cpu(pid) for pid in busy)
+    spent = sum(map(_cpu, busy))
     deadline = time.monotonic() + 60
     while True:
         time.sleep(1)
-        now = sum(_cpu(pid) for pid in alive(busy))
+        now = sum(map(_cpu, alive(busy)))
         if now <= spent:
-            break
+            return
         spent = now
         assert time.monotonic() < deadline
-    assert transcriber.record(id)["slices_done"] <= done + 2
 
 
 def _cpu(pid):

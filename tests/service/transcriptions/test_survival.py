@@ -6,18 +6,18 @@ from fragdex.service.records import tables
 from service.renders.working import descendants, gone
 from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
 from service.survival.processes import Site, until
-from service.transcriptions.working import SPEECH, Transcriber, by_itself, sound_file
+from service.transcriptions.working import SPEECH, Transcriber, by_itself, first_seconds, sound_file
 
 pytestmark = pytest.mark.slow
 
-EVEN = SPEECH / "pauses-aac.mp4"
+SPOKEN = first_seconds(SPEECH / "pauses-aac.mp4", 34)
 
 
 @pytest.fixture(scope="module")
 def whole():
     """What is heard in one piece."""
     pytest.importorskip("pocketsphinx")
-    return by_itself(EVEN, jobs=2)
+    return by_itself(SPOKEN, jobs=2)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -47,7 +47,7 @@ def cloud(tmp_path, new_postgres, s3_url):  # noqa: F811
 def begun(client):
     """A transcription, and its id, of which some slices are heard."""
     transcriber = Transcriber(client)
-    id = transcriber.begin(sound_file(client, EVEN.read_bytes()), work_slice_ms=5000)
+    id = transcriber.begin(sound_file(client, SPOKEN), work_slice_ms=5000)
     transcriber.until(id, lambda record: record["slices_done"] > 1)
     return transcriber, id
 

@@ -30,6 +30,14 @@ def sound_file(client, data, filename="speech.mp4"):
     return file
 
 
+def first_seconds(path, seconds):
+    """The beginning of a fragmented file, as if its recording had ended there."""
+    data = path.read_bytes()
+    track = fragdex.index(data).tracks[0]
+    ends = track.fragments.cts_end / track.timescale
+    return data[: int(track.fragments.moof_offset[ends > seconds].min())]
+
+
 def packed(index):
     """An index in our binary form."""
     return b"".join(map(bytes, fidx.pieces(index)))

@@ -107,7 +107,9 @@ def _keep(house: House, job: Job, row: Row[Any], source: Source, pieces: Pieces)
         if connection.execute(still.with_for_update()).first() is None:
             return
         of = isobmff.need_file(connection, row.tenant_id, row.file_id)
-        file, _ = isobmff.register(connection, row.tenant_id, digest, _name(of.filename))
+        file, _ = isobmff.register(
+            connection, row.tenant_id, digest, _name(of.filename), expires_at=of.expires_at
+        )
         blobs.keep(
             connection, row.tenant_id, digest, sha256.digest(), size, isobmff.FAMILY, file.id
         )  # fmt: skip
