@@ -206,7 +206,9 @@ def test_a_box_too_large_is_refused_once_all_of_it_is_there():
         indexer.feed(b"\0", end - 1)
 
 
+@needs_the_hop
 def test_a_box_too_large_is_refused_in_a_file_that_holds_all_of_it(tmp_path):
+    """Where it is read; in a mapping it need not be kept."""
     path = tmp_path / "movie.mp4"
     with path.open("wb") as file:
         file.write(movie(fragments=2) + HEADERS["32 bits"])
