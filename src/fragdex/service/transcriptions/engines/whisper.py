@@ -34,6 +34,7 @@ class FasterWhisper:
     name = "faster-whisper"
     max_utterance_ms = 28_000
     window_ms = 28_000
+
     def __init__(self, choice: EngineChoice) -> None:
         self._choice = choice
         # In a batch, times of a word at an edge look at the utterance before it.
