@@ -1,0 +1,132 @@
+"""What the browser tells and asks, word by word: also what no page of ours brings it to say."""
+
+import importlib
+import json
+
+import pytest
+
+from fragdex.cli import doctor as doctoring
+from fragdex.service.renders.browser.console import TELL, Console
+from fragdex.service.renders.browser.model import Limits, Notes
+from fragdex.service.renders.browser.requests import Door
+from fragdex.service.renders.browser.scripts import fingerprint
+from fragdex.service.renders.outside import NOTHING
+from fragdex.service.renders.site import Page
+
+
+class Heard:
+    """A pipe that keeps what is said, and says what it is told to."""
+
+    def __init__(self):
+        self.handlers, self.said = {}, []
+
+    def on(self, event, handler):
+        self.handlers[event] = handler
+
+    def post(self, method, session, **params):
+        self.said.append((method, params))
+
+    def excuse(self, seconds):
+        pass
+
+    def tell(self, event, **params):
+        self.handlers[event](params, "s")
+
+
+@pytest.fixture
+def listening():
+    pipe, notes = Heard(), Notes()
+    Console(pipe, notes)
+    return pipe, notes
+
+
+@pytest.mark.parametrize("payload", ["no json", "[]", "{}", '{"blocked": 1}', '{"refused": {}}'])
+def test_lies_of_a_page_to_the_record_are_passed_over(listening, payload):
+    pipe, notes = listening
+    pipe.tell("Runtime.bindingCalled", name=TELL, payload=payload)
+    pipe.tell("Runtime.bindingCalled", name="other", payload=json.dumps({"refused": "x"}))
+    assert notes == Notes()
+
+
+def test_dialogs_that_reach_the_browser_are_answered(listening):
+    pipe, notes = listening
+    pipe.tell("Page.javascriptDialogOpening", type="alert", message="a")
+    pipe.tell("Page.javascriptDialogOpening", type="beforeunload", message="")
+    assert [params["accept"] for _, params in pipe.said] == [False, True]
+    assert notes.refused == ['alert("a")', 'beforeunload("")']
+
+
+def test_the_log_is_sorted_into_what_was_blocked_and_what_went_wrong(listening):
+    pipe, notes = listening
+    for level, text in (
+        ("error", "Not allowed to load local resource: file:///x"),
+        ("error", "WebSocket connection to 'ws://h/y' failed: z"),
+        ("error", "Failed to load resource: net::ERR_BLOCKED_BY_CLIENT"),
+        ("verbose", "nothing"),
+        ("error", "other"),
+    ):
+        pipe.tell("Log.entryAdded", entry={"level": level, "text": text})
+    assert [one.url for one in notes.blocked] == ["file:///x", "ws://h/y"]
+    assert notes.console == ["error: other"]
+
+
+@pytest.mark.parametrize(
+    ("url", "method", "answer", "reason"),
+    [
+        ("http://site.invalid/", "GET", 200, None),
+        ("http://site.invalid/", "HEAD", 200, None),
+        ("http://site.invalid/none", "GET", 404, None),
+        ("http://site.invalid/favicon.ico", "GET", 204, None),
+        ("data:text/plain,x", "GET", None, None),
+        ("blob:http://site.invalid/1", "GET", None, None),
+        ("http://site.invalid/", "POST", None, "POST: pages may only read"),
+        ("ftp://host/", "GET", None, "ftp: is not served to pages"),
+        ("http://[", "GET", None, "the URL cannot be read"),
+        ("https://host/", "GET", None, "no network for pages"),
+        ("https://site.invalid.example/", "GET", None, "no network for pages"),
+        ("http://user@site.invalid/", "GET", None, "no network for pages"),
+        ("http://site.invalid:81/", "GET", None, "no network for pages"),
+    ],
+)
+def test_every_request_has_its_answer(url, method, answer, reason):
+    pipe, notes = Heard(), Notes()
+    Door(pipe, Page("<p>x"), NOTHING, notes, Limits())
+    pipe.tell("Fetch.requestPaused", requestId="1", request={"url": url, "method": method})
+    ((said, params),) = pipe.said
+    if answer is not None:
+        assert (said, params["responseCode"]) == ("Fetch.fulfillRequest", answer)
+        assert bool(params["body"]) == (answer in (200, 404) and method != "HEAD")
+    elif reason is None:
+        assert said == "Fetch.continueRequest"
+    else:
+        assert (said, params["errorReason"]) == ("Fetch.failRequest", "BlockedByClient")
+    assert [one.reason for one in notes.blocked] == ([] if reason is None else [reason])
+
+
+def test_one_number_stands_for_all_scripts():
+    assert len(fingerprint()) == 32
+
+
+@pytest.mark.parametrize(
+    ("check", "gone", "state"),
+    [
+        ("library", "fragdex._hop", "limited"),
+        ("service", "fragdex.service.app", "missing"),
+        ("media", "av", "missing"),
+        ("stills", "PIL.features", "missing"),
+        ("browser", "fragdex.service.renders.browser.stage", "missing"),
+        ("speech", "fragdex.service.transcriptions.readiness", "missing"),
+    ],
+)
+def test_the_doctor_tells_what_is_not_installed(monkeypatch, check, gone, state):
+    real = importlib.import_module
+
+    def without(name):
+        if name == gone:
+            raise ImportError(f"no {name}")
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    (part,) = getattr(doctoring, check)()
+    assert part.state == state
+    assert part.advice
