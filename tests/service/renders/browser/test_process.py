@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -81,15 +82,21 @@ def test_a_program_that_cannot_be_run_is_no_engine(tmp_path, monkeypatch):
 
 def test_folders_of_browsers_whose_owner_was_killed_long_ago_go(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    old, new, other = (
-        tmp_path / "fragdex-browser-1-a", tmp_path / "fragdex-browser-2-b", tmp_path / "other",
-    )  # fmt: skip
-    for folder in (old, new, other):
-        folder.mkdir()
-    for folder in (old, other):
-        os.utime(folder, (1, 1))
+    nobody, me, hours = 2**30, os.getpid(), 3600
+    ages = {
+        f"fragdex-browser-{nobody}-a": 2 * hours,
+        f"fragdex-browser-{nobody}-b": 0,
+        f"fragdex-browser-{me}-c": 2 * hours,
+        f"fragdex-browser-{me}-d": 48 * hours,
+        "other": 48 * hours,
+    }
+    for name, age in ages.items():
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
     process._forget_stale()
-    assert sorted(tmp_path.iterdir()) == [new, other]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [f"fragdex-browser-{nobody}-b", f"fragdex-browser-{me}-c", "other"]
+    )
 
 
 def test_little_shared_memory_is_not_used(monkeypatch):

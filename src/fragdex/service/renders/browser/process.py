@@ -25,6 +25,7 @@ _PREFIX: Final = "fragdex-browser-"
 _ENDING_SECONDS: Final = 5.0
 # A machine that lost power keeps folders; nobody renders one slice for this long.
 _STALE_SECONDS: Final = 24 * 3600
+_GONE_SECONDS: Final = 3600
 _LOOK_SECONDS: Final = 2.0
 _STAT_BYTES: Final = 4096
 _LITTLE_SHARED_MEMORY: Final = 512 << 20
@@ -225,9 +226,12 @@ def _shared_memory() -> tuple[str, ...]:
 
 
 def _forget_stale() -> None:
-    """Remove the folders of browsers whose owner was killed long ago."""
-    oldest = time.time() - _STALE_SECONDS
+    """Remove the folders of browsers whose owner was killed."""
+    now = time.time()
     with contextlib.suppress(OSError):
         for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-            if folder.stat().st_mtime < oldest:
+            owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+            # A number that nobody has here may be somebody's in another container.
+            gone = owner.isdecimal() and not Path(f"/proc/{owner}").exists()
+            if now - folder.stat().st_mtime > (_GONE_SECONDS if gone else _STALE_SECONDS):
                 shutil.rmtree(folder, ignore_errors=True)
