@@ -350,3 +350,13 @@ def test_wrong_values_are_refused(wrong):
     asked = {"start": 0, "stop": 1, **wrong}
     with pytest.raises(ValueError, match=r"channels|int16|ends"):
         fragdex.audio(index, data, asked.pop("start"), asked.pop("stop"), **asked)
+
+
+@pytest.mark.parametrize("name", ["frag-global-sidx.mp4", "frag-audio-sidx.m4a"])
+def test_an_index_by_sidx_gives_the_same_sound(name):
+    data = (FIXTURES / name).read_bytes()
+    by_sidx = fragdex.index(data)
+    assert by_sidx.how.method == "sidx"
+    expected = fragdex.audio(fragdex.index(data, exact=True), data, 0.2, 0.8)
+    assert expected.any()
+    assert np.array_equal(fragdex.audio(by_sidx, data, 0.2, 0.8), expected)

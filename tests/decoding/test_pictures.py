@@ -164,3 +164,14 @@ def test_a_damaged_picture_leaves_the_one_before():
     with PictureReader(index, bytes(film)) as reader:
         assert number_of(reader.at(Fraction(19, 30))) == 19
         assert number_of(reader.at(Fraction(20, 30))) in (19, 20)
+
+
+def test_an_index_by_sidx_shows_the_same_pictures():
+    data = (Path(__file__).parents[2] / "fixtures" / "frag-global-sidx.mp4").read_bytes()
+    by_sidx = fragdex.index(data)
+    assert by_sidx.how.method == "sidx"
+    shown = [
+        PictureReader(index, data).at(1.5).frame.to_ndarray()
+        for index in (by_sidx, fragdex.index(data, exact=True))
+    ]
+    assert np.array_equal(*shown)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from fragdex.boxes import find, parse
+from fragdex.build import index as index_of
 from fragdex.byterange import ByteRange
 from fragdex.errors import InexactIndex
 from fragdex.fragments.findings import Findings
@@ -18,7 +19,7 @@ from fragdex.fragments.tracks import sample_tables
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import Source
 
-__all__ = ["TrackSamples"]
+__all__ = ["TrackSamples", "exact_index"]
 
 MOST_ROWS = 4096
 """Fragments whose samples are asked for at once; a hostile file may put all at one time."""
@@ -26,6 +27,18 @@ MOST_MOOF = 64 << 20
 """Bytes of a moof; larger ones hold days of samples, or lie."""
 FAR = 1 << 62
 """No time lies beyond."""
+
+
+def exact_index(index: FragmentIndex, source: Source, init: bytes | None) -> FragmentIndex:
+    """The index where it tells decode times, else one of the source's boxes.
+
+    A sidx or mfra tells when fragments are shown, not when their samples are decoded.
+
+    Raises: what indexing the source raises.
+    """
+    if all(track.exact for track in index.tracks):
+        return index
+    return index_of(source, exact=True, init=init)
 
 
 class TrackSamples:
