@@ -25,7 +25,7 @@ from fragdex.decoding.codec import TrackCodec
 from fragdex.decoding.fetching import fetched
 from fragdex.decoding.mixing import Floats
 from fragdex.decoding.resampling import MARGIN, needed, resampled
-from fragdex.decoding.samples import TrackSamples, exact_index
+from fragdex.decoding.samples import TrackSamples, decodable
 from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import Source, open_source
@@ -79,8 +79,8 @@ def audio(
     cut out of the whole.
 
     Args:
-        index: of the file; where it is not exact, the headers of all fragments are read for one
-            that is, so give an exact one for a file that is far away.
+        index: of the file; where a sidx or mfra made it, the headers of all fragments are read for one
+            that tells more, so give an exact one for a file that is far away.
         source: the file, in any form that `fragdex.open_source` takes.
         start: seconds of presentation time, rounded to a sample.
         stop: seconds, exclusive.
@@ -164,8 +164,7 @@ class AudioReader:
         self._ours = not isinstance(source, Source)
         self._source: Source = open_source(source) if self._ours else source
         try:
-            index = exact_index(index, self._source, init)
-            self.track = index.periods[self.track.period].track(self.track.id)
+            index, self.track = decodable(index, self.track, self._source, init)
             period = index.periods[self.track.period]
             if init is None:
                 init = b"".join(self._source.read(part) for part in period.init)

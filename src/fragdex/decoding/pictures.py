@@ -18,7 +18,7 @@ from fragdex.byterange import ByteRange
 from fragdex.decoding.ahead import Ahead
 from fragdex.decoding.codec import TrackCodec
 from fragdex.decoding.fetching import fetched
-from fragdex.decoding.samples import TrackSamples, exact_index
+from fragdex.decoding.samples import TrackSamples, decodable
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
@@ -105,8 +105,7 @@ class PictureReader:
         self._ours = not isinstance(source, Source)
         self._source: Source = open_source(source) if self._ours else source
         try:
-            index = exact_index(index, self._source, init)
-            self.track = index.periods[self.track.period].track(self.track.id)
+            index, self.track = decodable(index, self.track, self._source, init)
             if init is None:
                 places = index.periods[self.track.period].init
                 init = b"".join(self._source.read(part) for part in places)

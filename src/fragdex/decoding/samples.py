@@ -19,7 +19,7 @@ from fragdex.fragments.tracks import sample_tables
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import Source
 
-__all__ = ["TrackSamples", "exact_index"]
+__all__ = ["TrackSamples", "decodable"]
 
 MOST_ROWS = 4096
 """Fragments whose samples are asked for at once; a hostile file may put all at one time."""
@@ -29,16 +29,20 @@ FAR = 1 << 62
 """No time lies beyond."""
 
 
-def exact_index(index: FragmentIndex, source: Source, init: bytes | None) -> FragmentIndex:
-    """The index where it tells decode times, else one of the source's boxes.
+def decodable(
+    index: FragmentIndex, track: TrackIndex, source: Source, init: bytes | None
+) -> tuple[FragmentIndex, TrackIndex]:
+    """Index and track where they tell when samples are decoded, else those of the source's boxes.
 
-    A sidx or mfra tells when fragments are shown, not when their samples are decoded.
+    A sidx or mfra tells when fragments are shown, and may tell it of one track only.
 
     Raises: what indexing the source raises.
     """
-    if all(track.exact for track in index.tracks):
-        return index
-    return index_of(source, exact=True, init=init)
+    table = track.fragments
+    if (table.dts != NULL).all() and not (table.flags & FragmentFlags.TIMES_GUESSED).any():
+        return index, track
+    index = index_of(source, exact=True, init=init)
+    return index, index.periods[track.period].track(track.id)
 
 
 class TrackSamples:
