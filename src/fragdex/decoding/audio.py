@@ -79,8 +79,8 @@ def audio(
     cut out of the whole.
 
     Args:
-        index: of the file; where a sidx or mfra made it, the headers of all fragments are read for one
-            that tells more, so give an exact one for a file that is far away.
+        index: of the file; where a sidx or mfra made it, the headers of all fragments are read
+            for one that tells more, so give an exact one for a file that is far away.
         source: the file, in any form that `fragdex.open_source` takes.
         start: seconds of presentation time, rounded to a sample.
         stop: seconds, exclusive.
