@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fragdex.cli import options
 from fragdex.cli.output import json_line
@@ -149,13 +149,24 @@ def browser() -> list[Part]:
     return parts
 
 
+def _chosen_engines() -> list[Any]:
+    """The engines as the operator set them up for the service, where there is one."""
+    try:
+        settings = importlib.import_module("fragdex.service.config").load_settings()
+        records = importlib.import_module("fragdex.service.transcriptions.records")
+        contract = importlib.import_module("fragdex.service.transcriptions.engines")
+    except ImportError:
+        return []
+    return [records.choice_of(settings, name) for name in contract.ENGINES]
+
+
 def speech() -> list[Part]:
     """The engines that turn speech into words."""
     try:
         engines = importlib.import_module("fragdex.service.transcriptions.readiness")
     except (ImportError, MissingExtra) as error:
         return [Part("speech", State.MISSING, str(error), "pip install 'fragdex[service]'")]
-    states = engines.engine_states()
+    states = engines.engine_states(_chosen_engines())
     anything = any(one.ready for one in states)
     # One engine is enough; the others are a choice.
     lacking = State.LIMITED if anything else State.MISSING

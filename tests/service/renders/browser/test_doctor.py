@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,10 @@ def test_only_what_is_missing_is_a_failed_check(monkeypatch, capsys, state, code
     monkeypatch.setattr(doctoring, "CHECKS", [lambda: [Part("x", State(state), "y", "do z")]])
     assert doctor() == code
     assert capsys.readouterr().out == f"x  {state:7}  y\n            → do z\n"
+
+
+def test_engines_of_speech_are_those_that_the_service_would_use(monkeypatch):
+    model = Path(__file__).parents[4] / "fixtures" / "speech" / "tiny-whisper"
+    monkeypatch.setenv("FRAGDEX_WHISPER_MODEL", str(model))
+    whisper = next(part for part in doctoring.speech() if part.name == "faster-whisper")
+    assert whisper.state is State.OK
