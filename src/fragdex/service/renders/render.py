@@ -111,6 +111,7 @@ class _Work:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._idle: list[Child] = []
+        self._ending: list[threading.Thread] = []
         self._done: dict[int, int] = {}
 
     def film(self, wanted: Wanted, jobs: int | None, slices: int | None) -> Rendered:
@@ -139,6 +140,7 @@ class _Work:
         made = [task.result() for task in tasks]
         self._stop.clear()
         child = self._child(view, 0)
+        self._let_go()
         joined = child.join(made, view, self._folder / "whole.mp4", check=self._check)
         self._idle.append(child)
         notes = _together(one.notes for one in made)
@@ -167,8 +169,16 @@ class _Work:
 
     def end(self) -> None:
         self._stop.set()
+        self._let_go()
+        for thread in self._ending:
+            thread.join()
+
+    def _let_go(self) -> None:
+        """End the processes that nobody needs any more, all of them at once."""
         for child in self._idle:
-            child.end()
+            self._ending.append(threading.Thread(target=child.end, name="end"))
+            self._ending[-1].start()
+        self._idle = []
 
     def _asked(self, wanted: Wanted) -> tuple[View, int | None]:
         """Size and duration; the page is looked at only where something is not told."""
@@ -249,7 +259,7 @@ def _divided(view: View, duration_ms: int, jobs: int | None, slices: int | None)
         # A slice that is short costs more in starting and replaying than it saves.
         worth = max(1, whole.frames // key_interval(view.fps))
         slices = jobs or min(os.cpu_count() or 1, worth)
-    return plan(view, duration_ms, slices=slices)
+    return plan(view, duration_ms, slices=slices, at_once=jobs is None or jobs >= slices)
 
 
 def _together(several: Iterable[Notes]) -> Notes:

@@ -11,6 +11,7 @@ order of coding (pic_order_cnt_type 2), `frame_num` of 4 bits.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -30,6 +31,8 @@ _EMULATED: Final = re.compile(rb"\x00\x00(?=[\x00-\x03])")
 # Coarse enough that nothing is left to be made better in the second frame.
 _QP: Final = "45"
 _PLAIN: Final = 3
+# Brightness that any bytes become: neither near black nor near white.
+_MIDDLE: Final = bytes(40 + value % 160 for value in range(256))
 _TRIED: Final = 3
 
 
@@ -93,16 +96,11 @@ def repeat_unit(
         width, height: even.
         encoder: makes the encoder of a stream, with these options of x264 changed.
     """
-    import av
-    import numpy as np
-
-    noise = np.random.default_rng(7).integers(40, 200, (height // 32 + 1, width // 16 + 1), "u1")
-    rows = noise.repeat(16, axis=1)[:, :width].repeat(48, axis=0)[: height * 3 // 2]
-    plain = np.full_like(rows, 128)
+    plain = bytes([128]) * (width * height * 3 // 2)
     context = encoder(width, height, {"crf": "", "qp": _QP})
     packets = []
-    for number, pixels in enumerate([plain] * _PLAIN + [rows]):
-        picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="yuv420p")
+    for number, samples in enumerate([plain] * _PLAIN + [_noise(width, height)]):
+        picture = _picture(width, height, samples)
         picture.pts, picture.time_base = number, Fraction(1, 30)
         picture.pict_type = 1 if number in (0, _PLAIN) else 0
         packets += context.encode(picture)
@@ -114,6 +112,32 @@ def repeat_unit(
     except ValueError:
         return None
     return repeat if _is_still(context, stream) else None
+
+
+def _noise(width: int, height: int) -> bytes:
+    """Samples of a picture in blocks that have nothing in common with each other."""
+    across = width // 16 + 1
+    blocks = hashlib.shake_256(b"noise").digest(across * (height // 32 + 1)).translate(_MIDDLE)
+    lines = []
+    for at in range(0, len(blocks), across):
+        line = b"".join(bytes([value]) * 16 for value in blocks[at : at + across])
+        lines.append(line[:width] * 48)
+    return b"".join(lines)
+
+
+def _picture(width: int, height: int, samples: bytes) -> Any:
+    """A picture in 4:2:0 of samples plane by plane."""
+    import av
+
+    picture: Any = av.VideoFrame(width, height, "yuv420p")
+    at = 0
+    for plane in picture.planes:
+        stop = at + plane.width * plane.height
+        rest = bytes(plane.line_size - plane.width)
+        lines = (samples[i : i + plane.width] + rest for i in range(at, stop, plane.width))
+        plane.update(b"".join(lines))
+        at = stop
+    return picture
 
 
 def _is_still(context: Any, stream: list[bytes]) -> bool:
