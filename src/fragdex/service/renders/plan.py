@@ -95,7 +95,7 @@ def plan(
     >>> plan(View(1280, 720, Fraction(30)), 10_000, slices=3).borders
     (0, 100, 200, 300)
     >>> plan(View(1280, 720, Fraction(30)), 10_000, slices=2, at_once=True).borders
-    (0, 159, 300)
+    (0, 160, 300)
     """
     frames = frame_count(duration_ms, view.fps)
     keys = key_interval(view.fps)
