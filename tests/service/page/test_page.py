@@ -49,8 +49,12 @@ def test_a_film_with_sound_is_processed_and_shown(opened, film):
     for place in PLACES:
         time, number = opened.go_to(place)
         assert number == number_at(time)
-    # each track from its own file, by ranges alone
-    answers = {(one.url, one.headers["range"]): one.response().status for one in opened.media()}
+    # each track from its own file, by ranges alone; a read that a seek gave up has no answer
+    answers = {
+        (one.url, one.headers["range"]): answer.status
+        for one in opened.media()
+        if (answer := one.response()) is not None
+    }
     assert set(answers.values()) == {206}
     assert {url.rpartition("/")[2] for url, _ in answers} == {"1", "2"}
     page = opened.page
