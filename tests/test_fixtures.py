@@ -75,9 +75,9 @@ def test_check_tells_what_does_not_agree(tmp_path: Path) -> None:
     assert "moov-last.mp4: missing" in wrong
 
 
-def test_the_whole_folder_stays_under_4_mb() -> None:
+def test_the_whole_folder_stays_under_3_mb() -> None:
     files = [path for path in FIXTURES.rglob("*") if "__pycache__" not in path.parts]
-    assert sum(path.stat().st_size for path in files if path.is_file()) < 4_000_000
+    assert sum(path.stat().st_size for path in files if path.is_file()) < 3_000_000
 
 
 def test_the_variety_is_there() -> None:

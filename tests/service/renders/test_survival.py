@@ -57,7 +57,7 @@ def right(renderer, id):
 
 def tidy(site, renderer, id):
     """Nothing is left of a render but its record, and of that nothing once it is deleted."""
-    until(lambda: not [*site.folder.glob(f"*/work/{id}.*")])
+    until(lambda: not [file for file in site.work() if file.name.startswith(f"{id}.")])
     assert renderer.client.delete(f"/renders/{id}").status_code == 204
     site.age()
     until(lambda: site.sweep() or not site.left())

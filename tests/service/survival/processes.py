@@ -169,10 +169,13 @@ class Site:
         rows = [row for row in self.rows(tables.uploads) if row.record_id == name]
         return rows[0].lease_holder is not None
 
+    def work(self):
+        """Files and folders of work that lie about, on all machines."""
+        return [file for folder in self.folder.glob("*/work") for file in folder.iterdir()]
+
     def left(self):
         """All objects, drafts and files of work that lie about."""
-        work = (file for folder in self.folder.glob("*/work") for file in folder.iterdir())
-        return [*self.store.keys(), *self.store.drafts(), *map(str, work)]
+        return [*self.store.keys(), *self.store.drafts(), *map(str, self.work())]
 
     def rows(self, table):
         with self.database.read() as connection:
