@@ -23,6 +23,13 @@ settings.register_profile("short", settings.get_profile("fragdex"), max_examples
 settings.load_profile("ci" if os.environ.get("CI", "") not in ("", "false", "0") else "fragdex")
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Bytes are named after their argument: a made archive holds the second it was made in, and
+    processes that run tests side by side must agree about the names of the tests.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def root():
     """The root of the checkout."""
