@@ -15,7 +15,7 @@ from measure import PAGES, Amount, Measured, Row, Setting, Want, fragdex_render
 
 __all__ = ["accuracy", "determinism", "sync"]
 
-NTSC = Fraction(30000, 1001)
+RATES = (Fraction(30), Fraction(60), Fraction(30000, 1001))
 
 
 def _luma(path: Path) -> Iterator[np.ndarray[Any, Any]]:
@@ -91,7 +91,7 @@ def accuracy(setting: Setting) -> Measured:
     """Numbers and times in the pictures, read out of the finished files."""
     seconds = 4 if setting.quick else 60
     row = Row("accuracy", f"frames and times printed by the page, {seconds} s")
-    for fps in (Fraction(30), Fraction(60), NTSC):
+    for fps in RATES:
         rate = f"<script>window.rate = {fps.numerator} / {fps.denominator}</script>"
         page = setting.folder / "numbers.html"
         text = (PAGES / "numbers.html").read_text()
@@ -122,7 +122,7 @@ overflow: hidden } video { display: block }</style><video src=numbers.mp4 autopl
 
 def _video(setting: Setting, row: Row, seconds: int) -> None:
     """The same for a <video> whose pictures are numbered."""
-    for fps in (Fraction(30), NTSC):
+    for fps in RATES:
         site = setting.folder / "site"
         site.mkdir(exist_ok=True)
         (site / "index.html").write_text(VIDEO_PAGE)
