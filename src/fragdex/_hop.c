@@ -225,6 +225,8 @@ static PyMethodDef methods[] = {
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {"sums", sums, METH_VARARGS,
      "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
+    {"places", places, METH_VARARGS,
+     "places(size, chunk_start, chunk_offset, first, into) -> whether they rise"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -80,6 +80,7 @@ PyObject *join(PyObject *self, PyObject *args);
 PyObject *columns(PyObject *self, PyObject *args);
 PyObject *fit(PyObject *self, PyObject *args);
 PyObject *sums(PyObject *self, PyObject *args);
+PyObject *places(PyObject *self, PyObject *args);
 #ifndef _WIN32
 PyObject *walk_file(PyObject *self, PyObject *args);
 #endif

@@ -30,9 +30,9 @@ from fragdex.fragments.headers import (
     Walked,
 )
 from fragdex.fragments.hop_plain import columns_plain, fit_plain, join_plain, walk_plain
-from fragdex.fragments.spans import sums_plain
+from fragdex.fragments.spans import places_plain, sums_plain
 
-__all__ = ["Learn", "columns", "compiled", "fit", "join", "sums", "walk", "walk_file"]
+__all__ = ["Learn", "columns", "compiled", "fit", "join", "places", "sums", "walk", "walk_file"]
 
 Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
 """Bytes of a box, lent for the call → its shape, one of `Packed`; None where it has none."""
@@ -218,6 +218,33 @@ def sums(
     )
     size, duration, cts_min, cts_end, negative = _table(summed, 5)
     return Sums(size, duration, cts_min, cts_end, negative, _table(points, 4))
+
+
+def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64) -> bool:
+    """Where samples lie that stand one behind the other in chunks.
+
+    Args:
+        size: bytes of each sample from number 0 on, or of all of them (one element).
+        chunk_start: number of the first sample of each chunk, rising or equal.
+        chunk_offset: where each chunk starts.
+        first: number of the first sample that is asked for.
+        into: takes the place of it and of those behind it; their number says how many.
+
+    Returns: whether each sample lies behind the end of the one before. Chunks must begin at or
+    before the first sample and before the last one, and samples have a size (ValueError). Places
+    wrap round at 64 bits.
+
+    >>> into = np.empty(3, np.int64)
+    >>> places(np.array([5, 6, 7]), np.array([0, 2]), np.array([70, 90]), 0, into), into.tolist()
+    (True, [70, 75, 90])
+    """
+    if compiled is None:
+        return places_plain(size, chunk_start, chunk_offset, first, into)
+    size, chunk_start, chunk_offset = (
+        np.ascontiguousarray(c, np.int64) for c in (size, chunk_start, chunk_offset)
+    )
+    rising: bool = compiled.places(size, chunk_start, chunk_offset, first, into)
+    return rising
 
 
 def _table(read: bytes, rows: int) -> Int64:

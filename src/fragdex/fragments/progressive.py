@@ -41,14 +41,14 @@ def virtual_fragments(
     """
     if runs.sync is None and len(runs.size) == 1 and runs.count > WRITTEN_OUT:
         return *_by_chunks(runs, timescale, file_end), None
-    samples = runs.expand(0, runs.count)
+    samples, rising = runs.laid_out(0, runs.count)
     starts = _starts(runs, timescale)
     counts = np.diff(np.append(starts, runs.count))
-    ends = samples.offset + samples.size
-    rising = bool((samples.offset[1:] >= ends[:-1]).all())
     if rising:
-        data_start, data_stop = samples.offset[starts], ends[starts + counts - 1]
+        last = starts + counts - 1
+        data_start, data_stop = samples.offset[starts], samples.offset[last] + samples.size[last]
     else:
+        ends = samples.offset + samples.size
         data_start = np.minimum.reduceat(samples.offset, starts)
         data_stop = np.maximum.reduceat(ends, starts)
     if runs.offsets is None:
@@ -56,7 +56,10 @@ def virtual_fragments(
         cts_end = runs.dts_at(starts + counts)
     else:
         cts_min = np.minimum.reduceat(samples.cts, starts)
-        cts_end = np.maximum.reduceat(samples.cts + samples.duration, starts)
+        if runs.durations.constant:
+            cts_end = np.maximum.reduceat(samples.cts, starts) + samples.duration[0]
+        else:
+            cts_end = np.maximum.reduceat(samples.cts + samples.duration, starts)
     fragments = _table(runs, starts, counts, data_start, data_stop, cts_min, cts_end, file_end)
     return fragments, _sync(runs, samples, fragments), samples
 
@@ -126,7 +129,7 @@ def _starts(runs: SampleRuns, timescale: int) -> Int64:
 def _sync(runs: SampleRuns, samples: SampleTable, fragments: FragmentTable) -> SyncTable:
     if runs.sync is None and runs.offsets is None:
         return _even_sync(runs, fragments)
-    numbers = np.flatnonzero(samples.sync)
+    numbers = np.flatnonzero(samples.sync) if runs.sync is None else runs.sync
     zeros = np.zeros(len(numbers), np.int64)
     return sync_table(
         cts=samples.cts[numbers],

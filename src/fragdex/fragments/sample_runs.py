@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from fragdex.boxes import Box
 from fragdex.errors import LimitExceeded
+from fragdex.fragments import hop
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.spans import gaps
 from fragdex.fragments.table import (
     Int64,
     SampleTable,
@@ -91,6 +93,10 @@ class SampleRuns:
         Raises:
             LimitExceeded: that is more than fragdex writes out at once.
         """
+        return self.laid_out(a, b)[0]
+
+    def laid_out(self, a: int, b: int) -> tuple[SampleTable, bool]:
+        """Like `expand`; and whether each sample lies behind the end of the one before."""
         if b - a > MAX_SAMPLES_AT_ONCE:
             raise LimitExceeded(
                 "a table of so many samples is not written out",
@@ -99,47 +105,41 @@ class SampleRuns:
                 advice="ask for the samples of fewer fragments at a time",
             )
         if a >= b:
-            return SampleTable.empty()
-        offset, size = self._places(a, b)
+            return SampleTable.empty(), True
+        offset, size, rising = self._places(a, b)
         duration = self.durations.between(a, b)
         first = int(self.dts_at(np.array([a]))[0])
         if self.durations.constant:
             dts = np.arange(b - a)
             dts *= duration[0]
-            dts += first
+            if first:
+                dts += first
         else:
             dts = np.cumsum(duration)
             dts -= duration
             dts += first
-        cts = dts if self.offsets is None else dts + self.offsets.between(a, b)
+        cts = dts
+        if self.offsets is not None:
+            cts = self.offsets.between(a, b)
+            cts += dts
         if self.sync is None:
             sync = np.ones(b - a, np.bool_)
         else:
             sync = np.zeros(b - a, np.bool_)
             low, high = np.searchsorted(self.sync, [a, b])
             sync[self.sync[low:high] - a] = True
-        return SampleTable(offset, size, dts, cts, duration, sync)
+        return SampleTable(offset, size, dts, cts, duration, sync), rising
 
-    def _places(self, a: int, b: int) -> tuple[Int64, Int64]:
-        """Offset and size of samples a to b."""
+    def _places(self, a: int, b: int) -> tuple[Int64, Int64, bool]:
+        """Offset and size of samples a to b, and whether each lies behind the one before."""
         first = int(np.searchsorted(self.chunk_start, a, side="right")) - 1
         last = int(np.searchsorted(self.chunk_start, b, side="left"))
-        starts = self.chunk_start[first:last]
-        begin = int(starts[0])
-        counts = _gaps(starts, b)
-        if len(self.size) == 1:
-            size = np.full(b - a, self.size[0])
-            base = self.chunk_offset[first:last] - starts * self.size[0]
-            offset = np.repeat(base, counts)[a - begin :]
-            offset += np.arange(a, b) * self.size[0]
-            return offset, size
-        size = self.size[begin:b]
-        running = np.cumsum(size)
-        running -= size
-        base = self.chunk_offset[first:last] - running[starts - begin]
-        offset = np.repeat(base, counts)
-        offset += running
-        return offset[a - begin :], size[a - begin :]
+        offset = np.empty(b - a, np.int64)
+        rising = hop.places(
+            self.size, self.chunk_start[first:last], self.chunk_offset[first:last], a, offset
+        )
+        even = len(self.size) == 1
+        return offset, np.full(b - a, self.size[0]) if even else self.size[a:b], rising
 
 
 def read_sample_runs(
@@ -259,20 +259,14 @@ def _chunk_starts(entries: npt.NDArray[np.void], chunks: int) -> tuple[Int64, in
     per_chunk = entries["samples_per_chunk"].astype(np.int64)[order]
     # Chunks before the first entry hold what it says.
     first[0] = 0
-    held = np.repeat(per_chunk, _gaps(first, chunks))
+    chunks_each = gaps(first, chunks)
+    # Some muxers write an entry for every chunk.
+    held = per_chunk if (chunks_each == 1).all() else np.repeat(per_chunk, chunks_each)
     running = np.cumsum(held)
     # 2^32 chunks of 2^32 samples would not fit; nobody's file comes near.
     total = int(min(running[-1], 2**62)) if running[-1] >= 0 else 2**62
     running -= held
     return running, total
-
-
-def _gaps(starts: Int64, stop: int) -> Int64:
-    """From each start to the next, and from the last one to `stop`."""
-    found = np.empty_like(starts)
-    np.subtract(starts[1:], starts[:-1], out=found[:-1])
-    found[-1:] = stop - starts[-1:]
-    return found
 
 
 def _steps(box: Box, column: str, count: int) -> Steps | None:
