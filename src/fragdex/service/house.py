@@ -6,7 +6,10 @@ It knows no HTTP. What it raises is the caller's answer.
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,3 +27,20 @@ class House:
     database: Database
     store: Store
     jobs: Jobs
+
+    def work_folder(self, name: str) -> Path:
+        """An empty folder of this machine for one piece of work; what was in it is removed.
+
+        Args:
+            name: the id of the record, a dot, and which work it is.
+        """
+        work = self.settings.data / "work"
+        work.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = work / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def work_left(self, record_id: str) -> Iterator[Path]:
+        """The folders of this machine that work on a record has made and not removed."""
+        yield from (self.settings.data / "work").glob(f"{record_id}.*")

@@ -32,7 +32,6 @@ def house(database_url, tmp_path):
     opened = worker_program.open_house(database_url, tmp_path)
     migrations.upgrade(opened.database)
     upgrade(opened.database)
-    opened.url = database_url
     yield opened
     opened.jobs.close()
     opened.database.close()
@@ -231,7 +230,12 @@ def test_processing_goes_on_after_kill_9(house, tenant):
 
 def start(house):
     process = subprocess.Popen(
-        [sys.executable, worker_program.__file__, house.url, str(house.settings.data)],
+        [
+            sys.executable,
+            worker_program.__file__,
+            house.settings.database_url,
+            str(house.settings.data),
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )

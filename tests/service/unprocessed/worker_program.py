@@ -3,8 +3,9 @@
 import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
+from fragdex.service.config import Settings
+from fragdex.service.house import House
 from fragdex.service.jobs.door import JobOptions, Jobs
 from fragdex.service.records.database import Database
 from fragdex.service.store import open_store
@@ -20,10 +21,8 @@ def open_house(url, data):
     )  # fmt: skip
     jobs = Jobs(database, options)
     jobs.register(*WORK)
-    settings = SimpleNamespace(data=data)
-    return SimpleNamespace(
-        settings=settings, database=database, store=open_store(data / "store"), jobs=jobs
-    )
+    settings = Settings(data=data, database_url=url)
+    return House(settings, database, open_store(data / "store"), jobs)
 
 
 def main():

@@ -55,7 +55,7 @@ def finish(
     if len(rows) != len(parted.parts):
         raise Unavailable("slices of the render are missing", retry_after=1)
     if wanted_of(render).is_video:
-        folder = stands.work_folder(house, render.id, f"join.{job.attempt}")
+        folder = house.work_folder(f"{render.id}.join.{job.attempt}")
         with stands.busy(house, job.check):
             result = _joined(house, job, render, stand, parted, rows, folder)
     else:

@@ -40,7 +40,7 @@ def run(house: House, job: Job) -> None:
         return
     render, part = begun
     name = job.id.rpartition(render.id)[2].strip("-")
-    folder = stands.work_folder(house, render.id, f"{name}.{job.attempt}")
+    folder = house.work_folder(f"{render.id}.{name}.{job.attempt}")
     try:
         with stands.standing(house, render, job.check) as stand:
             own = _recipe(render, part)

@@ -32,7 +32,7 @@ from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.renders.running import Warm
 from fragdex.service.renders.site import Folder, Page, Site
 
-__all__ = ["Stand", "bounds_of", "busy", "clear", "leave", "standing", "warm", "work_folder"]
+__all__ = ["Stand", "bounds_of", "busy", "clear", "leave", "standing", "warm"]
 
 IDLE_SECONDS: Final = 60.0
 """So long a site stays unpacked for a next slice; the render itself takes it away at its end."""
@@ -165,20 +165,10 @@ def leave(render_id: str) -> None:
     _let_go(lambda stand: stand.key == render_id)
 
 
-def work_folder(house: House, render_id: str, name: str) -> Path:
-    """An empty folder of this machine for one piece of work on a render."""
-    work = house.settings.data / "work"
-    work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder = work / f"{render_id}.{name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    return folder
-
-
 def clear(house: House, render_id: str) -> None:
     """Remove what any process of this machine has left of a render that is over."""
     leave(render_id)
-    for left in (house.settings.data / "work").glob(f"{render_id}.*"):
+    for left in house.work_left(render_id):
         shutil.rmtree(left, ignore_errors=True)
 
 
@@ -207,7 +197,7 @@ def _made(house: House, row: Row[Any]) -> Stand:
         whole = ByteRange(0, blob.byte_size)
         html = b"".join(house.store.read(blob.store_key, whole)) if blob.byte_size else b""
         return new(site=Page(html.decode()), folder=None)
-    folder = work_folder(house, row.id, f"site-{os.getpid()}-{_mark(house)}")
+    folder = house.work_folder(f"{row.id}.site-{os.getpid()}-{_mark(house)}")
     try:
         with house.store.local(blob.store_key) as path:
             unpack(path, folder, bounds_of(house))

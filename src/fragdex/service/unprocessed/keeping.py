@@ -42,17 +42,13 @@ class Kept:
 
 def work_folder(house: House, job: Job) -> Path:
     """An empty folder of this run; those that killed runs of the job left are removed."""
-    work = house.settings.data / "work"
-    work.mkdir(parents=True, exist_ok=True, mode=0o700)
     clear(house, job)
-    folder = work / f"{job.record_id}.{job.attempt}"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    return folder
+    return house.work_folder(f"{job.record_id}.{job.attempt}")
 
 
 def clear(house: House, job: Job) -> None:
     """Remove what runs of the job up to this one left in the work folder."""
-    for left in (house.settings.data / "work").glob(f"{job.record_id}.*"):
+    for left in house.work_left(job.record_id):
         if int(left.suffix[1:]) <= job.attempt:
             shutil.rmtree(left, ignore_errors=True)
 
