@@ -6,9 +6,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+import httpx
 import sqlalchemy as sa
 
 from fragdex.service.app import close_house, open_house
@@ -20,6 +24,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 JSON = {"Accept": "application/json"}
 # Well-formed, and nobody's: a fixed one, so that processes that share the tests name them alike.
 UNKNOWN = "01890a5d-ac96-774b-bcce-b302099a8057"
+PATIENCE = 180
 
 
 @contextmanager
@@ -116,3 +121,66 @@ def events_of(client, path):
         name, data = frame.split("\n")
         events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
     return events
+
+
+@dataclass
+class Slices:
+    """Asks a service for work that it divides in slices, and watches it.
+
+    Attributes:
+        family: The path of its records.
+        counted: What a record calls that which the events count.
+    """
+
+    client: httpx.Client
+    served: object = None
+    family: ClassVar = ""
+    counted: ClassVar = ""
+
+    def path(self, below="", family=None):
+        """Of its own family or another, from where the client begins."""
+        prefix = "" if self.client.base_url.path.startswith(API) else API
+        return f"{prefix}{family or self.family}{below}"
+
+    def asked(self, **body):
+        """The record of work that is just asked for."""
+        answer = self.client.post(self.path(), json=body)
+        assert answer.status_code == 201, answer.text
+        record = answer.json()
+        assert answer.headers["location"].endswith(f"{self.family}/{record['id']}")
+        return record
+
+    def record(self, id):
+        answer = self.client.get(self.path(f"/{id}"))
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def done(self, id):
+        """How much of it is done."""
+        return self.record(id)[f"{self.counted}_done"]
+
+    def ended(self, id):
+        """The record of work that has come to its end; its events were right."""
+        events = events_of(self.client, f"{self.family}/{id}/progress")
+        record = self.record(id)
+        names = [name for name, _ in events if name != "heartbeat"]
+        assert names[0] == "size"
+        assert set(names[1:-1]) <= {"completion"}
+        if record["status"] == "complete":
+            assert names[-1] == "complete"
+            assert events[-1][1] == {}
+            counts = [data["count"] for name, data in events if name == "completion"]
+            assert sum(counts) == record[self.counted] == dict(events)["size"]["size"]
+            assert all(count > 0 for count in counts)
+        else:
+            assert names[-1] == "error"
+            assert events[-1][1] == record["problem"]
+        return record
+
+    def until(self, id, true):
+        """The record once something is true of it."""
+        deadline = time.monotonic() + PATIENCE
+        while not true(record := self.record(id)):
+            assert time.monotonic() < deadline, record
+            time.sleep(0.05)
+        return record

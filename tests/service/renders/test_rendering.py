@@ -8,10 +8,11 @@ import pytest
 from PIL import Image
 
 import fragdex
+from service.descendants import browsers, gone
 from service.renders.frames.numbers import read_rows
 from service.renders.media.films import number_at, numbered
 from service.renders.test_archives import tar_of, zip_of
-from service.renders.working import browsers, gone, numbers, numbers_of
+from service.renders.working import numbers, numbers_of
 from service.serving import API
 from service.working import uploaded
 

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from processes import Site, film
 
-from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
+from service.survival.slices import cloud, s3_environment, s3_server, s3_url  # noqa: F401
 
 
 @pytest.fixture
@@ -24,14 +24,6 @@ def site(tmp_path):
 def postgres_site(tmp_path, new_postgres):
     """PostgreSQL and a folder."""
     made = Site(tmp_path, new_postgres())
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def cloud(tmp_path, new_postgres, s3_url):  # noqa: F811
-    """PostgreSQL and an object store: nothing is kept on the machines that work."""
-    made = Site(tmp_path, new_postgres(), s3_url)
     yield made
     made.close()
 

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 import fragdex
-from service.renders.working import alive, descendants
+from service.descendants import alive, descendants
 from service.serving import API
 from service.transcriptions.working import (
     SPEECH,

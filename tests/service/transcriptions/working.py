@@ -2,17 +2,12 @@
 
 import json
 import re
-import time
-from dataclasses import dataclass
-
-import httpx
 
 import fragdex
 from fragdex.formats import fidx
 from service.serving import API
-from service.working import FIXTURES, events_of, md5_of
+from service.working import FIXTURES, Slices, md5_of
 
-PATIENCE = 180
 SPEECH = FIXTURES / "speech"
 TRUTH = {one["file"]: one for one in json.loads((SPEECH / "MANIFEST.json").read_text())["files"]}
 
@@ -50,57 +45,17 @@ def _sent(client, path, **body):
     return answer.json()
 
 
-@dataclass
-class Transcriber:
+class Transcriber(Slices):
     """Asks a service for transcriptions."""
 
-    client: httpx.Client
-    served: object = None
-
-    def path(self, below="", family="/transcriptions"):
-        """Of transcriptions, from where the client begins."""
-        prefix = "" if self.client.base_url.path.startswith(API) else API
-        return f"{prefix}{family}{below}"
+    family = "/transcriptions"
+    counted = "slices"
 
     def begin(self, file_id, track_id=1, **more):
         """The id of a transcription that is queued."""
-        body = {"file_id": file_id, "track_id": track_id, **more}
-        answer = self.client.post(self.path(), json=body)
-        assert answer.status_code == 201, answer.text
-        assert answer.json()["status"] == "pending"
-        assert answer.headers["location"].endswith(f"/transcriptions/{answer.json()['id']}")
-        return answer.json()["id"]
-
-    def record(self, id):
-        answer = self.client.get(self.path(f"/{id}"))
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def ended(self, id):
-        """The record of a transcription that has come to its end; its events were right."""
-        events = events_of(self.client, f"/transcriptions/{id}/progress")
-        record = self.record(id)
-        names = [name for name, _ in events if name != "heartbeat"]
-        assert names[0] == "size"
-        assert set(names[1:-1]) <= {"completion"}
-        if record["status"] == "complete":
-            assert names[-1] == "complete"
-            assert events[-1][1] == {}
-            counts = [data["count"] for name, data in events if name == "completion"]
-            assert sum(counts) == record["slices"] == dict(events)["size"]["size"]
-            assert all(count > 0 for count in counts)
-        else:
-            assert names[-1] == "error"
-            assert events[-1][1] == record["problem"]
-        return record
-
-    def until(self, id, true):
-        """The record once something is true of it."""
-        deadline = time.monotonic() + PATIENCE
-        while not true(record := self.record(id)):
-            assert time.monotonic() < deadline, record
-            time.sleep(0.05)
-        return record
+        record = self.asked(file_id=file_id, track_id=track_id, **more)
+        assert record["status"] == "pending"
+        return record["id"]
 
     def fragment(self, id, n):
         return self.client.get(self.path(f"/{id}/fragments/{n}"))
