@@ -2,7 +2,7 @@
 
 A block holds the samples whose decode time lies in its two seconds of the media timeline, decoded
 by a fresh decoder that was given the samples before them for warming up. So it is the same whoever
-decodes it, and when.
+decodes it, and when (docs/decisions/0015).
 """
 
 from __future__ import annotations
