@@ -45,11 +45,17 @@ def read_local(source: Source, view: memoryview, scan: Scan) -> None:
             pass
         return
     if scan.waiting_for == MOOV:
-        scan.stand(scan.position, headers.DONE, b"")
-        _by_mapping(source, view, scan)
-        return
+        _waiting(source, scan, size)
     if hop.compiled is None or source.fileno() is None or not _by_reads(source, size, scan):
         _by_mapping(source, view, scan)
+
+
+def _waiting(source: Source, scan: Scan, size: int) -> None:
+    """Pass a box whose header is known, by one read to where it stays; pages cost more."""
+    need = scan.need
+    scan.stand(scan.position, headers.DONE, b"")
+    if need is not None and need.stop <= size and source.fileno() is not None:
+        scan.feed(source.read(ByteRange(scan.position, need.stop)), scan.position)
 
 
 def _by_reads(source: Source, size: int, scan: Scan) -> bool:

@@ -248,7 +248,8 @@ class Scan:
     def _take_piece(self, view: memoryview, met: Walked, base: int) -> None:
         """Keep the whole boxes of a piece that will not stay."""
         whole = met.top["whole"]
-        kept = hop.join(view, met.top["offset"][whole], met.top["size"][whole])
+        offsets, sizes = met.top["offset"][whole], met.top["size"][whole]
+        kept = _all_of(view, sizes) or hop.join(view, offsets, sizes)
         self.take_kept(kept, _moved(met.top, base))
 
     def take_kept(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
@@ -291,7 +292,7 @@ class Scan:
         start = 0
         for index in np.flatnonzero(~is_moof).tolist():
             at = int(whole.places[index])
-            data = bytes(buffer[at : at + int(whole.sizes[index])])
+            data = _all_of(buffer, whole.sizes) or bytes(buffer[at : at + int(whole.sizes[index])])
             captured = Captured(int(whole.offsets[index]), int(types[index]), data)
             self._capture(captured)
             if captured.type == MOOV:
@@ -406,6 +407,13 @@ class Scan:
     def carried(self) -> int:
         """Bytes of a box that is not whole yet."""
         return len(self._carry)
+
+
+def _all_of(buffer: memoryview, sizes: Int64) -> bytes | None:
+    """What a buffer looks into, where that is bytes of one box alone: they need not be copied."""
+    read = buffer.obj
+    alone = len(sizes) == 1 and int(sizes[0]) == len(buffer)
+    return read if alone and type(read) is bytes and len(read) == len(buffer) else None
 
 
 def _moved(rows: Rows, by: int) -> Rows:
