@@ -1,6 +1,7 @@
 /* The loops that Python is slow at: hopping over box headers, and (in _hop_shapes.c) reading
  * big-endian integers that stand at the same place in many boxes, joining byte runs, and (in
- * _hop_runs.c) summing up rows of samples. _hop_file.c walks by reading.
+ * _hop_runs.c) summing up rows of samples and (in _hop_chunks.c) laying them out in chunks.
+ * _hop_file.c walks by reading.
  *
  * It knows box headers (ISO/IEC 14496-12, 4.2.2) and nothing else of the format; the layouts of
  * boxes are declared in fragdex/boxes alone. fragments/hop_plain.py holds the same in Python;
@@ -225,6 +226,8 @@ static PyMethodDef methods[] = {
     {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
     {"sums", sums, METH_VARARGS,
      "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
+    {"chunk_starts", chunk_starts, METH_VARARGS,
+     "chunk_starts(rows, stride, first, each, into) -> samples, or None where rows fall back"},
     {"places", places, METH_VARARGS,
      "places(size, chunk_start, chunk_offset, first, into) -> whether they rise"},
     {NULL, NULL, 0, NULL},

@@ -1,5 +1,4 @@
-/* Sums of runs of samples: rows of big-endian 32-bit words, whose columns the caller names; and
- * where the samples of chunks lie.
+/* Sums of runs of samples: rows of big-endian 32-bit words, whose columns the caller names.
  *
  * Which columns there are and what they mean is said in Python (fragments/runs.py), where
  * fragments/spans.py holds the same as this. Sums wrap round at 64 bits in both.
@@ -7,12 +6,6 @@
 #include "_hop.h"
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define from_big_endian(word) __builtin_bswap32(word)
-#else
-#define from_big_endian(word) be32((const uint8_t *)&(word))
-#endif
 
 /* Columns of a row, in bytes from its start; -1: it has none. */
 enum { STRIDE, DURATION, SIZE, FLAGS, OFFSET, NON_SYNC, COLUMNS };
@@ -41,13 +34,6 @@ static int note(points_t *points, int64_t run, int64_t index, uint64_t dts, uint
     cell[DTS] = (int64_t)dts;
     cell[CTS] = (int64_t)cts;
     return 0;
-}
-
-static inline uint32_t word_at(const uint8_t *p)
-{
-    uint32_t word;
-    memcpy(&word, p, 4);
-    return from_big_endian(word);
 }
 
 static uint64_t sum_of(const uint8_t *p, int64_t count, int64_t stride)
@@ -220,68 +206,5 @@ end:
     PyBuffer_Release(&durations);
     PyBuffer_Release(&first);
     PyBuffer_Release(&rest);
-    return out;
-}
-
-/* NULL, or why the chunks are refused: each sample must lie in one, and have a size. */
-static const char *misplaced(const int64_t *start, Py_ssize_t chunks, Py_ssize_t sizes,
-                             int64_t first, Py_ssize_t count)
-{
-    if (first < 0 || first > INT64_MAX - count || (sizes != 1 && sizes < first + count))
-        return "places: samples without a size";
-    if (!chunks || start[0] < 0 || start[0] > first || start[chunks - 1] >= first + count)
-        return "places: samples without a chunk";
-    for (Py_ssize_t k = 1; k < chunks; k++)
-        if (start[k] < start[k - 1])
-            return "places: chunks fall back";
-    return NULL;
-}
-
-PyObject *places(PyObject *self, PyObject *args)
-{
-    Py_buffer size, start, offset, into;
-    long long first;
-    if (!PyArg_ParseTuple(args, "y*y*y*Lw*", &size, &start, &offset, &first, &into))
-        return NULL;
-    PyObject *out = NULL;
-    Py_ssize_t chunks = start.len / 8, count = into.len / 8;
-    const char *why = "places: arguments differ in length";
-    if (offset.len == start.len)
-        why = misplaced(start.buf, chunks, size.len / 8, first, count);
-    if (why) {
-        PyErr_SetString(PyExc_ValueError, why);
-        goto end;
-    }
-    int falls = 0;
-    Py_BEGIN_ALLOW_THREADS
-    const int64_t *bytes = size.buf, *starts = start.buf;
-    int64_t *to = into.buf, stop = first + count, at = first;
-    int64_t behind = INT64_MIN; /* end of the sample before */
-    int each = size.len != 8;
-    for (Py_ssize_t k = 0; k < chunks; k++) {
-        int64_t until = k + 1 < chunks ? starts[k + 1] : stop;
-        uint64_t place = (uint64_t)((const int64_t *)offset.buf)[k];
-        if (until <= at)
-            continue;
-        if (!each)
-            place += (uint64_t)(at - starts[k]) * (uint64_t)bytes[0];
-        else
-            for (int64_t i = starts[k]; i < at; i++)
-                place += (uint64_t)bytes[i];
-        falls |= (int64_t)place < behind;
-        /* Inside of a chunk a sample begins where the one before ends. */
-        for (; at < until; at++) {
-            *to++ = (int64_t)place;
-            place += (uint64_t)bytes[each ? at : 0];
-        }
-        behind = (int64_t)place;
-    }
-    Py_END_ALLOW_THREADS
-    out = PyBool_FromLong(!falls);
-end:
-    PyBuffer_Release(&size);
-    PyBuffer_Release(&start);
-    PyBuffer_Release(&offset);
-    PyBuffer_Release(&into);
     return out;
 }

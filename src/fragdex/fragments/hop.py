@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.fragments.chunks import chunk_starts_plain, places_plain
 from fragdex.fragments.headers import (
     DESCEND,
     DONE,
@@ -30,9 +31,20 @@ from fragdex.fragments.headers import (
     Walked,
 )
 from fragdex.fragments.hop_plain import columns_plain, fit_plain, join_plain, walk_plain
-from fragdex.fragments.spans import places_plain, sums_plain
+from fragdex.fragments.spans import sums_plain
 
-__all__ = ["Learn", "columns", "compiled", "fit", "join", "places", "sums", "walk", "walk_file"]
+__all__ = [
+    "Learn",
+    "chunk_starts",
+    "columns",
+    "compiled",
+    "fit",
+    "join",
+    "places",
+    "sums",
+    "walk",
+    "walk_file",
+]
 
 Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
 """Bytes of a box, lent for the call → its shape, one of `Packed`; None where it has none."""
@@ -218,6 +230,31 @@ def sums(
     )
     size, duration, cts_min, cts_end, negative = _table(summed, 5)
     return Sums(size, duration, cts_min, cts_end, negative, _table(points, 4))
+
+
+def chunk_starts(
+    rows: memoryview | bytes, stride: int, first: int, each: int, into: Int64
+) -> int | None:
+    """Which sample each chunk begins with, where rows say it for chunks that hold equally many.
+
+    Args:
+        rows: of `stride` bytes each, one at least.
+        first: place in a row of the 32-bit number, from 1, of the first chunk that it holds for;
+            the first row holds for chunks before it, too.
+        each: place of how many samples are in each of these chunks.
+        into: takes the number, from 0, of each chunk's first sample.
+
+    Returns: samples of all chunks; None where rows fall back, then `into` says nothing. Rows must
+    be whole and columns lie inside of them (ValueError).
+
+    >>> into = np.empty(3, np.int64)
+    >>> chunk_starts(bytes([0, 0, 0, 1, 0, 0, 0, 5]), 8, 0, 4, into), into.tolist()
+    (15, [0, 5, 10])
+    """
+    if compiled is None:
+        return chunk_starts_plain(rows, stride, first, each, into)
+    held: int | None = compiled.chunk_starts(rows, stride, first, each, into)
+    return held
 
 
 def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64) -> bool:

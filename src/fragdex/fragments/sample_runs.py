@@ -8,6 +8,7 @@ a few hundred bytes; nothing here is as large as a number that the file claims.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ from fragdex.boxes import Box
 from fragdex.errors import LimitExceeded
 from fragdex.fragments import hop
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.spans import gaps
 from fragdex.fragments.table import (
     Int64,
     SampleTable,
@@ -81,6 +81,9 @@ class SampleRuns:
     def dts_at(self, samples: Int64) -> Int64:
         """Decode times of these samples (the count itself gives the end)."""
         steps = self.durations
+        if steps.constant:
+            even: Int64 = samples * steps.value[0]
+            return even
         starts = np.concatenate([[0], steps.stop[:-1]])
         before = np.concatenate([[0], np.cumsum((steps.stop - starts) * steps.value)])
         run = np.minimum(np.searchsorted(steps.stop, samples, side="right"), len(starts) - 1)
@@ -108,16 +111,7 @@ class SampleRuns:
             return SampleTable.empty(), True
         offset, size, rising = self._places(a, b)
         duration = self.durations.between(a, b)
-        first = int(self.dts_at(np.array([a]))[0])
-        if self.durations.constant:
-            dts = np.arange(b - a)
-            dts *= duration[0]
-            if first:
-                dts += first
-        else:
-            dts = np.cumsum(duration)
-            dts -= duration
-            dts += first
+        dts = self._decode_times(a, b, duration)
         cts = dts
         if self.offsets is not None:
             cts = self.offsets.between(a, b)
@@ -129,6 +123,16 @@ class SampleRuns:
             low, high = np.searchsorted(self.sync, [a, b])
             sync[self.sync[low:high] - a] = True
         return SampleTable(offset, size, dts, cts, duration, sync), rising
+
+    def _decode_times(self, a: int, b: int, duration: Int64) -> Int64:
+        """Decode times of samples a to b, whose durations these are."""
+        each = int(duration[0])
+        if each and self.durations.constant and b * each < 2**63:
+            return np.arange(a * each, b * each, each)
+        dts = np.cumsum(duration)
+        dts -= duration
+        dts += self.dts_at(np.array([a]))[0]
+        return dts
 
     def _places(self, a: int, b: int) -> tuple[Int64, Int64, bool]:
         """Offset and size of samples a to b, and whether each lies behind the one before."""
@@ -175,7 +179,7 @@ def read_sample_runs(
         return None
     chunk_offset = chunks["entries"]["chunk_offset"].astype(np.int64)
     entries = mapping["entries"]
-    if len(entries) and entries["first_chunk"].min() > 1:
+    if len(entries) and entries["first_chunk"][0] > 1 and entries["first_chunk"].min() > 1:
         note(
             "stsc-late",
             "stsc begins behind the first chunk; what its first entry says holds from there on",
@@ -251,22 +255,17 @@ def _chunk_starts(entries: npt.NDArray[np.void], chunks: int) -> tuple[Int64, in
     """Number of each chunk's first sample, and samples that the chunks hold in all (8.7.4)."""
     if not len(entries) or not chunks:
         return np.zeros(0, np.int64), 0
-    first = entries["first_chunk"].astype(np.int64) - 1
-    falls = (first[1:] < first[:-1]).any()
-    order = np.argsort(first, kind="stable") if falls else slice(None)
-    first = first[order]
-    np.clip(first, 0, chunks, out=first)
-    per_chunk = entries["samples_per_chunk"].astype(np.int64)[order]
-    # Chunks before the first entry hold what it says.
-    first[0] = 0
-    chunks_each = gaps(first, chunks)
-    # Some muxers write an entry for every chunk.
-    held = per_chunk if (chunks_each == 1).all() else np.repeat(per_chunk, chunks_each)
-    running = np.cumsum(held)
-    # 2^32 chunks of 2^32 samples would not fit; nobody's file comes near.
-    total = int(min(running[-1], 2**62)) if running[-1] >= 0 else 2**62
-    running -= held
-    return running, total
+    starts = np.empty(chunks, np.int64)
+    held = _chunk_starts_of(entries, starts)
+    if held is None:
+        held = _chunk_starts_of(entries[np.argsort(entries["first_chunk"], kind="stable")], starts)
+    return starts, held or 0
+
+
+def _chunk_starts_of(entries: npt.NDArray[np.void], starts: Int64) -> int | None:
+    fields: Any = entries.dtype.fields
+    row = entries.itemsize, fields["first_chunk"][1], fields["samples_per_chunk"][1]
+    return hop.chunk_starts(np.ascontiguousarray(entries).view(np.uint8).data, *row, starts)
 
 
 def _steps(box: Box, column: str, count: int) -> Steps | None:
@@ -274,7 +273,8 @@ def _steps(box: Box, column: str, count: int) -> Steps | None:
     if not len(entries):
         return None
     stop = np.cumsum(entries["sample_count"], dtype=np.int64)
-    np.minimum(stop, count, out=stop)
+    if stop[-1] > count:
+        np.minimum(stop, count, out=stop)
     keep = np.empty(len(stop), np.bool_)
     keep[0] = stop[0] > 0
     np.greater(stop[1:], stop[:-1], out=keep[1:])
@@ -284,5 +284,8 @@ def _steps(box: Box, column: str, count: int) -> Steps | None:
     if not keep.all():
         stop, value = stop[keep], value[keep]
     # Neighbours with one value are one run: some muxers write an entry for every sample.
-    change = np.append(value[1:] != value[:-1], True)
-    return Steps(stop[change], value[change]) if not change.all() else Steps(stop, value)
+    change = value[1:] != value[:-1]
+    if change.all():
+        return Steps(stop, value)
+    change = np.append(change, True)
+    return Steps(stop[change], value[change])

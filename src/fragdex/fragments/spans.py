@@ -1,4 +1,4 @@
-"""Sums, times and places of many samples at once; in Python, where no compiled hop is."""
+"""Sums and times inside many runs of samples at once; in Python, where no compiled hop is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fragdex.fragments.headers import Int64, RowColumns, Sums
 from fragdex.fragments.hop_plain import join_plain
 
-__all__ = ["gaps", "places_plain", "sums_plain"]
+__all__ = ["sums_plain"]
 
 MAX_STRIDE = 1 << 16
 """Bytes of a row; a trun's have 16 at most."""
@@ -192,44 +192,3 @@ def _refuse(
         raise ValueError("sums: a run lies outside the buffer")
     if not stride and (first.any() or rest.any()):
         raise ValueError("sums: samples without rows are not told apart")
-
-
-def gaps(starts: Int64, stop: int) -> Int64:
-    """From each start to the next, and from the last one to `stop`."""
-    found = np.empty_like(starts)
-    np.subtract(starts[1:], starts[:-1], out=found[:-1])
-    found[-1:] = stop - starts[-1:]
-    return found
-
-
-def places_plain(
-    size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64
-) -> bool:
-    """`hop.places` in Python.
-
-    >>> into = np.empty(3, np.int64)
-    >>> places_plain(np.array([5]), np.array([0, 2]), np.array([70, 90]), 1, into), into.tolist()
-    (True, [75, 90, 95])
-    """
-    stop = first + len(into)
-    if len(chunk_start) != len(chunk_offset):
-        raise ValueError("places: arguments differ in length")
-    if first < 0 or stop >= 2**63 or (len(size) != 1 and len(size) < stop):
-        raise ValueError("places: samples without a size")
-    if not len(chunk_start) or not 0 <= chunk_start[0] <= first or chunk_start[-1] >= stop:
-        raise ValueError("places: samples without a chunk")
-    if (chunk_start[1:] < chunk_start[:-1]).any():
-        raise ValueError("places: chunks fall back")
-    if len(size) == 1:
-        base = chunk_offset - chunk_start * size[0]
-        running, sizes = np.arange(first, stop), size
-        running *= size[0]
-    else:
-        begin = int(chunk_start[0])
-        running = np.cumsum(size[begin:stop])
-        running -= size[begin:stop]
-        base = chunk_offset - running[chunk_start - begin]
-        running, sizes = running[first - begin :], size[first:stop]
-    np.add(np.repeat(base, gaps(np.maximum(chunk_start, first), stop)), running, out=into)
-    ends = into + sizes
-    return bool((into[1:] >= ends[:-1]).all())

@@ -1,4 +1,4 @@
-"""Samples lie at the same places in C and in Python, and nothing is read beside their tables."""
+"""Samples lie in the same chunks and places in C and in Python; nothing else is read."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.fragments import hop
-from fragdex.fragments.spans import places_plain
+from fragdex.fragments.chunks import chunk_starts_plain, places_plain
 
 WORDS = st.sampled_from([0, 1, 5, 6, 2**32 - 1])
 PLACES = st.sampled_from([0, 1, 5, 6, 11, 2**32, 2**63 - 1, 2**63 - 6, -(2**63), -1])
@@ -78,3 +78,43 @@ def test_columns_of_different_lengths_are_refused():
     for places in (hop.places, places_plain):
         with pytest.raises(ValueError, match="differ in length"):
             places(numbers([1]), numbers([0]), numbers([]), 0, numbers([0]))
+
+
+def starts(chunk_starts, rows, chunks, stride=12, first=0, each=4):
+    """What is told, or that it is refused; what is written counts only where it is told."""
+    into = np.full(chunks, -7)
+    packed = np.array(rows, ">u4").tobytes() if not isinstance(rows, bytes) else rows
+    try:
+        held = chunk_starts(packed, stride, first, each, into)
+    except ValueError:
+        return "refused"
+    return held if held is None else (held, into.tolist())
+
+
+ENTRIES = st.lists(st.tuples(st.integers(0, 9) | WORDS, WORDS, st.just(1)), min_size=1, max_size=6)
+
+
+@given(ENTRIES, st.integers(0, 8))
+def test_chunks_begin_behind_the_samples_of_those_before(entries, chunks):
+    found = starts(hop.chunk_starts, entries, chunks)
+    assert starts(chunk_starts_plain, entries, chunks) == found
+    numbers_of_chunks = [first for first, _, _ in entries]
+    if numbers_of_chunks != sorted(numbers_of_chunks):
+        assert found is None
+        return
+    counts = []
+    for chunk in range(1, chunks + 1):
+        holds = [each for first, each, _ in entries if first <= chunk]
+        counts.append(holds[-1] if holds else entries[0][1])
+    assert found == (sum(counts), [sum(counts[:k]) for k in range(chunks)])
+
+
+PLACE = st.integers(-2, 14) | st.sampled_from([2**16, 2**62])
+
+
+@given(st.binary(max_size=40), PLACE, PLACE, PLACE, st.integers(0, 4))
+def test_impossible_rows_are_refused(rows, stride, first, each, chunks):
+    found = starts(hop.chunk_starts, rows, chunks, stride, first, each)
+    assert starts(chunk_starts_plain, rows, chunks, stride, first, each) == found
+    if stride < 4 or not rows or len(rows) % stride or not 0 <= max(first, each) <= stride - 4:
+        assert found == "refused"
