@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from report import Results, duration
+from report import duration
+from results import Results
 
 SVG = "results.svg"
 PANELS = ("build-2h", "build-frames", "build-sidx", "build-progressive")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import machine
 import peers
 import plot
 import report
+import results
 import rows_build
 import rows_memory
 import rows_process
@@ -59,7 +59,7 @@ def _say(row: Row) -> None:
         print(f"    {name:34} {told:>10}  {len(figure.runs_ns):3} runs")
     for want in row.wants:
         told = "–" if want.reached is None else f"{want.reached:.4g} {want.unit}"
-        print(f"    {want.text:62} {told:>16}  {report.VERDICT[want.ok].strip('*')}", flush=True)
+        print(f"    {want.text:62} {told:>16}  {results.VERDICT[want.ok].strip('*')}", flush=True)
 
 
 def main() -> int:
@@ -79,14 +79,12 @@ def main() -> int:
         measured[key] = {
             **row.as_dict(),
             "revision": machine.revision(),
-            "command": shlex.join([*shlex.split(report.COMMAND), *sys.argv[1:]]),
+            "command": results.command(report.COMMAND),
         }
-        # Written after each row: a run that is broken off keeps what it has.
-        results = report.merge(output, machine.describe(), measured)
-        results = report.order(results, list(ROWS))
-        report.write(output, results)
-        plot.draw(output, results)
-    print(f"{missed} wants missed, {failed} contenders failed; see {output / report.MARKDOWN}")
+        whole = results.merge(output, report.COMMAND, machine.describe(), measured, list(ROWS))
+        results.write(output, whole, report.markdown(whole))
+        plot.draw(output, whole)
+    print(f"{missed} wants missed, {failed} contenders failed; see {output / results.MARKDOWN}")
     return 1 if missed or failed else 0
 
 

@@ -62,8 +62,6 @@ def determinism(setting: Setting) -> Measured:
             "simple", made[name], "--size", "1280x720", "--duration", seconds, "--slices",
             str(slices),
         )  # fmt: skip
-        if name == "7 busy":
-            pass
     stop.set()
     for one in load:
         one.join()

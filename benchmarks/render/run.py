@@ -8,12 +8,10 @@ rows and leaves the others as they were.
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -25,7 +23,7 @@ import rows_truth  # noqa: E402
 import told  # noqa: E402
 from measure import Measured, Setting  # noqa: E402
 from remotion import Remotion  # noqa: E402
-from report import VERDICT  # noqa: E402
+from results import Report  # noqa: E402
 from surroundings import browser, surroundings  # noqa: E402
 
 ROWS: dict[str, Callable[[Setting], Measured]] = {
@@ -60,35 +58,15 @@ def main() -> int:
     build = HERE.parent / "build"
     peer = Remotion(build / "remotion", browser())
     output = asked.output or (build / "render" if asked.quick else HERE)
-    here = surroundings(peer)
-    # folders are this machine's own affair
-    private = {"--pause", "--output"}
-    words = [
-        word
-        for before, word in zip(sys.argv, sys.argv[1:], strict=False)
-        if word.partition("=")[0] not in private and before not in private
-    ]
-    command = shlex.join([*shlex.split(told.COMMAND), *words])
+    report = Report(output, told.COMMAND, surroundings(peer), list(ROWS), told.markdown)
     missed = 0
     for key in asked.only or ROWS:
         with tempfile.TemporaryDirectory(prefix="render-") as folder:
             rounds = 1 if asked.quick else asked.rounds
-            setting = Setting(Path(folder), rounds, asked.quick, peer, asked.pause)
+            setting = Setting(Path(folder), rounds, asked.quick, peer, pause=asked.pause)
             setting.wait()
-            print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
-            row, amounts = ROWS[key](setting)
-        for name, amount in amounts.items():
-            middle = told.amount(amount.as_dict()["median"], amount.unit)
-            print(f"    {name:44} {middle:>14}  {len(amount.runs)} runs  {amount.note}")
-        for want in row.wants:
-            reached = told.amount(want.reached, want.unit)
-            print(f"    {want.text:44} {reached:>14}  {VERDICT[want.ok].strip('*')}", flush=True)
-        missed += sum(want.ok is False for want in row.wants)
-        results = {**told.as_dict(row, amounts), "command": command}
-        # Written after each row: a run that is broken off keeps what it has.
-        told.write(output, told.merge(output, here, {key: results}, list(ROWS)))
-    print(f"{missed} wants missed; see {output / told.MARKDOWN}")
-    return 1 if missed else 0
+            missed += report.measure(key, partial(ROWS[key], setting))
+    return report.end(missed)
 
 
 if __name__ == "__main__":

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import load
+from rounds import Amount, Amounts, Measured, Polite, compared, in_turns
 from rows import Row, Want
 
-__all__ = ["Amount", "Row", "Setting", "Want", "alternate", "compared", "loaded", "median"]
+__all__ = [
+    "Amount", "Amounts", "Measured", "Row", "Setting", "Want", "alternate", "compared", "loaded",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Polite):
     """How much and how long: bytes of the large file, rounds, seconds of each run."""
 
     data: Path
@@ -24,49 +24,18 @@ class Setting:
     rounds: int
     seconds: float
     uploads: int = 200
-    pause: Path | None = None
-
-    def wait(self) -> None:
-        """Let others measure first, where the machine is shared."""
-        while self.pause is not None and self.pause.exists():
-            time.sleep(2)
-
-
-@dataclass(slots=True)
-class Amount:
-    """The runs of one contender, in a unit that is not always time."""
-
-    unit: str
-    note: str = ""
-    runs: list[float] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the results file."""
-        return {
-            "median": statistics.median(self.runs),
-            "min": min(self.runs),
-            "max": max(self.runs),
-            "rounds": len(self.runs),
-            "unit": self.unit,
-            "note": self.note,
-            "runs": [round(run, 3) for run in self.runs],
-        }
-
-
-Amounts = dict[str, Amount]
 
 
 def alternate(
     setting: Setting, contenders: Mapping[str, tuple[Amount, Callable[[int], float]]]
 ) -> Amounts:
     """Every contender in every round, each round beginning with the next one."""
-    names = list(contenders)
-    for number in range(setting.rounds):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            setting.wait()
-            amount, work = contenders[name]
-            amount.runs.append(work(number))
+
+    def run(name: str, number: int) -> None:
+        amount, work = contenders[name]
+        amount.runs.append(work(number))
+
+    in_turns(setting, setting.rounds, list(contenders), run)
     return {name: amount for name, (amount, _) in contenders.items()}
 
 
@@ -86,14 +55,3 @@ def loaded(
         return told.per_second
 
     return Amount("/s", note), work
-
-
-def median(amounts: Amounts, name: str) -> float:
-    """Median of the rounds."""
-    return statistics.median(amounts[name].runs)
-
-
-def compared(amounts: Amounts, ours: str, theirs: str) -> float:
-    """The median of the ratios within each round: both met the same minute of the machine."""
-    pairs = zip(amounts[ours].runs, amounts[theirs].runs, strict=True)
-    return statistics.median(one / other for one, other in pairs)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import processes
 from load import Target
-from measure import Amounts, Row, Setting, Want, alternate, compared, loaded
+from measure import Measured, Row, Setting, Want, alternate, compared, loaded
 from processes import Server
 
 import fragdex
@@ -19,8 +19,6 @@ CONSTANT, SEEK, MD5 = "FastAPI, a constant", "seek", "md5 look-up"
 OURS, STARLETTE = "the service", "Starlette, bare file response"
 BEHIND, NGINX = "nginx, X-Accel-Redirect to the service", "nginx alone"
 LARGE, SMALL = "seek, large index", "seek, 100 fragments"
-
-Measured = tuple[Row, Amounts]
 
 
 def register(server: Server, md5: str, index: fragdex.FragmentIndex) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import processes
-from measure import Amount, Amounts, Row, Setting, Want, alternate
+from measure import Amount, Measured, Row, Setting, Want, alternate
 from processes import HERE, Server
 
 CHUNK = 8 << 20
@@ -22,8 +22,6 @@ UPLOAD, HASH, WRITE = "upload with md5 and index", "md5 alone", "write and fsync
 MEMORY_MB = 150
 MANY_MB = 300
 MANY_BYTES, MANY_CHUNK = 2 << 20, 512 << 10
-
-Measured = tuple[Row, Amounts]
 
 
 def send(film: Path, server: Server, salt: str) -> dict[str, Any]:

@@ -8,12 +8,10 @@ than one; --only measures some rows and leaves the others as they were.
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -26,9 +24,9 @@ import processes  # noqa: E402
 import rows_requests  # noqa: E402
 import rows_uploads  # noqa: E402
 import told  # noqa: E402
-from measure import Setting  # noqa: E402
+from measure import Measured, Setting  # noqa: E402
 from processes import Server  # noqa: E402
-from report import VERDICT  # noqa: E402
+from results import Report  # noqa: E402
 
 ROWS = ("look-ups", "ranges", "upload", "large-index", "many-uploads")
 MIB = 1 << 20
@@ -51,7 +49,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure(key: str, setting: Setting, folder: Path) -> rows_uploads.Measured:
+def measure(key: str, setting: Setting, folder: Path) -> Measured:
     """One row, with servers of its own."""
     large = setting.data / f"film-{setting.size // MIB}-mib.mp4"
     film.make(large, setting.size)
@@ -59,7 +57,7 @@ def measure(key: str, setting: Setting, folder: Path) -> rows_uploads.Measured:
     def frames() -> Path:
         return inputs.make(setting.data)["frames"][0]
 
-    served: dict[str, Callable[[Server], rows_uploads.Measured]] = {
+    served: dict[str, Callable[[Server], Measured]] = {
         "look-ups": lambda server: rows_requests.look_ups(setting, server, large),
         "upload": lambda server: rows_uploads.upload(setting, server, large),
         "large-index": lambda server: rows_requests.large_index(
@@ -81,34 +79,14 @@ def main() -> int:
     rounds, seconds = (2, 1.0) if asked.quick else (asked.rounds, asked.seconds)
     setting = Setting(asked.data, size, rounds, seconds, pause=asked.pause)
     output = asked.output or (HERE.parent / "build" / "service" if asked.quick else HERE)
-    here = told.surroundings()
-    # folders are this machine's own affair
-    private = {"--pause", "--data", "--output"}
-    words = [
-        word
-        for before, word in zip(sys.argv, sys.argv[1:], strict=False)
-        if word.partition("=")[0] not in private and before not in private
-    ]
-    command = shlex.join([*shlex.split(told.COMMAND), *words])
+    report = Report(output, told.COMMAND, told.surroundings(), ROWS, told.markdown)
     missed = 0
     for key in asked.only or ROWS:
         setting.wait()
-        print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
         # beside the films: memory is no disk
         with tempfile.TemporaryDirectory(prefix="service-", dir=asked.data) as folder:
-            row, amounts = measure(key, setting, Path(folder))
-        for name, amount in amounts.items():
-            middle = told.amount(amount.as_dict()["median"], amount.unit)
-            print(f"    {name:40} {middle:>16}  {len(amount.runs)} runs")
-        for want in row.wants:
-            reached = told.amount(want.reached, want.unit)
-            print(f"    {want.text:40} {reached:>16}  {VERDICT[want.ok].strip('*')}", flush=True)
-        missed += sum(want.ok is False for want in row.wants)
-        results = {**told.as_dict(row, amounts), "command": command}
-        # Written after each row: a run that is broken off keeps what it has.
-        told.write(output, told.merge(output, here, {key: results}, list(ROWS)))
-    print(f"{missed} wants missed; see {output / told.MARKDOWN}")
-    return 1 if missed else 0
+            missed += report.measure(key, partial(measure, key, setting, Path(folder)))
+    return report.end(missed)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ others as they were.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 import tempfile
 import time
@@ -27,7 +25,8 @@ import machine  # noqa: E402
 import numpy as np  # noqa: E402
 import tracks  # noqa: E402
 from hearing import WHOLE, Hearing, hear  # noqa: E402
-from report import VERDICT  # noqa: E402
+from results import Report, Results, amount, head, wanted  # noqa: E402
+from rounds import Polite  # noqa: E402
 from rows import Row, Want  # noqa: E402
 
 import fragdex  # noqa: E402
@@ -35,7 +34,7 @@ from fragdex.service.transcriptions.engines import EngineChoice  # noqa: E402
 from fragdex.service.transcriptions.process import Child  # noqa: E402
 
 MIB = 1 << 20
-JSON, MARKDOWN = "results.json", "results.md"
+COMMAND = "./dev bench-transcribe"
 PACKAGES = ("fragdex", "pocketsphinx", "av", "numpy")
 
 
@@ -206,63 +205,24 @@ def _surroundings() -> dict[str, Any]:
     return {**described, "versions": versions}
 
 
-def _amount(value: float | None, unit: str) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.0f} {unit}" if abs(value) >= 100 or value == int(value) else (
-        f"{value:.3g} {unit}"
-    )  # fmt: skip
-
-
-def markdown(results: dict[str, Any]) -> str:
+def markdown(results: Results) -> str:
     """The report."""
-    here, rows = results["machine"], results["rows"]
-    dates = sorted({row["date"] for row in rows.values()})
-    loads = [row["load_1min"] for row in rows.values()]
-    revisions = sorted({row["revision"] for row in rows.values()})
-    lines = [
-        "# Benchmarks of transcriptions",
-        "",
-        f"`./dev bench-transcribe` on {here['processor']}, {here['cores']} cores, "
-        f"{here['memory_gib']} GiB, {here['system']}; {dates[0]} to {dates[-1]}, "
-        f"load {min(loads)} to {max(loads)}, revision {', '.join(revisions)}.",
-        "",
-        "Versions: " + ", ".join(f"{name} {v}" for name, v in here["versions"].items()) + ".",
-        "",
+    facts = [
+        f"- {row['work']}: "
+        + ", ".join(f"{name}: {amount(value, '')}" for name, value in row["facts"].items())
+        for row in results["rows"].values()
+        if row["facts"]
+    ]
+    body = [
+        *head("Benchmarks of transcriptions", results),
         "The engine is pocketsphinx with its English model. Flite speaks, and tells when it says "
         "each word; LibriVox clips are those in the source package of pocketsphinx.",
         "",
-        "| Work | Wanted | Reached | |",
-        "|---|---|---|---|",
+        *wanted(results, limits=True),
+        "",
+        *facts,
     ]
-    for row in rows.values():
-        for number, want in enumerate(row["wants"]):
-            work = row["work"] if number == 0 else ""
-            sign = "≤" if want["at_most"] else "≥"
-            wanted = f"{want['want']} {sign} {_amount(want['limit'], want['unit'])}"
-            reached = _amount(want["reached"], want["unit"])
-            lines.append(f"| {work} | {wanted} | {reached} | {VERDICT[want['ok']]} |")
-    facts = [
-        f"- {row['work']}: "
-        + ", ".join(f"{name}: {_amount(value, '').strip()}" for name, value in row["facts"].items())
-        for row in rows.values()
-        if row["facts"]
-    ]
-    return "\n".join([*lines, "", *facts]) + "\n"
-
-
-def write(folder: Path, rows: dict[str, Any]) -> None:
-    """Both files; rows of an earlier run on the same machine and versions stay."""
-    folder.mkdir(parents=True, exist_ok=True)
-    here, path = _surroundings(), folder / JSON
-    kept: dict[str, Any] = {}
-    if path.exists():
-        old = json.loads(path.read_text())
-        kept = old["rows"] if old["machine"] == here else {}
-    every = {**kept, **rows}
-    results = {"machine": here, "rows": {key: every[key] for key in ROWS if key in every}}
-    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-    (folder / MARKDOWN).write_text(markdown(results))
+    return "\n".join(body) + "\n"
 
 
 def _arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -279,23 +239,15 @@ def main() -> int:
     """Run the rows asked for; 0 where nothing was missed, else 1."""
     asked = _arguments()
     asked.data.mkdir(parents=True, exist_ok=True)
+    report = Report(asked.output, COMMAND, _surroundings(), list(ROWS), markdown)
+    setting = Polite(pause=asked.pause)
     missed = 0
     with tempfile.TemporaryDirectory(prefix="transcribe-", dir=asked.data) as folder:
         work = Work(Path(folder), asked.data, asked.hours)
         for key in asked.only or ROWS:
-            while asked.pause is not None and asked.pause.exists():
-                time.sleep(2)
-            print(f"{key} ({time.strftime('%H:%M:%S')}, load {os.getloadavg()[0]:.2f})", flush=True)
-            row = ROWS[key](work)
-            for want in row.wants:
-                reached = _amount(want.reached, want.unit)
-                print(
-                    f"    {want.text:60} {reached:>12}  {VERDICT[want.ok].strip('*')}", flush=True
-                )
-            missed += sum(want.ok is False for want in row.wants)
-            write(asked.output, {key: {**row.as_dict(), "revision": machine.revision()}})
-    print(f"{missed} wants missed; see {asked.output / MARKDOWN}")
-    return 1 if missed else 0
+            setting.wait()
+            missed += report.measure(key, lambda key=key: (ROWS[key](work), {}))
+    return report.end(missed)
 
 
 if __name__ == "__main__":
