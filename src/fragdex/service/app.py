@@ -13,6 +13,7 @@ from importlib.metadata import version
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import APIRouter, FastAPI
+from starlette.types import Receive, Scope, Send
 
 from fragdex.errors import FragdexError
 from fragdex.service.captions import routes as captions
@@ -107,6 +108,17 @@ def close_house(house: House) -> None:
     house.database.close()
 
 
+class _Application(FastAPI):
+    """FastAPI that is asked where no shortcut answers."""
+
+    shortcuts: Shortcuts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        if not await self.shortcuts.answered(scope, receive, send):
+            await super().__call__(scope, receive, send)
+
+
 def make_app(house: House, *routers: APIRouter) -> FastAPI:
     """The application over a house; `routers` come beside those of the families.
 
@@ -130,7 +142,7 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
                 log.warning("%d jobs did not end and were handed back", len(stuck))
             await run_sync(keeping.join, 5.0)
 
-    app = FastAPI(
+    app = _Application(
         title="fragdex",
         version=version("fragdex"),
         docs_url=None,
@@ -143,6 +155,7 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
     app.state.house = house
     app.state.doorman = doorman = Doorman(house)
     app.state.metrics = metrics
+    app.shortcuts = Shortcuts(house, doorman, metrics, SHORTCUTS)
     app.state.draining = asyncio.Event()
     app.state.stuck_jobs = []
     problems.install(app)
@@ -150,8 +163,7 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
     for router in (*ROUTERS, *routers):
         # not `include_router`, which looks at every route twice for each request
         app.router.routes.extend(router.routes)
-    shortcuts = Shortcuts(house, doorman, SHORTCUTS)
-    app.add_middleware(Front, metrics=metrics, shortcuts=shortcuts)
+    app.add_middleware(Front, metrics=metrics)
     cors.install(app, house.settings)
     return app
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import unquote, urlsplit
@@ -225,7 +226,7 @@ class Settings(BaseSettings):
         """Where each value came from: `flag --port`, a variable, a file, or `default`."""
         return {name: self._origins.get(name, DEFAULT) for name in type(self).model_fields}
 
-    @property
+    @cached_property
     def store_folder(self) -> Path | None:
         """The folder of the store on the local disk; None for object stores."""
         parts = urlsplit(self.store_url)

@@ -17,7 +17,6 @@ from fragdex.service.web.shortcuts import Shortcut
 
 __all__ = ["SHORTCUTS"]
 
-JSON = "application/json"
 _ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TRACK = re.compile(r"-1|0|[1-9][0-9]{0,9}", re.ASCII)
 _TIME = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?", re.ASCII)
@@ -39,14 +38,14 @@ def _seek(
     answer = seeking.glance(house, tenant_id, found[0], track_id, float(time))
     if answer is None:
         return None
-    return Response(answer.model_dump_json(exclude_unset=True), media_type=JSON)
+    return _json(answer.model_dump_json(exclude_unset=True))
 
 
 def _file_of_md5(
     house: House, tenant_id: str, request: Request, found: tuple[str, ...]
 ) -> Response | None:
     record = operations.glance_by_md5(house, tenant_id, md5_bytes(found[0], "md5"))
-    return None if record is None else Response(record.model_dump_json(), media_type=JSON)
+    return None if record is None else _json(record.model_dump_json())
 
 
 def _track(
@@ -58,7 +57,12 @@ def _track(
     at = tracks.glance_at_bytes(house, tenant_id, file_id, int(track))
     if at is None:
         return None
-    return media_of(request, at)
+    answer = media_of(request, at)
+    return None if answer.status_code == 416 else answer
+
+
+def _json(text: str) -> Response:
+    return Response(f"{text}\n", media_type="application/json")
 
 
 def _is_track(text: str) -> bool:

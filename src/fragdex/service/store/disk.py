@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from fragdex import ByteRange, Source, open_source
@@ -35,6 +36,9 @@ from fragdex.service.store.disk_files import (
 from fragdex.service.store.naming import checked
 
 __all__ = ["DiskStore"]
+
+REMEMBERED = 1024
+"""Objects whose paths are not put together anew for each read."""
 
 LEFT_OVER_S = 24 * 3600
 """A temporary file this old belongs to no one who is alive."""
@@ -60,6 +64,7 @@ class DiskStore:
         self._objects = self.root / "objects"
         self._drafts = self.root / "drafts"
         self._temporary = self.root / "temporary"
+        self._places = lru_cache(REMEMBERED)(self._place)
         with disk_errors():
             for folder in (self._objects, self._drafts, self._temporary):
                 make_folders(folder)
@@ -180,6 +185,9 @@ class DiskStore:
                 raise OSError("the disk gave back other bytes than were written")
 
     def _path(self, key: str) -> Path:
+        return self._places(key)
+
+    def _place(self, key: str) -> Path:
         return self._objects / checked(key)
 
     def _new_temporary(self) -> Path:

@@ -1,4 +1,4 @@
-"""What every request passes first: counted, its faults answered, its answer made safe to show."""
+"""What a request passes before its route: counted, faults answered, answers made safe to show."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fragdex.errors import FragdexError
 from fragdex.service.web.events import BrokenOff
 from fragdex.service.web.metrics import Metrics
 from fragdex.service.web.problems import unexpected
-from fragdex.service.web.shortcuts import Shortcuts
 
-__all__ = ["Front"]
+__all__ = ["SAFETY", "Front"]
 
 SAFETY = (
     # a file's type is what we say it is, whatever its bytes look like
@@ -28,10 +26,10 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Front:
-    """The outermost layer of the application, below the server."""
+    """The layer around all routes, inside of what CORS adds."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, shortcuts: Shortcuts) -> None:
-        self._app, self._metrics, self._shortcuts = app, metrics, shortcuts
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; other kinds of connection go through."""
@@ -40,7 +38,6 @@ class Front:
             return
         status = 0
         one_line = False
-        short: str | None = None
 
         async def sent(message: Message) -> None:
             nonlocal status, one_line
@@ -57,17 +54,7 @@ class Front:
         began = time.perf_counter()
         self._metrics.running.inc()
         try:
-            found = self._shortcuts.answer(scope, receive)
-            if found is not None:
-                short, response = found
-                try:
-                    await response(scope, receive, sent)
-                except (FragdexError, OSError):
-                    if status:
-                        raise
-                    short = None
-            if short is None:
-                await self._app(scope, receive, sent)
+            await self._app(scope, receive, sent)
         except BrokenOff:
             pass  # the server closes a connection whose answer is not complete
         except Exception as error:  # a fault of ours is answered, and written down
@@ -76,7 +63,7 @@ class Front:
             await unexpected(error)(scope, receive, sent)
         finally:
             self._metrics.running.dec()
-            route = short or getattr(scope.get("route"), "path_format", None) or "(none)"
+            route = getattr(scope.get("route"), "path_format", None) or "(none)"
             method = scope["method"] if scope["method"] in METHODS else "(other)"
             self._metrics.count(method, route, status, time.perf_counter() - began)
 

@@ -28,14 +28,23 @@ class Metrics:
             "fragdex_request_seconds", "from the head of a request to the end of its answer",
             ["method", "route"], buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
+        # looked up in one step; there are as many as routes and what they answer
+        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.running = Gauge(
             "fragdex_requests_running", "requests being answered", registry=self.registry
         )
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request that was answered."""
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(seconds)
+        known = self._known.get((method, route, status))
+        if known is None:
+            known = (
+                self._requests.labels(method, route, str(status)),
+                self._seconds.labels(method, route),
+            )
+            self._known[method, route, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
 
     def text(self) -> bytes:
         """All numbers, in the text exposition format."""

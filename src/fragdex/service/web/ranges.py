@@ -13,6 +13,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -36,6 +37,9 @@ MAX_PARTS = 16
 
 PIECE = 512 << 10
 """Bytes read and sent at a time: what one answer holds in memory."""
+
+REMEMBERED = 1024
+"""Objects whose fields are not written anew for each range that is asked for."""
 
 CACHE_CONTROL = "private, max-age=3600"
 """Bytes under an id never change; a private cache may keep what a tenant may see."""
@@ -93,12 +97,12 @@ def media(
         headers: more for every answer with or about the bytes.
     """
     house = the_house(request)
-    etag = etag_of(md5)
+    etag, digest = _marks(md5, sha256)
     fields = {
         "ETag": etag,
         "Accept-Ranges": "bytes",
         "Cache-Control": CACHE_CONTROL,
-        "Repr-Digest": f"sha-256=:{base64.b64encode(sha256).decode()}:",
+        "Repr-Digest": digest,
         **(headers or {}),
     }
     asked = request.headers
@@ -106,9 +110,12 @@ def media(
         return Response(status_code=304, headers=fields)
     fields["Content-Type"] = media_type
     path = house.store.path(key)
-    passed_on = _accelerated(house.settings, path)
-    if passed_on is not None and (size > 0):
-        return Response(headers={**fields, "X-Accel-Redirect": passed_on})
+    prefix, folder = house.settings.x_accel_prefix, house.settings.store_folder
+    # nginx keeps few fields of an answer: what has some of its own is sent from here
+    if prefix and folder is not None and path is not None and size and not headers:
+        named = _named(prefix, folder, path)
+        if named is not None:
+            return Response(headers={**fields, "X-Accel-Redirect": named})
     wanted = asked.get("range")
     if request.method != "GET" or not _may_be_partial(asked, etag):
         wanted = None
@@ -141,15 +148,18 @@ def _may_be_partial(asked: Headers, etag: str) -> bool:
     return condition is None or condition.strip() == etag
 
 
-def _accelerated(settings: Any, path: Path | None) -> str | None:
-    folder = settings.store_folder
-    if not settings.x_accel_prefix or path is None or folder is None:
+@lru_cache(REMEMBERED)
+def _marks(md5: bytes, sha256: bytes) -> tuple[str, str]:
+    """ETag and Repr-Digest."""
+    return etag_of(md5), f"sha-256=:{base64.b64encode(sha256).decode()}:"
+
+
+@lru_cache(REMEMBERED)
+def _named(prefix: str, folder: Path, path: Path) -> str | None:
+    """A file of the store's folder, by the internal location of nginx that is over it."""
+    if not path.is_relative_to(folder):
         return None
-    try:
-        inside = path.relative_to(folder)
-    except ValueError:
-        return None
-    return f"{settings.x_accel_prefix.rstrip('/')}/{quote(inside.as_posix())}"
+    return f"{prefix.rstrip('/')}/{quote(path.relative_to(folder).as_posix())}"
 
 
 class MediaResponse(Response):

@@ -7,19 +7,26 @@ nothing and documents nothing, and a test holds its answers equal to those of it
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from fragdex.errors import FragdexError
 from fragdex.service.house import House
+from fragdex.service.web import cors
 from fragdex.service.web.auth import Doorman
+from fragdex.service.web.front import SAFETY
+from fragdex.service.web.metrics import Metrics
 
 __all__ = ["Answer", "Shortcut", "Shortcuts"]
+
+log = logging.getLogger("fragdex.service")
 
 Answer = Callable[[House, str, Request, tuple[str, ...]], Response | None]
 """Answers a request of a tenant; given are the house, the tenant and what the pattern found."""
@@ -39,20 +46,56 @@ class Shortcut:
 
 
 class Shortcuts:
-    """The shortcuts of an application."""
+    """The shortcuts of an application, asked before it is."""
 
-    def __init__(self, house: House, doorman: Doorman, shortcuts: Sequence[Shortcut]) -> None:
-        self._house, self._doorman = house, doorman
+    def __init__(
+        self, house: House, doorman: Doorman, metrics: Metrics, shortcuts: Sequence[Shortcut]
+    ) -> None:
+        self._house, self._doorman, self._metrics = house, doorman, metrics
+        self._for_pages = cors.for_pages(house.settings)
         self._by_collection: dict[str, list[Shortcut]] = {}
         # rates are counted, and refused, on the long way
         if not house.settings.rate_limit:
             for shortcut in shortcuts:
                 self._by_collection.setdefault(shortcut.collection, []).append(shortcut)
 
+    async def answered(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer a request; False, and nothing was sent, where its route has to."""
+        if scope["type"] != "http" or scope["method"] != "GET":
+            return False
+        began = time.perf_counter()
+        started = False
+        found = None
+
+        async def sent(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        self._metrics.running.inc()
+        try:
+            found = self.answer(scope, receive)
+            if found is None:
+                return False
+            response = found[1]
+            response.raw_headers += SAFETY
+            response.raw_headers += self._for_pages(_field(scope, b"origin"))
+            await response(scope, receive, sent)
+        except Exception as error:
+            if started:
+                raise
+            if not isinstance(error, (FragdexError, OSError)):
+                log.warning("a shortcut failed, its route answers", exc_info=error)
+            return False
+        finally:
+            self._metrics.running.dec()
+            if started and found is not None:
+                passed = time.perf_counter() - began
+                self._metrics.count("GET", found[0], found[1].status_code, passed)
+        return True
+
     def answer(self, scope: Scope, receive: Receive) -> tuple[str, Response] | None:
         """The route and its answer; None: ask the route itself."""
-        if scope["method"] != "GET":
-            return None
         parts = scope["path"].split("/", COLLECTION + 1)
         if len(parts) <= COLLECTION + 1:
             return None
@@ -63,18 +106,22 @@ class Shortcuts:
             tenant = self._tenant(scope)
             if tenant is None:
                 return None
-            try:
-                response = shortcut.answer(
-                    self._house, tenant, Request(scope, receive), found.groups()
-                )
-            except FragdexError:
-                return None
+            request = Request(scope, receive)
+            response = shortcut.answer(self._house, tenant, request, found.groups())
             return None if response is None else (shortcut.route, response)
         return None
 
     def _tenant(self, scope: Scope) -> str | None:
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                kind, _, bearer = value.decode("latin-1").partition(" ")
-                return self._doorman.remembered(bearer) if kind == "Bearer" else None
-        return None
+        value = _field(scope, b"authorization")
+        if value is None:
+            return None
+        kind, _, bearer = value.decode("latin-1").partition(" ")
+        return self._doorman.remembered(bearer) if kind == "Bearer" else None
+
+
+def _field(scope: Scope, name: bytes) -> bytes | None:
+    """The first field of that name in the head of a request."""
+    for known, value in scope["headers"]:
+        if known == name:
+            return value  # type: ignore[no-any-return]
+    return None
