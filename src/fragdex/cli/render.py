@@ -16,7 +16,7 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.output import emit, json_line, need_folder
-from fragdex.cli.report import complain
+from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def render(
         allowed = service("renders.outside")
         outside = allowed.FirstOf(outside, allowed.AllowedHosts(allow))
     began = time.monotonic()
-    with _target(output) as (target, finish), _bar(Path(page).name) as progress:
+    with _target(output) as (target, finish), part_progress(Path(page).name, "frames") as progress:
         made = service("renders.render").render(
             site, wanted, target, jobs=jobs, slices=slices, outside=outside, progress=progress
         )
@@ -228,30 +228,6 @@ def _target(output: str) -> Iterator[tuple[Path, Callable[[], None]]]:
                 emit(iter(lambda: file.read(_PIECE), b""), "-")
 
         yield path, copy
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar of frames; silent where nobody watches."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _all: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-        TextColumn("frames"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(title, total=None)
-        yield lambda done, all_: bars.update(task, completed=done, total=all_)
 
 
 def _facts(page: str, output: str, made: Rendered, seconds: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["byte_progress", "complain", "counting", "exit_code", "told"]
+__all__ = ["byte_progress", "complain", "counting", "exit_code", "part_progress", "told"]
 
 Progress = Callable[[int, int | None], object]
 
@@ -77,3 +77,39 @@ def counting(title: str, total: int) -> Iterator[Callable[[], object]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(title, total=total)
         yield lambda: bars.advance(task)
+
+
+@contextmanager
+def part_progress(title: str, parts: str) -> Iterator[Callable[[int, int], object]]:
+    """A bar of parts done, to be called with (done, total); silent where nobody watches.
+
+    What goes to stdout meanwhile stays above the bar where both are on one terminal, and goes by
+    itself into a pipe.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(parts),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+    ) as bars:
+        task = bars.add_task(title, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -13,7 +11,7 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.output import emit, json_line
-from fragdex.cli.report import complain
+from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
@@ -119,7 +117,7 @@ def transcribe(
         index = saved if saved is not None and form != "mp4" else _index(source, opening)
         for note in notes(index, findings=False):
             complain(f"{file}: {note}")
-        with _bar(file) as progress:
+        with part_progress(file, "slices") as progress:
 
             def heard(one: Heard, done: int, of: int) -> None:
                 if shown:
@@ -200,36 +198,6 @@ def _lines(words: Sequence[Word]) -> Iterator[str]:
     for cue in service("transcriptions.cues").cues_of(words):
         text = cue.text.replace("\n", " ")
         yield f"{clock(cue.start_ms / 1000)}  {text}"
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar of slices; silent where nobody watches."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _all: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-        TextColumn("slices"), TimeRemainingColumn(),
-    )  # fmt: skip
-    # Words stay above the bar where both are on one terminal; into a pipe they go by themselves.
-    with Progress(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-    ) as bars:
-        task = bars.add_task(title, total=None)
-        yield lambda done, all_: bars.update(task, completed=done, total=all_)
 
 
 def _facts(file: str, output: str | None, transcript: Transcript, seconds: float) -> dict[str, Any]:
