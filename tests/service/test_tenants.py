@@ -10,7 +10,7 @@ from PIL import Image
 
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.transcriptions.slices import Plan
+from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.words import Heard, Word
 from service.serving import API, serving
 from service.working import announced, fixture_bytes, md5_of, uploaded

@@ -101,7 +101,7 @@ class _Work:
         return made
 
     def hear(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
-        from fragdex.service.transcriptions.slices import Plan
+        from fragdex.service.transcriptions.plan import Plan
 
         def told(done: int, of: int) -> None:
             self._speech.say(progress=done, of=of)

@@ -2,14 +2,14 @@
 
 Everything counts in frames of 10 ms, on a grid that begins at presentation time 0. What is found
 is a function of the sound alone, so that two slices agree about the cut between them though each
-looks for it by itself.
+looks for it by itself; and what an engine is given to hear does not depend on the slices at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,13 @@ __all__ = [
     "FRAME_MS",
     "HARD_CONTEXT",
     "PAUSE",
+    "REACH",
     "SAMPLE_RATE",
+    "UNIT",
     "Cut",
     "Ints",
     "ReadFrames",
+    "Utterance",
     "cut_near",
     "joined",
     "loudness",
@@ -35,6 +38,16 @@ SAMPLE_RATE = 16_000
 FRAME_MS = 10
 FRAME = SAMPLE_RATE * FRAME_MS // 1000
 """Samples of a frame."""
+UNIT = 1000
+"""Frames: near each multiple of that there is a cut, whatever the slices are.
+
+An engine tells words by those around them, and its levels by all of an utterance: give it more or
+less of the same speech, and words that it was not sure of change, some of them far from the edge.
+So nothing but the sound decides where long speech without a pause is parted. Shorter units would
+hear more of it twice, longer ones leave slices of ten seconds without a border of their own.
+"""
+REACH = UNIT // 2
+"""Frames that a cut may lie away from its border: neighbours never change places."""
 PAUSE = 30
 """Frames of quiet that part two utterances."""
 PADDING = 20
@@ -47,6 +60,8 @@ LONG_PAUSE = 2 * PADDING + 20
 """In a pause of so many frames, the place of the cut changes no utterance."""
 _NEAR = (150, 300)
 """Frames around a border that are looked at first: a pause near it ends the search."""
+_HARD_REACH = 300
+"""Frames that a cut without a pause may lie away: what lies between two is never very short."""
 _EDGE = 2
 """Frames beside a window that its smoothed edge is made of."""
 _SILENCE_DB = 3.0
@@ -73,6 +88,21 @@ class Cut(NamedTuple):
     def hard(self) -> bool:
         """Whether both sides have to listen beyond it."""
         return self.pause < PAUSE
+
+
+class Utterance(NamedTuple):
+    """What an engine is given at once.
+
+    Attributes:
+        start, stop: frames of sound that it hears (last exclusive).
+        begin, end: frames of which it is asked: words count whose middle lies there. Beyond, it
+            only listens.
+    """
+
+    start: int
+    stop: int
+    begin: int
+    end: int
 
 
 def loudness(sound: Ints) -> Levels:
@@ -159,13 +189,15 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
         if best and (near == reach or best[0] <= near - LONG_PAUSE):
             return Cut(best[1], best[2])
         if near == reach:
-            return _hard(levels, pauses, low, border)
+            inner = slice(max(0, border - _HARD_REACH - low), border + _HARD_REACH - low)
+            return _hard(levels[inner], quiet, low + inner.start, border)
     raise AssertionError("the last window always decides")
 
 
-def _hard(levels: Levels, pauses: Sequence[tuple[int, int]], low: int, border: int) -> Cut:
+def _hard(levels: Levels, quiet: float, low: int, border: int) -> Cut:
     """The longest short pause, or else the quietest moment."""
-    short = [(stop - start, start, stop) for start, stop in pauses if stop - start >= SHORT_PAUSE]
+    runs = _runs(levels < quiet)
+    short = [(stop - start, start, stop) for start, stop in runs if stop - start >= SHORT_PAUSE]
     if short:
         longest = max(length for length, *_ in short)
         places = [
@@ -178,14 +210,13 @@ def _hard(levels: Levels, pauses: Sequence[tuple[int, int]], low: int, border: i
     return Cut(low + int(np.argmin(smooth(levels, 21))), 0)
 
 
-def utterances(read: ReadFrames, low: int, high: int, quiet: float, most: int) -> list[Any]:
+def utterances(read: ReadFrames, low: int, high: int, quiet: float) -> list[tuple[int, int]]:
     """[start, stop) of what is said between two frames.
 
     Args:
         read: the sound.
         low, high: frames; quiet at these edges counts as a pause however short.
         quiet: the track's `threshold`.
-        most: frames of an utterance; longer ones are parted where they are quietest.
     """
     if high <= low:
         return []
@@ -206,31 +237,21 @@ def utterances(read: ReadFrames, low: int, high: int, quiet: float, most: int) -
             continue
         first = max(begin - PADDING, 0 if start == 0 else (start + begin) // 2)
         last = min(end + PADDING, count if stop == count else (end + stop) // 2)
-        found += _parted(levels, first, last, most)
-    return [(low + first, low + last) for first, last in found]
+        found.append((low + first, low + last))
+    return found
 
 
-def _parted(levels: Levels, first: int, last: int, most: int) -> list[tuple[int, int]]:
-    """An utterance, in parts where it is too long."""
-    parts = []
-    while last - first > most:
-        middle = first + most // 2
-        place = middle + int(np.argmin(smooth(levels[middle : first + most], 21)))
-        parts.append((first, place))
-        first = place
-    return [*parts, (first, last)]
-
-
-def joined(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+def joined(spans: Sequence[Utterance], most: int) -> list[Utterance]:
     """Neighbouring utterances together, up to so many frames: for engines that hear in windows.
 
-    >>> joined([(0, 100), (150, 200), (900, 950)], 300)
-    [(0, 200), (900, 950)]
+    >>> near = [Utterance(0, 100, 0, 120), Utterance(150, 200, 120, 400)]
+    >>> joined([*near, Utterance(900, 950, 400, 1000)], 300)[0]
+    Utterance(start=0, stop=200, begin=0, end=400)
     """
-    found: list[tuple[int, int]] = []
-    for start, stop in spans:
-        if found and stop - found[-1][0] <= most:
-            found[-1] = (found[-1][0], stop)
+    found: list[Utterance] = []
+    for span in spans:
+        if found and span.stop - found[-1].start <= most:
+            found[-1] = found[-1]._replace(stop=span.stop, end=span.end)
         else:
-            found.append((start, stop))
+            found.append(span)
     return found

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from fragdex.service.isobmff.model import MAX_TRACK_ID
-from fragdex.service.transcriptions.slices import LEAST_SLICE_MS, MOST_SLICE_MS
+from fragdex.service.transcriptions.plan import LEAST_SLICE_MS, MOST_SLICE_MS
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import Listed, Number
 

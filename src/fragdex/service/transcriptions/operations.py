@@ -31,6 +31,7 @@ from fragdex.service.transcriptions.model import (
     TranscriptionStatus,
 )
 from fragdex.service.transcriptions.places import end_ms, need_sound_of
+from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.records import (
     FAMILY,
     OPEN,
@@ -228,7 +229,7 @@ def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -
 
     Raises:
         RecordNotFound: no such transcription, no such slice, or it is to be heard yet, or one of
-            its neighbours, into which a pause may have moved its border.
+            its neighbours, into which a cut may have moved its border.
     """
     with house.database.read() as connection:
         row = need_row(connection, tenant_id, transcription_id)
@@ -238,7 +239,8 @@ def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -
         last = math.ceil(row.plan["last_frame"] * 10 / row.work_slice_ms)
         if not 0 <= number < last:
             raise RecordNotFound("the track has no such slice", more={"slices": last})
-        slices = heard_slices(connection, row.id, (number - 1, number + 1))
+        around = Plan.of_json(row.plan).around(number)
+        slices = heard_slices(connection, row.id, around)
     heard = [one for _, one in slices if one is not None]
     if len(heard) < len(slices):
         raise RecordNotFound("this slice is not heard yet", more={"status": row.status})

@@ -17,7 +17,7 @@ from fragdex.service.errors import EngineUnavailable, Unavailable, Unprocessable
 from fragdex.service.processes import CRASHES, Process
 from fragdex.service.transcriptions import speaking
 from fragdex.service.transcriptions.engines import EngineChoice
-from fragdex.service.transcriptions.slices import Plan
+from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.words import Heard
 
 __all__ = ["Child", "EngineFacts"]

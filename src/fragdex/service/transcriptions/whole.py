@@ -16,8 +16,9 @@ from fragdex.errors import FragdexError
 from fragdex.service.errors import Unavailable
 from fragdex.service.transcriptions.engines import EngineChoice
 from fragdex.service.transcriptions.merging import Transcript, merged
+from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import Child
-from fragdex.service.transcriptions.slices import Plan, need_sound
+from fragdex.service.transcriptions.slices import need_sound
 from fragdex.service.transcriptions.words import Heard
 
 __all__ = ["transcribe"]

@@ -26,9 +26,10 @@ from fragdex.service.transcriptions import copying
 from fragdex.service.transcriptions.listening import listener, rest
 from fragdex.service.transcriptions.merging import merged
 from fragdex.service.transcriptions.model import TranscriptionStatus
+from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import EngineFacts
 from fragdex.service.transcriptions.records import OPEN, heard_slices, is_over
-from fragdex.service.transcriptions.slices import Plan, need_sound
+from fragdex.service.transcriptions.slices import need_sound
 from fragdex.service.transcriptions.words import Heard, Missing
 
 __all__ = ["COPY", "SLICE", "TRANSCRIBE", "WORK"]
@@ -204,9 +205,8 @@ def _heard(house: House, job: Job, row: Row[Any], plan: Plan, number: int) -> He
             return child.hear(plan, number, check=check)
         except Unprocessable as error:
             # This sound broke the engine or the decoder: the rest is heard, and the gap is said.
-            start = max(plan.first_frame * 10, number * plan.work_slice_ms)
-            end = min(plan.last_frame * 10, (number + 1) * plan.work_slice_ms)
-            gap = Missing(min(start, end), end, error.message)
+            start, end = (frame * 10 for frame in plan.span(number))
+            gap = Missing(start, end, error.message)
             return Heard(number, (), (gap,))
 
 

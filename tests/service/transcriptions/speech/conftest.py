@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import fragdex
-from fragdex.service.transcriptions.slices import Listener, Plan
+from fragdex.service.transcriptions.plan import Plan
+from fragdex.service.transcriptions.slices import Listener
 from fragdex.service.transcriptions.words import Heard, Word
 
 SPEECH = Path(__file__).parents[4] / "fixtures" / "speech"

@@ -13,8 +13,8 @@ import fragdex
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.service.errors import EngineUnavailable, InvalidRequest, Unavailable
 from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import Child
-from fragdex.service.transcriptions.slices import Plan
 from fragdex.service.transcriptions.whole import transcribe
 from fragdex.testing import movie
 from service.transcriptions.speech.conftest import SPEECH, truth

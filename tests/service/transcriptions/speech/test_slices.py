@@ -6,20 +6,25 @@ import random
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fragdex
 from fragdex.errors import LimitExceeded, UndecodableMedia
+from fragdex.service.transcriptions.cutting import REACH, UNIT
 from fragdex.service.transcriptions.merging import in_order, merged
-from fragdex.service.transcriptions.slices import Listener, Plan, need_sound
+from fragdex.service.transcriptions.plan import Plan, plan_of
+from fragdex.service.transcriptions.slices import Listener, need_sound
 from fragdex.service.transcriptions.words import Heard, Missing, Word
 from service.transcriptions.speech.conftest import SPEECH, Echo
 
 WITH_PAUSES = ["pauses-aac.mp4", "pauses-flac.mp4", "late-opus.mp4"]
+SPOKEN = [*WITH_PAUSES, "even-aac.mp4"]
 WHOLE = 600_000
 
 
-@pytest.mark.parametrize("name", WITH_PAUSES)
-@pytest.mark.parametrize("work_slice_ms", [5_000, 10_000, 30_000])
+@pytest.mark.parametrize("name", SPOKEN)
+@pytest.mark.parametrize("work_slice_ms", [5_000, 7_300, 10_000, 30_000, 45_000])
 def test_slices_hear_what_the_whole_hears(name, work_slice_ms, hear):
     _, whole = hear(SPEECH / name, WHOLE)
     assert len(whole) == 1
@@ -27,6 +32,20 @@ def test_slices_hear_what_the_whole_hears(name, work_slice_ms, hear):
     assert len(slices) == len(plan.slices)
     assert merged(slices).words == merged(whole).words
     assert len(merged(whole).words) > 2
+
+
+@pytest.mark.parametrize("work_slice_ms", [30_000, 60_000])
+def test_half_minutes_are_heard_in_the_windows_of_the_whole(work_slice_ms, hear):
+    """By an engine that hears neighbouring utterances at once."""
+
+    class Windows(Echo):
+        window_ms = 28_000
+
+    _, whole = hear(SPEECH / "pauses-aac.mp4", WHOLE, engine=Windows())
+    _, slices = hear(SPEECH / "pauses-aac.mp4", work_slice_ms, engine=Windows())
+    assert merged(slices).words == merged(whole).words
+    _, alone = hear(SPEECH / "pauses-aac.mp4", WHOLE)
+    assert len(merged(whole).words) < len(merged(alone).words)
 
 
 @pytest.mark.parametrize("name", WITH_PAUSES)
@@ -61,9 +80,9 @@ def test_without_pauses_no_word_is_lost_or_said_twice(hear):
                 for sound in utterances
             ]
 
-    plan, slices = hear(SPEECH / "even-aac.mp4", 5_000, engine=Ticks())
+    plan, slices = hear(SPEECH / "even-aac.mp4", 10_000, engine=Ticks())
     words = merged(slices).words
-    assert len(slices) == len(plan.slices) >= 5
+    assert len(slices) == len(plan.slices) == 3
     holes = [b.start_ms - a.end_ms for a, b in pairwise(words)]
     # Utterances begin on frames of 10 ms, the words in them every 20 ms.
     assert max(hole for hole in holes if hole < 300) <= 20
@@ -71,8 +90,22 @@ def test_without_pauses_no_word_is_lost_or_said_twice(hear):
 
 def test_a_late_track_has_no_slices_before_it_begins(hear):
     plan, slices = hear(SPEECH / "late-opus.mp4", 5_000)
-    assert plan.slices[0] == 1
     assert merged(slices).words[0].start_ms > 6_900
+    islands = [(70_000, 70_500), (360_000, 366_000)]
+    assert plan_of(1, 30_000, islands, 0.0, None).slices == (23, 119, 120, 121)
+
+
+@given(st.integers(5_000, 60_000), st.integers(0, 20_000))
+def test_every_unit_belongs_to_one_slice_near_its_time(work_slice_ms, number):
+    plan = Plan(1, work_slice_ms, 0, 1 << 40, 0.0, None, ())
+    first, last = plan.units(number)
+    assert plan.units(number + 1)[0] == last
+    assert all(plan.slice_of(unit) == number for unit in range(first, last))
+    # A word at any moment of a slice's time was heard by a slice around it, wherever its cuts lie.
+    low, high = plan.around(number)
+    for ms in (number * work_slice_ms, (number + 1) * work_slice_ms - 1):
+        for moved in (-10 * REACH, 10 * REACH - 1):
+            assert low <= plan.slice_of(max(0, ms + moved) // 10 // UNIT) <= high
 
 
 def test_a_plan_goes_through_json(hear):
