@@ -142,20 +142,26 @@ http {{
   fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
-  upstream service {{ server {upstream}; keepalive 32; keepalive_requests 1000000; }}
-  server {{
-    listen 127.0.0.1:{port};
-    location = /file {{ alias {file}; }}
-    location /stored/ {{ internal; alias {store}/; }}
-    location / {{
-      proxy_pass http://service;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_set_header Host $host;
-    }}
-  }}
+  {told}
 }}
 """
+
+
+def _as_told(port: int, upstream: str, store: Path, file: Path) -> str:
+    """The servers that docs/operations.md gives nginx, and a file of its own beside them."""
+    page = HERE.parents[1] / "docs" / "operations.md"
+    blocks = re.findall(r"^```nginx\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    (told,) = (block for block in blocks if "internal;" in block)
+    for here, there in (
+        ("127.0.0.1:8000", upstream),
+        ("listen 80;", f"listen 127.0.0.1:{port};\n    location = /file {{ alias {file}; }}"),
+        ("/srv/fragdex/store/", f"{store}/"),
+        ("keepalive 32;", "keepalive 32; keepalive_requests 1000000;"),
+    ):
+        if here not in told:
+            raise SystemExit(f"{page.name} gives nginx no {here!r}")
+        told = told.replace(here, there)
+    return told
 
 
 def _free_port() -> int:
@@ -177,10 +183,7 @@ def nginx(file: Path, behind: Server) -> Iterator[Server | None]:
             # as root, nginx would read as a user who may not
             user="user root;" if os.geteuid() == 0 else "",
             folder=folder,
-            upstream=behind.url.removeprefix("http://"),
-            port=port,
-            file=file,
-            store=behind.folder / "store",
+            told=_as_told(port, behind.url.removeprefix("http://"), behind.folder / "store", file),
         )
         (folder / "nginx.conf").write_text(text)
         child = subprocess.Popen(

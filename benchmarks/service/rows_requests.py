@@ -71,7 +71,7 @@ def ranges(setting: Setting, folder: Path, film: Path, send: object) -> Measured
     size = film.stat().st_size
     with (
         processes.service(folder / "plain") as server,
-        processes.service(folder / "accelerated", x_accel_prefix="/stored") as hidden,
+        processes.service(folder / "accelerated", x_accel_prefix="/inside/") as hidden,
         processes.plain(film) as plain,
         processes.nginx(film, hidden) as front,
     ):
@@ -79,22 +79,28 @@ def ranges(setting: Setting, folder: Path, film: Path, send: object) -> Measured
         def part(where: Server, path: str) -> Target:
             return Target(where.url, path, where.headers, 0, PART, size, 206)
 
-        def track(of: Server) -> str:
+        def track(of: Server, through: Server) -> str:
             told = send(film, of, "ranges")  # type: ignore[operator]
             path = f"/api/v1/isobmff_tracks/{told['isobmff']}/1"
             # uploads go past the cache; the film that the others send is in it
-            with of.client() as client, client.stream("GET", f"{of.url}{path}") as answer:
-                for _ in answer.iter_raw():
-                    pass
+            url = f"{through.url}{path}"
+            with of.client() as client, client.stream("GET", url) as answer:
+                read = sum(map(len, answer.iter_raw()))
+            if read != size:
+                raise SystemExit(f"{url}: {read} bytes of {size}")
             return path
 
         contenders = {
             STARLETTE: loaded(setting, part(plain, "/file")),
-            OURS: loaded(setting, part(server, track(server)), "with key, ETag, Repr-Digest"),
+            OURS: loaded(
+                setting, part(server, track(server, server)), "with key, ETag, Repr-Digest"
+            ),
         }
         if front is not None:
             contenders[NGINX] = loaded(setting, part(front, "/file"), "one worker, sendfile")
-            contenders[BEHIND] = loaded(setting, part(front, track(hidden)), "the same nginx")
+            contenders[BEHIND] = loaded(
+                setting, part(front, track(hidden, front)), "the same nginx"
+            )
         amounts = alternate(setting, contenders)
     nginx = compared(amounts, BEHIND, NGINX) if NGINX in amounts else None
     wants = [

@@ -115,6 +115,7 @@ def media(
     if prefix and folder is not None and path is not None and size and not headers:
         named = _named(prefix, folder, path)
         if named is not None:
+            del fields["Accept-Ranges"]  # nginx would say it twice
             return Response(headers={**fields, "X-Accel-Redirect": named})
     wanted = asked.get("range")
     if request.method != "GET" or not _may_be_partial(asked, etag):
