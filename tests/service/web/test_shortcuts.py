@@ -118,6 +118,33 @@ def test_short_and_long_answers_are_equal(file, who, monkeypatch):
         assert f'route="{route}"' in metrics
 
 
+@pytest.mark.parametrize("origins", ["*", "http://a.test https://c.test", "https://c.test", ""])
+@pytest.mark.parametrize("origin", [None, "http://a.test", "null"])
+def test_pages_of_other_origins_are_told_the_same(file, origins, origin):
+    folder, _ = file
+    path, headers = f"{API}/isobmff_files/md5/{MD5}", {"Origin": origin} if origin else {}
+    told = []
+    for limit in ({}, LIMIT):
+        with serving(folder, cors_origins=origins, **limit) as served:
+            for _ in range(2):
+                answer = served.client.get(path, headers=headers)
+        told.append({name: value for name, value in answer.headers.items() if name != "date"})
+    assert told[0] == told[1]
+
+
+def test_what_a_shortcut_fails_at_its_route_answers(file, monkeypatch, caplog):
+    folder, _ = file
+
+    def failing(self, scope, receive):
+        raise KeyError("a fault")
+
+    monkeypatch.setattr(Shortcuts, "answer", failing)
+    with serving(folder) as served:
+        answer = served.client.get(f"{API}/isobmff_files/md5/{MD5}")
+    assert answer.status_code == 200
+    assert "its route answers" in caplog.text
+
+
 def test_every_shortcut_stands_beside_a_route(file):
     folder, _ = file
     with serving(folder) as served:
