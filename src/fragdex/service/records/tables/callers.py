@@ -1,0 +1,45 @@
+"""Who asks: organisations, their keys, and what was answered to requests that may come again."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Text
+
+from fragdex.service.records.tables.columns import at, of_tenant, own_id, table
+
+__all__ = ["keys", "replays", "secrets", "tenants"]
+
+tenants = table(
+    "tenants",
+    own_id(),
+    Column("name", Text, nullable=False, unique=True),
+    at("created_at", needed=True),
+)
+
+keys = table(
+    "keys",
+    own_id(),
+    of_tenant(),
+    # HMAC-SHA-256 of the secret, keyed by secrets["api-keys"]
+    Column("secret_hash", LargeBinary(32), nullable=False),
+    Column("note", Text, nullable=False, default=""),
+    at("created_at", needed=True),
+    at("revoked_at"),
+)
+
+secrets = table(
+    "secrets",
+    Column("name", String(40), primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+
+replays = table(
+    "replays",
+    of_tenant(primary_key=True),
+    Column("key", String(255), primary_key=True),
+    # sha256 of method, path and body
+    Column("request_hash", LargeBinary(32), nullable=False),
+    Column("status", Integer),  # null while the first request runs
+    Column("headers", JSON),
+    Column("body", LargeBinary),
+    at("created_at", needed=True),
+)

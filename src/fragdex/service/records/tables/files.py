@@ -1,0 +1,151 @@
+"""Files of the families, and the making of one from another."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Text,
+    UniqueConstraint,
+)
+
+from fragdex.service.records.tables.columns import (
+    PREFIX,
+    at,
+    by_time_and_md5,
+    md5,
+    of_tenant,
+    own_id,
+    table,
+)
+
+__all__ = [
+    "caption_files",
+    "image_files",
+    "isobmff_files",
+    "isobmff_tracks",
+    "processes",
+    "unprocessed_files",
+]
+
+image_files = table(
+    "image_files",
+    own_id(),
+    of_tenant(),
+    Column("filename", Text, nullable=False),
+    Column("mime_type", String(40), nullable=False),
+    Column("byte_size", BigInteger, nullable=False),
+    md5(),
+    Column("width", Integer),
+    Column("height", Integer),
+    Column("problem", JSON),
+    at("created_at", needed=True),
+    at("completed_at"),
+    at("failed_at"),
+    at("expires_at"),
+)
+
+caption_files = table(
+    "caption_files",
+    own_id(),
+    of_tenant(),
+    Column("filename", Text, nullable=False),
+    Column("mime_type", String(40), nullable=False),
+    Column("byte_size", BigInteger, nullable=False),
+    md5(),
+    Column("problem", JSON),
+    at("created_at", needed=True),
+    at("completed_at"),
+    at("failed_at"),
+    at("expires_at"),
+)
+
+unprocessed_files = table(
+    "unprocessed_files",
+    own_id(),
+    of_tenant(),
+    Column("filename", Text, nullable=False),
+    Column("mime_type", String(40)),
+    Column("byte_size", BigInteger, nullable=False),
+    md5(),
+    # a video of the one family is processed by itself once its last byte is in
+    Column("process_when_complete", Boolean, nullable=False, default=False),
+    # what the library's Indexer found while the bytes arrived: a stored .fidx, or nothing
+    Column("index_key", Text),
+    at("created_at", needed=True),
+    at("completed_at"),
+    at("failed_at"),
+    Column("problem", JSON),
+    at("expires_at"),
+)
+
+isobmff_files = table(
+    "isobmff_files",
+    own_id(),
+    of_tenant(),
+    Column("filename", Text, nullable=False),
+    md5(needed=True),
+    # of the bytes that this file is itself; null where only tracks or an index are known
+    Column("byte_size", BigInteger),
+    # the whole file's index: .fidx in the store, and the JSON it was sent as, unknown keys kept
+    Column("index_key", Text),
+    Column("index_json_key", Text),
+    at("index_completed_at"),
+    at("created_at", needed=True),
+    at("expires_at"),
+)
+
+isobmff_tracks = table(
+    "isobmff_tracks",
+    Column(
+        "file_id",
+        String(36),
+        ForeignKey(f"{PREFIX}isobmff_files.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("track_id", Integer, primary_key=True),  # -1: the scrub track
+    of_tenant(),
+    Column("type", String(10), nullable=False),
+    Column("probe_info", JSON),
+    Column("duration_ms", BigInteger),
+    Column("codec_name", String(40)),
+    Column("byte_size", BigInteger),
+    md5(),
+    Column("index_key", Text),  # .fidx of the track's own file
+    at("created_at", needed=True),
+    at("completed_at"),
+)
+
+processes = table(
+    "processes",
+    own_id(),
+    of_tenant(),
+    Column(
+        "unprocessed_file_id",
+        String(36),
+        ForeignKey(f"{PREFIX}unprocessed_files.id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("isobmff_file_id", String(36)),
+    Column("progress", Float, nullable=False, default=0.0),
+    Column("problem", JSON),
+    at("created_at", needed=True),
+    at("started_at"),
+    at("completed_at"),
+    at("failed_at"),
+)
+Index(None, processes.c.unprocessed_file_id)
+
+for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
+    by_time_and_md5(_family)
+
+# One record per tenant and md5: creating it again answers with the one that is there. (An
+# unprocessed file may come without its md5, and turn out to be a second one of the same bytes.)
+isobmff_files.append_constraint(UniqueConstraint(isobmff_files.c.tenant_id, isobmff_files.c.md5))
