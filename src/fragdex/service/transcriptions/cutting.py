@@ -46,8 +46,9 @@ less of the same speech, and words that it was not sure of change, some of them 
 So nothing but the sound decides where long speech without a pause is parted. Shorter units would
 hear more of it twice, longer ones leave slices of ten seconds without a border of their own.
 """
-REACH = UNIT // 2
-"""Frames that a cut may lie away from its border: neighbours never change places."""
+REACH = 300
+"""Frames that a cut may lie away from its border: both slices beside it read so much, and what lies
+between two cuts is never very short."""
 PAUSE = 30
 """Frames of quiet that part two utterances."""
 PADDING = 20
@@ -58,10 +59,8 @@ HARD_CONTEXT = 150
 """Frames that are heard beyond a cut without a pause, so that its words are heard whole."""
 LONG_PAUSE = 2 * PADDING + 20
 """In a pause of so many frames, the place of the cut changes no utterance."""
-_NEAR = (150, 300)
+_NEAR = REACH // 2
 """Frames around a border that are looked at first: a pause near it ends the search."""
-_HARD_REACH = 300
-"""Frames that a cut without a pause may lie away: what lies between two is never very short."""
 _EDGE = 2
 """Frames beside a window that its smoothed edge is made of."""
 _SILENCE_DB = 3.0
@@ -163,7 +162,7 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
     A pure function of the sound in `border` ± `reach`. As pauses near the border are preferred, it
     looks at little first, and at more where nothing is found.
     """
-    for near in (*(near for near in _NEAR if near < reach), reach):
+    for near in (_NEAR, reach):
         low, high = max(first, border - near), min(last, border + near)
         if high - low < PAUSE:
             return Cut(last, PAUSE)  # that is all there is of the track
@@ -189,15 +188,13 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
         if best and (near == reach or best[0] <= near - LONG_PAUSE):
             return Cut(best[1], best[2])
         if near == reach:
-            inner = slice(max(0, border - _HARD_REACH - low), border + _HARD_REACH - low)
-            return _hard(levels[inner], quiet, low + inner.start, border)
+            return _hard(levels, pauses, low, border)
     raise AssertionError("the last window always decides")
 
 
-def _hard(levels: Levels, quiet: float, low: int, border: int) -> Cut:
+def _hard(levels: Levels, pauses: Sequence[tuple[int, int]], low: int, border: int) -> Cut:
     """The longest short pause, or else the quietest moment."""
-    runs = _runs(levels < quiet)
-    short = [(stop - start, start, stop) for start, stop in runs if stop - start >= SHORT_PAUSE]
+    short = [(stop - start, start, stop) for start, stop in pauses if stop - start >= SHORT_PAUSE]
     if short:
         longest = max(length for length, *_ in short)
         places = [

@@ -22,7 +22,7 @@ class Echo:
     """An engine whose word is the checksum of the utterance: the slightest change of it shows."""
 
     name, version, model_id = "echo", "1", "none"
-    max_utterance_ms, window_ms = 60_000, 0
+    window_ms = 0
     languages = frozenset({"en"})
     deterministic = True
 

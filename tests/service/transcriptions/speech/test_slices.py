@@ -88,8 +88,14 @@ def test_without_pauses_no_word_is_lost_or_said_twice(hear):
     assert max(hole for hole in holes if hole < 300) <= 20
 
 
+def test_nothing_that_is_heard_at_once_is_long(hear):
+    _, (whole,) = hear(SPEECH / "even-aac.mp4", WHOLE)
+    assert len(whole.words) == 3
+    assert max(word.end_ms - word.start_ms for word in whole.words) <= 19_000
+
+
 def test_a_late_track_has_no_slices_before_it_begins(hear):
-    plan, slices = hear(SPEECH / "late-opus.mp4", 5_000)
+    _, slices = hear(SPEECH / "late-opus.mp4", 5_000)
     assert merged(slices).words[0].start_ms > 6_900
     islands = [(70_000, 70_500), (360_000, 366_000)]
     assert plan_of(1, 30_000, islands, 0.0, None).slices == (23, 119, 120, 121)

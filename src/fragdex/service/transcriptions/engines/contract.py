@@ -62,8 +62,8 @@ class Engine(Protocol):
         name: as in `ENGINES`.
         version: of its package.
         model_id: which model; another one gives other words.
-        max_utterance_ms: what it takes at once.
-        window_ms: it hears in windows so long: utterances are joined up to that; 0: each alone.
+        window_ms: it hears in windows so long: utterances are joined up to that; 0: each alone,
+            up to 20 seconds.
         languages: ISO 639-1 codes; None: whatever the model was made for.
         deterministic: whether the same sound gives the same words again.
     """
@@ -71,7 +71,6 @@ class Engine(Protocol):
     name: str
     version: str
     model_id: str
-    max_utterance_ms: int
     window_ms: int
     languages: frozenset[str] | None
     deterministic: bool

@@ -30,7 +30,6 @@ class PocketSphinx:
     """
 
     name = "pocketsphinx"
-    max_utterance_ms = 60_000
     window_ms = 0
     deterministic = True
 

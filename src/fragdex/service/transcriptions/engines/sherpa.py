@@ -32,7 +32,6 @@ class Sherpa:
     """The engine (`Engine`) of the package `sherpa-onnx`."""
 
     name = "sherpa-onnx"
-    max_utterance_ms = 30_000
     window_ms = 0
     deterministic = True
     languages: frozenset[str] | None = None

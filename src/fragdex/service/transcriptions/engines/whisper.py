@@ -32,7 +32,6 @@ class FasterWhisper:
     """The engine (`Engine`) of the package `faster-whisper`."""
 
     name = "faster-whisper"
-    max_utterance_ms = 28_000
     window_ms = 28_000
 
     def __init__(self, choice: EngineChoice) -> None:
