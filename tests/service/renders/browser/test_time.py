@@ -1,9 +1,11 @@
 """The page's clock is in our hands: each frame shows its own instant, whatever moves the page."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
+from fragdex.service.renders.browser.pipe import Pipe
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View, instant_us
 from fragdex.service.renders.site import Page
@@ -91,6 +93,27 @@ def test_frames_without_change_are_not_drawn_again():
     assert given == [0, 6]
     assert tuple(pixels(pictures[0])[90, 160]) == (255, 255, 0)
     assert tuple(pixels(pictures[6])[90, 160]) == (0, 255, 255)
+
+
+def test_ticks_of_frames_always_go_forward(monkeypatch):
+    """Some releases never answer a second frame of equal ticks."""
+    ticks, send = [], Pipe.send
+
+    def watched(pipe, method, session=None, **params):
+        if "frameTimeTicks" in params:
+            ticks.append(params["frameTimeTicks"])
+        return send(pipe, method, session, **params)
+
+    monkeypatch.setattr(Pipe, "send", watched)
+    # Stands still, so that frames are tried without a picture, and moves then.
+    page = """<body style="background:#fff"><div id=d style="width:9px;height:9px;background:red">
+        <script>setInterval(() => { d.style.marginLeft = (performance.now() % 90) + "px" }, 400)
+        </script>"""
+    with Stage(Page(page), View(64, 64)) as stage:
+        given = [i for i in range(60) if stage.frame(i) is not None]
+    assert 1 < len(given) < 30
+    assert len(ticks) > 60, "no instant was drawn twice"
+    assert all(before < after for before, after in pairwise(ticks))
 
 
 def test_the_first_picture_comes_even_where_nothing_changed_since_long():

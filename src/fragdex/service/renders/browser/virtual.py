@@ -7,7 +7,8 @@ What each step is good for was found by a run that failed:
 - it stands while requests are pending;
 - every instant lies on the grid of the page's clocks, and time 0 on a coarser one, which hides
   how long Chromium took to load;
-- frameTimeTicks never goes back.
+- frameTimeTicks always goes forward: a frame that is drawn again at its instant is a microsecond
+  later. Of two frames with equal ticks, some releases (Chromium 150) never answer the second.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class VirtualClock:
 
     def __init__(self, pipe: Pipe, session: str, view: View) -> None:
         self._pipe, self._session, self._view = pipe, session, view
-        self._now_us = self._began_us = self._zero_us = 0
+        self._now_us = self._began_us = self._zero_us = self._drawn_us = 0
         self._expired = False
         # The last picture given; how many after it were equal; how many must be before frames are
         # tried without a picture; whether they are, and how often it was for nothing.
@@ -192,10 +193,11 @@ class VirtualClock:
             self._pipe.call(set_color, self._session)
 
     def _frame(self, **how: Any) -> dict[str, Any]:
+        self._drawn_us = max(self._now_us, self._drawn_us + 1)
         return self._pipe.call(
             "HeadlessExperimental.beginFrame",
             self._session,
-            frameTimeTicks=self._now_us / 1000,
+            frameTimeTicks=self._drawn_us / 1000,
             interval=float(1000 / self._view.fps),
             **how,
         )
