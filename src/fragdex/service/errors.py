@@ -132,7 +132,7 @@ class UploadBusy(Conflict):
 
 
 class NotReady(Conflict):
-    """What is asked for is being made, or will never be; `more["status"]` says which."""
+    """What is asked for is being made, or will never be; `more["state"]` says which."""
 
 
 class TooLarge(ServiceError):

@@ -36,7 +36,8 @@ def test_a_caption_file_from_announcement_to_deletion(server, text, filename, co
     assert (record["complete"], record["md5"]) == (False, dashed(data))
     path = f"{FILES}/{record['id']}"
     assert client.get(f"{path}/upload").json()["next_byte"] == 0
-    assert client.get(path).status_code == 409
+    early = client.get(path)
+    assert (early.status_code, early.json()["state"]) == (409, "created")
     answer = client.post(
         f"{path}/upload", content=data, headers={"Content-Type": "application/json"}
     )

@@ -1,5 +1,7 @@
 """Law 6: every error has one row, and every refusal is a problem of RFC 9457."""
 
+import ast
+
 import pytest
 
 from fragdex import errors as library
@@ -13,6 +15,7 @@ def tree(root):
         yield from tree(child)
 
 
+STANDARD = {"type", "title", "status", "detail"}
 OURS = [
     error
     for error in dict.fromkeys(tree(library.FragdexError))
@@ -36,6 +39,20 @@ def test_slugs_are_one_for_each_problem():
     for row in HTTP.values():
         same = [other for other in PROBLEMS.values() if other.slug == row.slug]
         assert all(other.status == row.status for other in same)
+
+
+def test_no_member_of_our_own_takes_a_standard_name(root):
+    """It would never be told: `status` is the number of the answer (RFC 9457, 3.1)."""
+    taken = []
+    for path in (root / "src" / "fragdex" / "service").rglob("*.py"):
+        if path.parent.name == "transcriptions":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "more":
+                named = node.value.keys if isinstance(node.value, ast.Dict) else []
+                names = {key.value for key in named if isinstance(key, ast.Constant)}
+                taken += [f"{path.name}:{node.value.lineno}"] * bool(names & STANDARD)
+    assert not taken
 
 
 def test_a_class_of_another_house_is_a_fault():

@@ -167,7 +167,7 @@ def _bytes_of(row: Any) -> TrackBytes:
     if row is None:
         raise RecordNotFound(_NOT_FOUND)
     if row.store_key is None:
-        raise NotReady("bytes of this track are missing", more={"status": "uploading"})
+        raise NotReady("bytes of this track are missing", more={"state": "uploading"})
     kind = row.type if row.type in ("video", "audio") else "application"
     return TrackBytes(
         row.store_key, row.byte_size, bytes(row.md5), bytes(row.sha256), f"{kind}/mp4"

@@ -203,7 +203,7 @@ class Shelf(Generic[Record]):
             row = connection.execute(wanted.where(mine)).first()
             if row is None:
                 status = _status(self._row(connection, tenant_id, record_id))
-                raise NotReady(f"bytes of this {self._noun} are missing", more={"status": status})
+                raise NotReady(f"bytes of this {self._noun} are missing", more={"state": status})
         return StoredBytes(*row)
 
     def not_found(self) -> RecordNotFound:
