@@ -181,7 +181,7 @@ def isobmff_id(house: House, tenant_id: str, file_id: str, *, make: bool = False
     if row.isobmff_id is not None:
         return str(row.isobmff_id)
     if not make:
-        raise RecordNotFound("nothing was made of the file yet", more={"status": row.status})
+        raise RecordNotFound("nothing was made of the file yet", more={"state": row.status})
     if row.md5 is None:
         raise Conflict("tracks and indexes need the md5 of the file: announce it with its md5")
     with house.database.write() as connection:
