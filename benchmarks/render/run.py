@@ -1,7 +1,7 @@
 """Measure renders: python benchmarks/render/run.py.
 
 Writes results.json and results.md. The peer is installed into benchmarks/build the first time.
-All of it takes about eight minutes on a quiet machine, --quick about two; --only measures some
+All of it takes about nine minutes on a quiet machine, --quick about two; --only measures some
 rows and leaves the others as they were.
 """
 
