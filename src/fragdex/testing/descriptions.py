@@ -108,7 +108,8 @@ class Traf:
         tfxd: the same in PIFF's own box, or None.
         base: what base_data_offset leads to where it is written: "moof" or "data".
         stale: bytes by which the written base_data_offset is wrong.
-        undeclared: positions count from the moof though nothing says so.
+        undeclared: positions count from the moof though nothing says so; a reader can only tell
+            where those that the rule gives lie outside of every mdat up to the next moof.
         extra: boxes behind the runs, such as senc.
 
     >>> Traf(1, (Run((Sample(),)),)).tfdt
