@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 import fragdex
-from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.service.transcriptions.engines import EngineChoice, make_engine
 from fragdex.service.transcriptions.merging import merged
 from fragdex.service.transcriptions.process import Child
+from fragdex.service.transcriptions.slices import Listener
 from fragdex.service.transcriptions.words import Heard, Word
 
 WHOLE = 6_000_000
@@ -100,6 +101,60 @@ def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = F
         int(track.samples.size.sum()),
         slices,
     )
+
+
+class _Nothing:
+    """An engine that hears nothing: what is left is our own doing."""
+
+    name, version, model_id = "nothing", "0", "none"
+    window_ms = 0
+    languages: frozenset[str] | None = None
+    deterministic = True
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def detect(self, sounds: Sequence[Any]) -> str | None:
+        return None
+
+    def transcribe(self, utterances: Sequence[Any], language: str | None) -> list[list[Word]]:
+        return [[] for _ in utterances]
+
+
+def without_engine(path: Path, work_slice_ms: int, *, apart: bool) -> tuple[float, float]:
+    """Bytes read of all bytes of the track, and seconds of the processor for each of sound.
+
+    Args:
+        apart: every slice by a reader that has read nothing before.
+    """
+    index = fragdex.index(path, exact=True)
+    track = next(t for t in index.tracks if t.kind == "audio")
+    assert track.end is not None
+    began, read = time.process_time(), 0
+    with fragdex.open_source(path) as source:
+        listener = Listener(index, source)
+        plan = listener.plan(work_slice_ms, _Nothing())
+        for number in plan.slices:
+            if apart:
+                with fragdex.open_source(path) as other:
+                    Listener(index, other).hear(plan, number, _Nothing())
+                    read += other.bytes_read
+            else:
+                listener.hear(plan, number, _Nothing())
+        read += source.bytes_read
+    spent = (time.process_time() - began) / track.end.seconds
+    return read / int(track.samples.size.sum()), spent
+
+
+def at_once(path: Path) -> list[Word]:
+    """What the engine hears in a whole track as one utterance."""
+    index = fragdex.index(path, exact=True)
+    end = index.tracks[0].end
+    assert end is not None
+    engine = make_engine(EngineChoice())
+    engine.open()
+    return engine.transcribe([fragdex.audio(index, path, 0, end.seconds)], "en")[0]
 
 
 def peak(pid: int) -> int:

@@ -8,6 +8,7 @@ others as they were.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -51,13 +52,14 @@ class Work:
         path = self.folder / f"{name}.mp4"
         if path.exists():
             return path
-        exact = {"aac_pns": "0"}
+        exact: dict[str, Any] = {"aac_pns": "0"}
         makers: dict[str, Callable[[], list[Any]]] = {
             "rms": lambda: tracks.speech(path, "rms", tracks.PAUSES, **exact),
             "slt": lambda: tracks.speech(path, "slt", tracks.PAUSES, **exact),
             "pauses": lambda: tracks.both(path, tracks.PAUSES, **exact),
             "ordinary": lambda: tracks.both(path, tracks.PAUSES, b="32k"),
             "even": lambda: tracks.both(path, tracks.NONE, b="32k"),
+            "others": lambda: tracks.both(path, tracks.NONE, ("awb", "kal16"), b="32k"),
         }
         self._truths[name] = makers[name]()
         return path
@@ -92,13 +94,26 @@ def slices(work: Work) -> Row:
 
 def ordinary(work: Work) -> Row:
     """Slices where bits differ between decodes, and where nobody pauses."""
-    row = Row("ordinary", "slices of 10 s against the whole")
+    row = Row("ordinary", "slices against the whole")
     for name, told, most in (
-        ("ordinary", "ordinary AAC: words that differ", 1.0),
-        ("even", "no pauses, ordinary AAC: words that differ", 2.5),
+        ("ordinary", "ordinary AAC", 1.0),
+        ("even", "no pauses, ordinary AAC", 2.5),
+        ("others", "no pauses, two other voices", 2.5),
     ):
-        whole, parts = work.heard(name, WHOLE), work.heard(name, 10_000)
-        row.wants.append(Want(told, hearing.differing(whole.words, parts.words), most, True, "%"))
+        whole = work.heard(name, WHOLE)
+        for size in (10, 30):
+            parts = work.heard(name, size * 1000)
+            rate = hearing.differing(whole.words, parts.words)
+            row.wants.append(Want(f"{told}: words that differ, {size} s", rate, most, True, "%"))
+    # All of a minute at once: what an engine makes of it without any cut, and how sure it is of it.
+    for name in ("even", "others"):
+        said = [word for word, *_ in work.truth(name)]
+        cut, at_once = work.heard(name, WHOLE).words, hearing.at_once(work.path(name))
+        row.facts[f"{name}: WER"] = hearing.error_rate(said, [w.text for w in cut])
+        row.facts[f"{name} in one utterance: WER"] = hearing.error_rate(
+            said, [w.text for w in at_once]
+        )
+        row.facts[f"{name}: words that one utterance changes, %"] = hearing.differing(at_once, cut)
     return row
 
 
@@ -127,21 +142,26 @@ def truth(work: Work) -> Row:
 
 def cost(work: Work) -> Row:
     """Time, memory, bytes."""
-    row = Row("cost", "24 sentences with pauses, slices of 30 s and 10 s")
+    row = Row("cost", f"{tracks.SENTENCES} sentences with pauses, slices of 30 s and 10 s")
     one = work.heard("pauses", 30_000)
-    slow = work.heard("pauses", 10_000)
-    two = work.heard("pauses", 10_000, 2)
     factor = one.seconds / one.audio_seconds
     row.wants.append(Want("real-time factor, one worker", factor, 0.35, True, "×"))
-    row.wants.append(
-        Want("two workers as fast as one", slow.seconds / two.seconds, 1.4, False, "×")
-    )
-    memory = max([*one.memory, *two.memory]) / MIB
+    alone, together = work.heard("pauses", 10_000), work.heard("pauses", 10_000, 2)
+    faster = alone.seconds / together.seconds
+    row.wants.append(Want("two workers as fast as one", faster, 1.4, False, "×"))
+    memory = max([*one.memory, *together.memory]) / MIB
     row.wants.append(Want("memory of a worker", memory, 250, True, "MiB"))
-    # A track of a minute has as many probes as one of a day: the long file tells more.
-    read = one.bytes_read / one.track_bytes
-    row.wants.append(Want("bytes read, probes included, of the track", read, 1.4, True, "×"))
-    row.facts["audio_seconds"] = one.audio_seconds
+    path = work.folder / "ten-minutes.mp4"
+    tracks.long_file(path, work.path("pauses"), 1 / 6)
+    for told, apart in (("one worker", False), ("each slice on a machine of its own", True)):
+        read, _ = hearing.without_engine(path, 30_000, apart=apart)
+        row.wants.append(Want(f"bytes read of ten minutes, {told}", read, 1.4, True, "×"))
+    row.facts["audio seconds"] = one.audio_seconds
+    _, spent = hearing.without_engine(path, 30_000, apart=False)
+    row.facts["processor time without the engine, ms a second"] = 1000 * spent
+    cores = len(os.sched_getaffinity(0))
+    row.facts["load while one and two workers heard"] = round(os.getloadavg()[0], 1)
+    row.facts["cores"] = cores
     return row
 
 

@@ -36,9 +36,14 @@ def speech(path: Path, voice: str, pauses: tuple[float, float], **options: str) 
     return [tuple(word) for word in truth]
 
 
-def both(path: Path, pauses: tuple[float, float], **options: str) -> list[Any]:
+def both(
+    path: Path,
+    pauses: tuple[float, float],
+    voices: tuple[str, ...] = ("rms", "slt"),
+    **options: str,
+) -> list[Any]:
     """Every sentence by voices in turn."""
-    sound, truth = make_speech.track(SENTENCES, pauses, seed=7)
+    sound, truth = make_speech.track(SENTENCES, pauses, voices=voices, seed=7)
     encode(path, sound, options)
     return [tuple(word) for word in truth]
 

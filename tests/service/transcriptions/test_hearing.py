@@ -43,7 +43,8 @@ def test_the_record_tells_how_it_was_heard(heard):
     assert (heard["engine"], heard["language"]) == ("pocketsphinx", "en")
     assert heard["engine_version"]
     assert heard["model"]
-    assert heard["slices"] == heard["slices_done"] == 3
+    # sound is parted each ten seconds: of shorter slices every other one has nothing to hear
+    assert heard["slices"] == heard["slices_done"] == 2
     assert heard["words"] > 25
     assert heard["missing"] == []
     assert {"wait", "whole", "plan", "slices", "hear"} <= heard["seconds"].keys()
