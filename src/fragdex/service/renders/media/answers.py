@@ -1,6 +1,8 @@
 """What the scripts of a page ask while the page waits: facts, pictures, pixels, sound.
 
-The page is hostile: whatever it asks is answered or refused, and costs no more than it may.
+The page is hostile: whatever it asks is answered or refused, and costs no more than it may. What
+reads and draws media is imported when a page first has some: most have none, and it takes as much
+processor time to load as a browser's start.
 """
 
 from __future__ import annotations
@@ -11,18 +13,19 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from fragdex.errors import FragdexError
 from fragdex.service.errors import ServiceError
-from fragdex.service.renders.media import drawing
 from fragdex.service.renders.media.contract import MediaAnswer
-from fragdex.service.renders.media.medium import Medium, Pictures
 from fragdex.service.renders.media.opening import Opener, data_of
 from fragdex.service.renders.media.strips import SAMPLE_RATE
-from fragdex.service.renders.media.voices import Flow, MediaReader
 from fragdex.service.renders.outside import Blocked
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.media.medium import Medium, Pictures
+    from fragdex.service.renders.media.voices import Flow
 
 __all__ = ["FAULTS", "Answers"]
 
@@ -109,12 +112,14 @@ class Answers:
 
     def picture(self, asked: dict[str, Any]) -> dict[str, str]:
         """The picture of an element, by name; its data: URL, where it does not hold it already."""
+        from fragdex.service.renders.media.drawing import url_of
+
         medium, picture = self._decoded(asked)
         name = f"{medium.url[-100:]}@{picture.time}"
         if asked.get("held") == name:
             return {"name": name}
         self.pixels += picture.frame.width * picture.frame.height
-        return {"name": name, "picture": drawing.url_of(picture)}
+        return {"name": name, "picture": url_of(picture)}
 
     def presented(self, asked: dict[str, Any]) -> float:
         """When the picture of an element begins, in seconds of media time."""
@@ -135,6 +140,8 @@ class Answers:
         self._media.clear()
 
     def _facts(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from fragdex.service.renders.media.drawing import blank
+
         url = str(asked["url"])
         try:
             medium = self._medium(url, asked.get("bytes"))
@@ -146,7 +153,7 @@ class Answers:
         if medium.size is not None and asked.get("video"):
             self.shows = True
             width, height = medium.size
-            video = {"width": width, "height": height, "blank": drawing.blank(width, height)}
+            video = {"width": width, "height": height, "blank": blank(width, height)}
         return {
             "key": medium.url,
             "duration": medium.duration,
@@ -155,6 +162,8 @@ class Answers:
         }
 
     def _medium(self, url: str, given: str | None) -> Medium:
+        from fragdex.service.renders.media.medium import Medium
+
         key = url
         if given is not None or url.startswith("data:"):
             self._given += len(url if given is None else given)
@@ -170,9 +179,11 @@ class Answers:
         return self._media[key]
 
     def _pixels(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from fragdex.service.renders.media.drawing import pixels
+
         medium, picture = self._decoded(asked)
         name = f"{medium.url[-100:]}@{picture.time}"
-        return {"frame": name} | ({} if asked.get("held") == name else drawing.pixels(picture))
+        return {"frame": name} | ({} if asked.get("held") == name else pixels(picture))
 
     def _decoded(self, asked: dict[str, Any]) -> tuple[Medium, Any]:
         medium = self._media[str(asked["source"])]
@@ -194,6 +205,8 @@ class Answers:
 
     def _sound(self, asked: dict[str, Any]) -> str:
         """The next samples of an element that a graph of the page listens to, in base64."""
+        from fragdex.service.renders.media.voices import Flow, MediaReader
+
         name, count = str(asked["feed"]), min(int(asked["count"]), MOST_SAMPLES)
         if asked.get("fresh"):
             begun = name.rpartition(".")[0]
