@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,6 +52,8 @@ class Part:
 
 def library() -> list[Part]:
     """The library itself."""
+    from importlib.metadata import version
+
     said = f"{version('fragdex')} on Python {platform.python_version()}"
     try:
         importlib.import_module("fragdex._hop")
@@ -97,6 +98,8 @@ def media() -> list[Part]:
 
 def stills() -> list[Part]:
     """JPEG, PNG and WebP."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         found = version("pillow")
         features = importlib.import_module("PIL.features")

@@ -140,8 +140,8 @@ def render(
     else:
         site, outside = service("renders.places").site_at(page, key)
     if allow:
-        allowed = service("renders.outside")
-        outside = allowed.FirstOf(outside, allowed.AllowedHosts(allow))
+        hosts = service("renders.hosts").AllowedHosts(allow)
+        outside = service("renders.outside").FirstOf(outside, hosts)
     began = time.monotonic()
     with _target(output) as (target, finish), part_progress(Path(page).name, "frames") as progress:
         made = service("renders.render").render(

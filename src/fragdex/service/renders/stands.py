@@ -27,7 +27,8 @@ from fragdex.service.house import House
 from fragdex.service.records import blobs
 from fragdex.service.renders.archives import Bounds, unpack
 from fragdex.service.renders.browser.model import Limits
-from fragdex.service.renders.outside import AllowedHosts, Answer
+from fragdex.service.renders.hosts import AllowedHosts
+from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.renders.running import Warm
 from fragdex.service.renders.site import Folder, Page, Site

@@ -1,0 +1,212 @@
+"""The https hosts that an operator lets pages read from, as they were looked at."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from fragdex.service.renders.outside import Answer, Blocked
+
+__all__ = ["AllowedHosts", "is_public"]
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+MAX_REDIRECTS: Final = 5
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_PIECE: Final = 64 << 10
+
+# Of what a page's request says, what its answer may depend on. No cookies, no credentials.
+_PASSED_ON: Final = ("accept", "accept-language", "if-none-match", "range", "user-agent")
+# Of an answer, what the browser may see.
+_PASSED_BACK: Final = (
+    "accept-ranges", "access-control-allow-origin", "cache-control", "content-range",
+    "content-type", "etag", "last-modified", "timing-allow-origin",
+)  # fmt: skip
+# Addresses that are called global, and lead back into a network of ours.
+_TRANSLATED: Final = tuple(
+    map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address lies in the public internet, and cannot lead back from there.
+
+    >>> is_public(ipaddress.ip_address("198.51.100.7")), is_public(ipaddress.ip_address("1.1.1.1"))
+    (False, True)
+    >>> is_public(ipaddress.ip_address("::ffff:127.0.0.1"))
+    False
+    """
+    mapped = getattr(address, "ipv4_mapped", None)
+    if mapped is not None:
+        return is_public(mapped)
+    if address.is_multicast or not address.is_global:
+        return False
+    return not any(address.version == net.version and address in net for net in _TRANSLATED)
+
+
+class AllowedHosts:
+    """The https hosts that an operator names, and nothing else.
+
+    The address is looked at after it is resolved, all of them, and the connection is made to the
+    one that was looked at: a name that points elsewhere a moment later changes nothing. Redirects
+    are asked for like requests of the page. Nothing of the caller's environment (proxies, netrc)
+    is used.
+
+    Args:
+        hosts: `fonts.example.org`, `*.example.org` (names below it), with `:PORT` where it is
+            not 443.
+        max_bytes: the largest body.
+        seconds: for one request, redirects included.
+        reachable: which addresses a name may have.
+        resolve: as `socket.getaddrinfo`.
+        tls: whom to trust; the system's authorities where it is None.
+    """
+
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        *,
+        max_bytes: int = 64 << 20,
+        seconds: float = 20.0,
+        reachable: Callable[[Address], bool] = is_public,
+        resolve: Callable[..., Iterable[tuple[object, ...]]] = socket.getaddrinfo,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._hosts = tuple(_host_and_port(host) for host in hosts)
+        self._max_bytes, self._seconds = max_bytes, seconds
+        self._reachable, self._resolve = reachable, resolve
+        self._tls = tls
+
+    def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
+        """As `Outside.fetch`."""
+        deadline = time.monotonic() + self._seconds
+        passed_on = {
+            name: value for name, value in headers.items() if name.lower() in _PASSED_ON
+        } | {"Accept-Encoding": "identity"}
+        for _ in range(MAX_REDIRECTS + 1):
+            answer, location = self._once(url, passed_on, deadline)
+            if location is None:
+                return answer
+            url = urljoin(url, location)
+        raise Blocked(f"more than {MAX_REDIRECTS} redirects")
+
+    def _once(
+        self, url: str, headers: Mapping[str, str], deadline: float
+    ) -> tuple[Answer, str | None]:
+        host, port, target = self._allowed(url)
+        address = self._address(host, port)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Blocked(f"{host} took more than {self._seconds:g} s")
+        tls = self._tls or ssl.create_default_context()
+        connection = _Pinned(host, port, address, tls, left)
+        # A server that sends a byte now and then would never run into the socket's own time-out.
+        watch = threading.Timer(left, connection.cut)
+        watch.daemon = True
+        watch.start()
+        try:
+            connection.request("GET", target, headers=dict(headers))
+            answer, location = self._read(host, connection.getresponse())
+            if time.monotonic() >= deadline:
+                raise OSError("cut in the middle of the body")
+            return answer, location
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if time.monotonic() >= deadline:
+                raise Blocked(f"{host} took more than {self._seconds:g} s") from None
+            raise Blocked(f"{host} could not be reached: {type(error).__name__}") from None
+        finally:
+            watch.cancel()
+            connection.close()
+
+    def _allowed(self, url: str) -> tuple[str, int, str]:
+        """Host, port and request target of a URL that may be asked for."""
+        try:
+            parts = urlsplit(url)
+            host, port = (parts.hostname or "").rstrip("."), parts.port or 443
+        except ValueError:
+            raise Blocked("the URL cannot be read") from None
+        if parts.scheme != "https":
+            raise Blocked("only https is allowed")
+        if parts.username is not None or parts.password is not None:
+            raise Blocked("URLs with credentials are not asked for")
+        if not any(_is_meant(host, name) and port == its for name, its in self._hosts):
+            raise Blocked("the host is not on the operator's list")
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        if any(ord(char) <= 32 or ord(char) > 126 for char in host + target):
+            raise Blocked("the URL is not encoded")
+        return host, port, target
+
+    def _address(self, host: str, port: int) -> str:
+        try:
+            found = list(self._resolve(host, port, type=socket.SOCK_STREAM))
+            addresses = [str(place[0]) for *_, place in found if isinstance(place, tuple)]
+            known = [ipaddress.ip_address(text.partition("%")[0]) for text in addresses]
+        except (OSError, UnicodeError, ValueError):
+            raise Blocked(f"{host} has no address") from None
+        # One that leads inside is enough to distrust the name.
+        inside = [text for text, one in zip(addresses, known, strict=True)
+                  if not self._reachable(one)]  # fmt: skip
+        if inside:
+            raise Blocked(f"{host} has the address {inside[0]}, which is not public")
+        if not addresses:
+            raise Blocked(f"{host} has no address")
+        return addresses[0]
+
+    def _read(self, host: str, response: http.client.HTTPResponse) -> tuple[Answer, str | None]:
+        location = response.getheader("Location")
+        if response.status in _REDIRECTS and location is not None:
+            return Answer(response.status), location
+        body = bytearray()
+        while piece := response.read(_PIECE):
+            body += piece
+            if len(body) > self._max_bytes:
+                raise Blocked(f"{host} sends more than {self._max_bytes} bytes")
+        if response.length:
+            raise OSError("the body ends too early")
+        wanted = {name: response.getheader(name) for name in _PASSED_BACK}
+        kept = {name: value for name, value in wanted.items() if value is not None}
+        return Answer(response.status, kept, bytes(body)), None
+
+
+class _Pinned(http.client.HTTPSConnection):
+    """A connection to one address, under the name that its certificate must have."""
+
+    def __init__(
+        self, host: str, port: int, address: str, tls: ssl.SSLContext, seconds: float
+    ) -> None:
+        super().__init__(host, port, timeout=seconds, context=tls)
+        self._place = (address, port)
+        self._name, self._tls = host, tls
+
+    def connect(self) -> None:
+        """Connect to the address that was looked at; no name is resolved again."""
+        # Set before the handshake, so that `cut` finds it.
+        self.sock = plain = socket.create_connection(self._place, self.timeout)
+        self.sock = self._tls.wrap_socket(plain, server_hostname=self._name)
+
+    def cut(self) -> None:
+        """End whatever is going on."""
+        sock = self.sock
+        if sock is not None:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    name, _, port = text.strip().lower().removeprefix("https://").rstrip("/").partition(":")
+    return name.rstrip("."), int(port or 443)
+
+
+def _is_meant(host: str, name: str) -> bool:
+    if name.startswith("*."):
+        return host.endswith(name[1:]) and len(host) > len(name) - 1
+    return host == name
