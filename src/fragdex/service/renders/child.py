@@ -73,7 +73,10 @@ class _Work:
         self._site: Any = None
         self._told = 0.0
 
-    def begin(self, site: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    def begin(
+        self, site: Mapping[str, Any], limits: Mapping[str, Any], walls: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        speaking.walls_of_json(walls)
         self._site = speaking.site_of_json(site, self._parent.read)
         self._slicer = self._make(self._site, outside=self._parent, limits=Limits(**limits))
         self._slicer.network = not site  # nobody knows whether another site reads the same
@@ -102,7 +105,6 @@ class _Work:
         self, slices: list[Mapping[str, Any]], view: Mapping[str, Any], out: str
     ) -> dict[str, Any]:
         from fragdex.service.renders.join import join
-        from fragdex.service.renders.media.mixing import mix
         from fragdex.service.renders.media.opening import Opener
         from fragdex.service.renders.media.strips import SoundStrip, joined
 
@@ -112,6 +114,8 @@ class _Work:
         sound = None
         failed: list[str] = []
         if strips:
+            from fragdex.service.renders.media.mixing import mix
+
             # its memory is of use to the decoders
             self._slicer.close()
             kept = {

@@ -70,7 +70,10 @@ class Child:
         self.at: tuple[View, int] | None = None
         """The view of its browser, and the next frame that it can show."""
         # Its answer is waited for with that of the first job.
-        self._process.say(do="begin", site=speaking.site_as_json(site), limits=asdict(limits))
+        self._process.say(
+            do="begin", site=speaking.site_as_json(site), limits=asdict(limits),
+            walls=speaking.walls_as_json(),
+        )  # fmt: skip
         self._unanswered = 1
 
     @property

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from fragdex.service import errors
-from fragdex.service.errors import ServiceError
+from fragdex.service.errors import EngineUnavailable, ServiceError
+from fragdex.service.renders.browser.finding import find_engine
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.walls import Walls, take_over, walls_for
 from fragdex.service.renders.outside import Answer, Blocked
 from fragdex.service.renders.places import Beside
 from fragdex.service.renders.site import Asset, Folder, Page, Site
@@ -28,6 +31,8 @@ __all__ = [
     "site_of_json",
     "view_as_json",
     "view_of_json",
+    "walls_as_json",
+    "walls_of_json",
 ]
 
 SCRATCH: Final = "fragdex-render-"
@@ -46,6 +51,22 @@ def view_as_json(view: View) -> dict[str, Any]:
 def view_of_json(plain: Mapping[str, Any]) -> View:
     """A view from plain values."""
     return View(**{**plain, "fps": Fraction(plain["fps"])})
+
+
+def walls_as_json() -> dict[str, Any]:
+    """The walls for the browser of this machine; {}: there is no browser."""
+    try:
+        program = find_engine().path
+    except EngineUnavailable:
+        return {}
+    return {"program": str(program), **asdict(walls_for(program))}
+
+
+def walls_of_json(plain: Mapping[str, Any]) -> None:
+    """Take over what another process found out."""
+    if plain:
+        before, user, sandbox, missing = (plain[field.name] for field in fields(Walls))
+        take_over(Path(plain["program"]), Walls(tuple(before), user, sandbox, tuple(missing)))
 
 
 def site_as_json(site: Site) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a browser can be shut in with on this system: no network, another user, a bound of memory.
 
-Each wall is tried once with a program that does nothing; where one cannot be had, the render goes
-on without it and its record says so.
+All of them are tried at once with a program that does nothing, and each by itself where that
+fails; where one cannot be had, the render goes on without it and its record says so.
 """
 
 from __future__ import annotations
@@ -15,13 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NOBODY", "Walls", "walls_for"]
+__all__ = ["NOBODY", "Walls", "take_over", "walls_for"]
 
 NOBODY: Final = 65534
 """The user that owns nothing: user and group."""
 
 _DO_NOTHING: Final = ("true",)
 _TRY_SECONDS: Final = 10
+
+_NETWORK_OF_ROOT: Final = ("unshare", "--net")
+_NETWORK: Final = ("unshare", "--user", "--map-current-user", "--net")
+_DEMOTED: Final = (
+    "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+    "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
+)  # fmt: skip
+# What Chromium's sandbox is made of.
+_SANDBOX: Final = ("unshare", "--user", "--map-root-user", "--pid", "--net", "--fork")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +53,15 @@ class Walls:
 @functools.cache
 def walls_for(program: Path) -> Walls:
     """The walls that this system allows for a program; found out once."""
+    if program in _taken_over:
+        return _taken_over[program]
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    network = _NETWORK_OF_ROOT if is_root else _NETWORK
+    all_of_them = (*network, "--", *((*_DEMOTED, "--") if is_root else ()))
+    if _works((*all_of_them, *_SANDBOX, "--"), _can_be_run(program)):
+        return Walls(all_of_them, NOBODY if is_root else None, sandbox=True, missing=())
     before: tuple[str, ...] = ()
     missing: list[str] = []
-    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    network = (
-        ("unshare", "--net") if is_root else ("unshare", "--user", "--map-current-user", "--net")
-    )
     if _works((*network, "--")):
         before += (*network, "--")
     else:
@@ -59,12 +71,8 @@ def walls_for(program: Path) -> Walls:
         )
     user = None
     if is_root:
-        demoted = (
-            "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
-            "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
-        )  # fmt: skip
-        if _works((*before, *demoted, "--"), ("test", "-x", str(program))):
-            before += (*demoted, "--")
+        if _works((*before, *_DEMOTED, "--"), _can_be_run(program)):
+            before += (*_DEMOTED, "--")
             user = NOBODY
         else:
             missing.append(
@@ -72,15 +80,24 @@ def walls_for(program: Path) -> Walls:
                 "cannot be read by others)"
             )
     runs_as_root = is_root and user is None
-    # What Chromium's sandbox is made of.
-    sandbox = not runs_as_root and _works(
-        (*before, "unshare", "--user", "--map-root-user", "--pid", "--net", "--fork")
-    )
+    sandbox = not runs_as_root and _works((*before, *_SANDBOX, "--"))
     if not sandbox:
         missing.append(
             "Chromium's own sandbox is off (it needs a user other than root and user namespaces)"
         )
     return Walls(before, user, sandbox, tuple(missing))
+
+
+_taken_over: dict[Path, Walls] = {}
+
+
+def take_over(program: Path, walls: Walls) -> None:
+    """Spare this process the trials: the one that started it has made them."""
+    _taken_over[program] = walls
+
+
+def _can_be_run(program: Path) -> tuple[str, ...]:
+    return ("test", "-x", str(program))
 
 
 def _works(before: Sequence[str], command: Sequence[str] = _DO_NOTHING) -> bool:
