@@ -16,6 +16,7 @@ from typing import Final
 from fragdex.service.errors import BrowserGone, PageFailed
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, View
+from fragdex.service.renders.hands import Hands
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.plan import Plan, key_interval, plan
@@ -77,8 +78,9 @@ def render(
         site: the page's files.
         wanted: size, rate, duration, or which still.
         out: the file; an existing one is replaced at the very end.
-        jobs: processes side by side; as many as there are processors, where each has enough to do.
-        slices: parts to divide the frames in; as many as jobs.
+        jobs: processes side by side; at most as many as there are processors, and no more than
+            there is work for (`Hands`).
+        slices: parts to divide the frames in; as many as jobs, or as processors.
         outside: what the page may ask for beyond its site.
         limits: how far the page may go.
         progress: called from any thread with frames done and frames in all.
@@ -124,10 +126,14 @@ class _Work:
             )
         self._limits.check(view)
         parts = _divided(view, duration_ms, jobs, slices)
-        side_by_side = min(jobs or len(parts.slices), len(parts.slices))
+        side_by_side = min(jobs or os.cpu_count() or 1, len(parts.slices))
         self._progress(0, parts.frames)
+        hands = Hands(parts.slices, at_once=jobs is not None)
         with ThreadPoolExecutor(side_by_side, "render") as pool:
-            tasks = [pool.submit(self._slice, parts, frames) for frames in parts.slices]
+            tasks = [
+                pool.submit(self._slice, parts, number, hands)
+                for number in range(len(parts.slices))
+            ]
             try:
                 wait(tasks, return_when=FIRST_EXCEPTION)
                 failed = [task.exception() for task in tasks if task.done() and task.exception()]
@@ -136,6 +142,7 @@ class _Work:
             finally:
                 # whoever interrupts waits for no slice
                 self._stop.set()
+                hands.end()
                 pool.shutdown(cancel_futures=True)
         made = [task.result() for task in tasks]
         self._stop.clear()
@@ -196,18 +203,25 @@ class _Work:
         duration_ms = facts.duration_ms if wanted.duration_ms is None else wanted.duration_ms
         return View(width, height, wanted.fps), duration_ms
 
-    def _slice(self, parts: Plan, frames: range) -> SliceMade:
+    def _slice(self, parts: Plan, number: int, hands: Hands) -> SliceMade:
+        frames = parts.slices[number]
+        hands.begin(number)
+
+        def progress(done: int) -> None:
+            hands.told(frames, done)
+            self._count(frames, done, parts.frames)
+
         child, made = self._tried(
             parts.view,
             frames.start,
             lambda child: child.slice(
                 parts.view, frames.start, frames.stop, self._folder,
-                progress=lambda done: self._count(frames, done, parts.frames),
-                check=self._check,
+                progress=progress, check=self._check,
             ),
         )  # fmt: skip
         with self._lock:
             self._idle.append(child)
+        hands.free()
         return made
 
     def _tried(
@@ -215,6 +229,7 @@ class _Work:
     ) -> tuple[Child, SliceMade]:
         """Do a job, with another browser where one ends by no fault of the page's."""
         for attempt in count(1):
+            self._check()
             child = self._child(view, first)
             try:
                 return child, job(child)
@@ -259,7 +274,8 @@ def _divided(view: View, duration_ms: int, jobs: int | None, slices: int | None)
         # A slice that is short costs more in starting and replaying than it saves.
         worth = max(1, whole.frames // key_interval(view.fps))
         slices = jobs or min(os.cpu_count() or 1, worth)
-    return plan(view, duration_ms, slices=slices, at_once=jobs is None or jobs >= slices)
+    # as if all were made at once, so that the same slices make the same film whoever makes them
+    return plan(view, duration_ms, slices=slices, at_once=True)
 
 
 def _together(several: Iterable[Notes]) -> Notes:
