@@ -143,14 +143,18 @@ class VirtualClock:
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`.
 
-        A screenshot damages what it is taken of, and often the next frame: whether anything changed
-        is told only by frames without one. Pages that move are spared those; frames are tried so
-        where pictures were equal, until twice in a row the trial was for nothing.
+        A screenshot damages what it is taken of, and with that the next frame: whether anything
+        changed is told only by frames without one, behind another without one. Pages that move are
+        spared those; frames are tried so where pictures were equal, until twice in a row the trial
+        was for nothing.
         """
         if self._tries and not needed and not self._frame()["hasDamage"]:
             self._in_vain, self._wanted = 0, 1
             return None
         picture = self._shoot(needed)
+        if self._tries:
+            # the damage of the screenshot goes with a frame of its own, not with the next one
+            self._frame()
         if picture is None:
             return None
         if needed or picture != self._last:
@@ -168,6 +172,7 @@ class VirtualClock:
                 self._wanted = min(2 * self._wanted, _MOST_WANTED)
         elif self._same >= self._wanted:
             self._tries, self._in_vain = True, 0
+            self._frame()
         return None
 
     def _shoot(self, needed: bool) -> bytes | None:
