@@ -130,8 +130,7 @@ class PlacedColumn(NamedTuple):
 class ColumnReader:
     """Takes tables out of the column part of a file, without copying or reading them.
 
-    Attributes:
-        placed: every column taken so far.
+    Opening an index is mostly this, once a column: what only errors tell is made for errors alone.
 
     >>> writer = ColumnWriter()
     >>> plain = writer.add(SampleTable.empty())
@@ -141,7 +140,16 @@ class ColumnReader:
 
     def __init__(self, space: memoryview) -> None:
         self._space = space
-        self.placed: list[PlacedColumn] = []
+        self._whole: dict[np.dtype[Any], npt.NDArray[Any]] = {}
+        self._placed: list[tuple[str, int, npt.NDArray[Any], int, int]] = []
+
+    @property
+    def placed(self) -> list[PlacedColumn]:
+        """Every column taken so far."""
+        return [
+            PlacedColumn(f"{at}/columns/{number}", array, offset, checksum)
+            for at, number, array, offset, checksum in self._placed
+        ]
 
     def table(self, kind: type[AnyTable], plain: Any, pointer: str) -> AnyTable:
         """The table of a kind as its entry in the JSON part describes it.
@@ -158,45 +166,67 @@ class ColumnReader:
         wanted = _dtypes(kind)
         found = {}
         for number, entry in enumerate(entries):
-            place = f"{pointer}/columns/{number}"
             if not isinstance(entry, list) or len(entry) != 4 or not isinstance(entry[0], str):
-                raise refuse(place, "[name, dtype, offset, crc32]", entry)
-            if entry[0] in wanted:
-                found[entry[0]] = self._column(entry, *wanted[entry[0]], rows, place)
+                raise refuse(f"{pointer}/columns/{number}", "[name, dtype, offset, crc32]", entry)
+            known = wanted.get(entry[0])
+            if known is not None:
+                found[entry[0]] = self._column(entry, *known, rows, pointer, number)
         for name in wanted:
             if name not in found:
                 raise refuse(f"{pointer}/columns", f"a column {name}", "none")
         return kind(**found)
 
     def _column(
-        self, entry: list[Any], dtype: np.dtype[Any], stored: str, rows: int, pointer: str
+        self,
+        entry: list[Any],
+        dtype: np.dtype[Any],
+        stored: str,
+        rows: int,
+        pointer: str,
+        number: int,
     ) -> npt.NDArray[Any]:
         _, said, offset, checksum = entry
-        if said != stored:
-            raise refuse(f"{pointer}/1", f"dtype {stored}", said)
         last = len(self._space) - rows * dtype.itemsize
-        if last < 0:
-            raise refuse(pointer, f"{rows} rows inside the file", "fewer bytes than they take")
-        # Opening is mostly these lines, once a column: their errors are made only when needed.
-        if type(offset) is not int or not 0 <= offset <= last:
-            integer(offset, f"{pointer}/2", 0, last)
-        if offset % ALIGNMENT:
-            raise refuse(f"{pointer}/2", f"a multiple of {ALIGNMENT}", offset)
-        if type(checksum) is not int or not 0 <= checksum < 2**32:
-            integer(checksum, f"{pointer}/3", 0, 2**32 - 1)
-        # In native order by name: memoryviews of such arrays can be indexed, others cannot.
-        if sys.byteorder == "little":
-            array = np.frombuffer(
-                self._space if rows else _NOTHING, dtype, rows, offset * bool(rows)
-            )
-        else:
-            array = np.frombuffer(
-                self._space if rows else _NOTHING, stored, rows, offset * bool(rows)
-            )
+        if (
+            said != stored
+            or type(offset) is not int
+            or not 0 <= offset <= last
+            or offset % ALIGNMENT
+            or type(checksum) is not int
+            or not 0 <= checksum < 2**32
+        ):
+            place = f"{pointer}/columns/{number}"
+            offset, checksum = _checked(entry, stored, rows, last, place)
+        whole = self._whole.get(dtype)
+        if whole is None:
+            whole = self._whole[dtype] = self._as(dtype, stored)
+        start = offset // dtype.itemsize
+        array = whole[start : start + rows]
+        if whole.dtype != dtype:
             array = array.astype(dtype)
             array.setflags(write=False)
-        self.placed.append(PlacedColumn(pointer, array, offset, checksum))
+        self._placed.append((pointer, number, array, offset, checksum))
         return array
+
+    def _as(self, dtype: np.dtype[Any], stored: str) -> npt.NDArray[Any]:
+        """All columns as if they were of one dtype: a slice costs less than an array of its own."""
+        # In native order by name: memoryviews of such arrays can be indexed, others cannot.
+        read = dtype if sys.byteorder == "little" else np.dtype(stored)
+        rows = len(self._space) // read.itemsize
+        return np.frombuffer(self._space if rows else _NOTHING, read, rows)
+
+
+def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) -> tuple[int, int]:
+    """Offset and checksum of an entry that is not as we write it; `last`: the greatest offset."""
+    _, said, offset, checksum = entry
+    if said != stored:
+        raise refuse(f"{pointer}/1", f"dtype {stored}", said)
+    if last < 0:
+        raise refuse(pointer, f"{rows} rows inside the file", "fewer bytes than they take")
+    offset = integer(offset, f"{pointer}/2", 0, last)
+    if offset % ALIGNMENT:
+        raise refuse(f"{pointer}/2", f"a multiple of {ALIGNMENT}", offset)
+    return offset, integer(checksum, f"{pointer}/3", 0, 2**32 - 1)
 
 
 def _dtypes(kind: type[Table]) -> dict[str, tuple[np.dtype[Any], str]]:

@@ -92,7 +92,7 @@ def parse_head(view: memoryview) -> tuple[Any, int, int]:
             "the header or the JSON part is damaged", offset=0, advice="build the index again"
         )
     try:
-        plain = json.loads(bytes(text), parse_constant=_no_constant)
+        plain = _DECODER.decode(str(text, "utf-8"))
     except (ValueError, RecursionError) as error:
         # Only a writer that is not ours can get here: the checksum was right.
         raise DamagedIndex(f"the JSON part cannot be read ({error})", offset=64) from error
@@ -101,3 +101,7 @@ def parse_head(view: memoryview) -> tuple[Any, int, int]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+# Made once: making it takes as long as reading the text.
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

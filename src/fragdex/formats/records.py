@@ -114,20 +114,34 @@ def _reader(kind: Any) -> Reader:
 
 def _dataclass_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind)
-    readers = [(f.name, f.default is MISSING, _reader(hints[f.name])) for f in fields(kind)]
+    readers = [
+        (f.name, f.default is MISSING, _reader(hints[f.name]), _plain(hints[f.name]))
+        for f in fields(kind)
+    ]
 
     def read(value: Any, pointer: str) -> Any:
         if not isinstance(value, dict):
             raise refuse(pointer, "an object", value)
         found = {}
-        for name, needed, reader in readers:
+        for name, needed, reader, plain in readers:
             if name in value:
-                found[name] = reader(value[name], f"{pointer}/{name}")
+                given = value[name]
+                # Most of a file is this; where each value stands is told by errors alone.
+                if type(given) is not plain or (plain is int and not -(2**63) <= given < 2**63):
+                    given = reader(given, f"{pointer}/{name}")
+                found[name] = given
             elif needed:
                 raise refuse(f"{pointer}/{name}", "a value", "nothing")
         return kind(**found)
 
     return read
+
+
+def _plain(kind: Any) -> Any:
+    """The type whose values need no reader but, if they are integers, to be small; None: none."""
+    if get_origin(kind) in (UnionType, Union):
+        (kind,) = (k for k in get_args(kind) if k is not NoneType)
+    return kind if kind in (int, str, bool) else None
 
 
 def _tuple_reader(read: Reader) -> Reader:

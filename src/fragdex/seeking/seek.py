@@ -131,10 +131,21 @@ class Seeker:
         self._starts, self._counts = fragments.sample_start.data, fragments.sample_count.data
         self._rows = len(fragments)
         self._offset, self._size = fragments.offset.data, fragments.size.data
-        # A fragment without samples only moves the decode time on.
-        known = fragments.cts_end[(fragments.cts_end != NULL) & (fragments.sample_count != 0)]
+        self._ends = fragments.cts_end.data
         self._tested = False
-        self.end: int | None = int(known.max()) if len(known) else None
+        self._ended = False
+        self._end: int | None = None
+
+    @property
+    def end(self) -> int | None:
+        """Greatest composition time plus duration, in ticks; None where it is unknown."""
+        if not self._ended:
+            # A fragment without samples only moves the decode time on.
+            ends = self._fragments.cts_end
+            known = ends[(ends != NULL) & (self._fragments.sample_count != 0)]
+            self._end = int(known.max()) if len(known) else None
+            self._ended = True
+        return self._end
 
     def find(self, target: int) -> tuple[int, int, int, int, int, int, bool]:
         """The sync sample for a composition time in ticks.
@@ -148,7 +159,7 @@ class Seeker:
         if not len(self._cts):
             raise NoSyncSample("the track has no sync sample to seek to")
         run = bisect_right(self._cts, target) - 1
-        clamped = run < 0 or (self.end is not None and target >= self.end)
+        clamped = run < 0
         run = max(run, 0)
         cts, step, last = self._cts[run], self._step[run], self._count[run] - 1
         if last < 0:
@@ -168,6 +179,10 @@ class Seeker:
             raise _damaged("offset", "a byte range", (offset, size))
         if sample != NULL and first != NULL and not 0 <= sample - first < self._counts[row]:
             raise _damaged("sample", f"one of fragment {row}", sample)
+        # Where the fragment ends behind the time, so does the track: its columns stay unread.
+        if not clamped and (self._ends[row] <= target or not self._counts[row]):
+            end = self.end
+            clamped = end is not None and target >= end
         dts = self._dts[run]
         return (
             row,
@@ -188,8 +203,9 @@ class Seeker:
             self._test()
         run = np.searchsorted(sync.cts, targets, side="right") - 1
         clamped = run < 0
-        if self.end is not None:
-            clamped |= targets >= self.end
+        end = self.end
+        if end is not None:
+            clamped |= targets >= end
         np.maximum(run, 0, out=run)
         cts, step, last = sync.cts[run], sync.step[run], sync.count[run] - 1
         if last.any():
