@@ -1,7 +1,7 @@
 """An unprocessed file becomes tracks that are found, in one step, whatever dies on the way."""
 
+import contextlib
 import hashlib
-import signal
 import subprocess
 import sys
 import time
@@ -210,25 +210,19 @@ def test_processing_goes_on_after_kill_9(house, tenant):
     film = long_film(house.settings.data / "long.mkv")
     file_id = upload(house, tenant, film.read_bytes())
     process = order(house, tenant, file_id)
-    first = start(house)
-    until(lambda: 0 < row(house, process).progress < 0.9)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    first.stdout.close()
+    with worker_of(house):
+        until(lambda: 0 < row(house, process).progress < 0.9)
     assert row(house, process).completed_at is None
-    second = start(house)
-    try:
+    with worker_of(house):
         until(lambda: row(house, process).completed_at)
         assert tracks(house, file_id)[1].duration_ms == pytest.approx(20_000, abs=100)
         until(lambda: not list((house.settings.data / "work").iterdir()))
         holds(house, tenant, file_id)
-    finally:
-        second.kill()
-        second.wait()
-        second.stdout.close()
 
 
-def start(house):
+@contextlib.contextmanager
+def worker_of(house):
+    """A process that works; ended by kill -9, whatever the test comes to."""
     process = subprocess.Popen(
         [
             sys.executable,
@@ -239,8 +233,13 @@ def start(house):
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.readline()
-    return process
+    try:
+        assert process.stdout.readline()
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def until(true):
