@@ -48,7 +48,7 @@ def test_a_transcription_waits_for_a_worker(client, sound):
     for form in ("vtt", "srt", "json", "mp4"):
         refused = client.get(f"{AT}/{record['id']}.{form}")
         assert refused.status_code == 409
-        assert refused.json()["status"] == 409
+        assert refused.json()["state"] == "pending"
     assert client.post(f"{AT}/{record['id']}/copy").status_code == 409
     assert client.get(f"{AT}/{record['id']}/fragments/0").status_code == 404
 

@@ -127,7 +127,7 @@ def made_of(house: House, tenant_id: str, file_id: str) -> str:
     try:
         return isobmff_id(house, tenant_id, file_id)
     except RecordNotFound as error:
-        if "status" not in error.more:
+        if "state" not in error.more:
             raise
         raise NotReady(error.message, more=error.more) from None
 
@@ -234,7 +234,7 @@ def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -
     with house.database.read() as connection:
         row = need_row(connection, tenant_id, transcription_id)
         if row.plan is None:
-            raise RecordNotFound("nothing was heard yet", more={"status": row.status})
+            raise RecordNotFound("nothing was heard yet", more={"state": row.status})
         begin, end = number * row.work_slice_ms, (number + 1) * row.work_slice_ms
         last = math.ceil(row.plan["last_frame"] * 10 / row.work_slice_ms)
         if not 0 <= number < last:
@@ -243,7 +243,7 @@ def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -
         slices = heard_slices(connection, row.id, around)
     heard = [one for _, one in slices if one is not None]
     if len(heard) < len(slices):
-        raise RecordNotFound("this slice is not heard yet", more={"status": row.status})
+        raise RecordNotFound("this slice is not heard yet", more={"state": row.status})
     words = merged(heard).words
     return as_document([w for w in words if 2 * begin <= w.start_ms + w.end_ms < 2 * end])
 
@@ -303,7 +303,7 @@ def copy_of(house: House, tenant_id: str, transcription_id: str) -> StoredBytes:
             _need_complete(row)
             raise RecordNotFound("no copy with captions was asked for")
         if row.copy_status != TranscriptionStatus.COMPLETE:
-            raise NotReady(f"the copy is {row.copy_status}", more={"status": row.copy_status})
+            raise NotReady(f"the copy is {row.copy_status}", more={"state": row.copy_status})
         file = connection.execute(
             sa.select(isobmff_files).where(isobmff_files.c.id == row.copy_file_id)
         ).one_or_none()
@@ -358,7 +358,7 @@ def delete_transcription(house: House, tenant_id: str, transcription_id: str) ->
 
 def _need_complete(row: Row[Any]) -> Row[Any]:
     if row.status != TranscriptionStatus.COMPLETE:
-        raise NotReady(f"the transcription is {row.status}", more={"status": row.status})
+        raise NotReady(f"the transcription is {row.status}", more={"state": row.status})
     return row
 
 

@@ -70,7 +70,7 @@ def need_sound_of(
     try:
         keys = index_keys(house, tenant_id, file_id)
     except RecordNotFound:
-        raise NotReady("the file has no index yet", more={"status": "created"}) from None
+        raise NotReady("the file has no index yet", more={"state": "created"}) from None
     tracks = [track for track in opened(house, keys).index.tracks if track.id >= 0]
     track = _chosen(tracks, track_id, field)
     with house.database.read() as connection:
@@ -123,7 +123,7 @@ def place_of(connection: Connection, tenant_id: str, file_id: str, track_id: int
     else:
         blob = file_bytes(connection, tenant_id, file_id)
     if blob is None:
-        raise NotReady(f"bytes of track {track_id} are missing", more={"status": "uploading"})
+        raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
     return Place(blob, own is not None)
 
 
