@@ -15,7 +15,10 @@ from typing import Final
 __all__ = ["Hands"]
 
 WORTH_SECONDS: Final = 1.5
-"""So long a process may take until it comes to a slice, and no other is started for that."""
+"""So long a process may take until it comes to a slice, and no other is started for that …"""
+
+_STARTS: Final = 2
+"""… or as long as so many starts, on a machine that has other things to do."""
 
 _LEAST_SECONDS: Final = 0.05
 
@@ -28,7 +31,9 @@ class Hands:
         at_once: whether all may begin at once, whatever there is to do.
         clock: seconds.
 
-    >>> hands = Hands([range(0, 300), range(300, 600)], at_once=False, clock=iter([0, 1]).__next__)
+    >>> hands = Hands(
+    ...     [range(0, 300), range(300, 600)], at_once=False, clock=iter([0, 1, 2]).__next__
+    ... )
     >>> hands.told(range(0, 300), 1)
     >>> hands.may_begin(1)
     False
@@ -47,6 +52,7 @@ class Hands:
         self._slices, self._clock = slices, clock
         self._changed = threading.Condition()
         self._seen: dict[int, tuple[int, float]] = {}
+        self._began, self._worth = clock(), 0.0
         # What begins behind this frame is not come to soon.
         self._soon = -1.0 if at_once else float("inf")
         self._waiting = list(range(1, len(slices)))
@@ -63,9 +69,10 @@ class Hands:
                 return
             if done:
                 self._seen[frames.start] = (done, now)
+                self._worth = self._worth or max(WORTH_SECONDS, _STARTS * (now - self._began))
             if before:
                 rate = (done - before) / (now - then)
-                self._soon = min(self._soon, frames.start + done + rate * WORTH_SECONDS)
+                self._soon = min(self._soon, frames.start + done + rate * self._worth)
                 self._changed.notify_all()
 
     def free(self) -> None:

@@ -59,7 +59,7 @@ def test_time_until_the_first_frame_is_not_that_of_a_frame():
     one, now = hands()
     for _ in range(5):
         one.told(THIRDS[0], 0)
-        now[0] += 10
+        now[0] += 0.1
     one.told(THIRDS[0], 1)
     now[0] += 0.1
     one.told(THIRDS[0], 90)
@@ -93,6 +93,15 @@ def test_every_slice_is_begun_whatever_the_pace(count, seconds, at_once):
     assert sorted(begun) == list(range(count))
 
 
+def test_where_starting_takes_long_there_has_to_be_more_to_do():
+    one, now = hands()
+    now[0] = 2
+    one.told(THIRDS[0], 1)
+    now[0] = 3
+    one.told(THIRDS[0], 51)  # at 100 after another second, at 200 after three: a start took two
+    assert may(one) == [True, False, False]
+
+
 def test_nobody_waits_for_what_has_ended():
     one, _ = hands()
     waiting = threading.Thread(target=one.begin, args=(2,))
@@ -123,6 +132,7 @@ def test_the_film_is_the_same_however_many_make_it(tmp_path, page, worth, proces
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     # wide of what these pages need, on slow machines too
     monkeypatch.setattr("fragdex.service.renders.hands.WORTH_SECONDS", worth)
+    monkeypatch.setattr("fragdex.service.renders.hands._STARTS", 0)
     files = {}
     for jobs in (None, 1, 2):
         out = tmp_path / f"{jobs}.mp4"
