@@ -1,0 +1,242 @@
+"""What a pass over a file's boxes keeps: tops, captured boxes, fragments of each moov.
+
+Media bytes are never among it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fragdex.boxes import Box
+from fragdex.errors import FormatError, LimitExceeded
+from fragdex.fragments.findings import Findings
+from fragdex.fragments.headers import Boxes, Fits, Rows, Walked, code
+from fragdex.fragments.moov import read_moov
+from fragdex.fragments.resolve import TrackState
+from fragdex.fragments.sample_runs import names_samples
+from fragdex.fragments.sections import Section, read_batch
+from fragdex.fragments.shapes import Shapes
+from fragdex.fragments.table import Int64
+from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie, sample_tables
+
+__all__ = ["MOOF", "MOOV", "Captured", "Gathered", "all_of"]
+
+MAX_TOP_LEVEL = 1 << 24
+"""Boxes at the top level; a day of one-frame fragments at 50 a second has half of that."""
+
+MAX_CAPTURED = 1 << 18
+"""ftyp, moov, sidx and mfra boxes; a day of one-second segments with a sidx each is below it."""
+
+MOOV, MOOF = code("moov"), code("moof")
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A top-level box that was kept whole: ftyp, moov, sidx or mfra."""
+
+    offset: int
+    type: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class _Pending:
+    top: Rows
+    buffer: memoryview
+    moofs: Boxes
+    first: int
+    section: Section
+
+
+class Gathered:
+    """What was kept so far.
+
+    Args:
+        defaults: track_ID → trex of an initialization segment that is known beforehand.
+        states: track_ID → where tracks go on that are known beforehand.
+
+    Attributes:
+        captured: ftyp, moov, sidx and mfra boxes, in file order.
+        movies: each moov as it was captured, parsed, and its values.
+        sections: fragments, grouped by the moov that governs them.
+        shapes: of the fragments, as far as they are known.
+        size: of the file, where it is known: memory is reserved by it.
+        findings: odd things met on the way.
+        damaged: numbers of moofs that break the rules.
+        damaged_tracks: why tracks of a moov cannot be read.
+
+    >>> Gathered().moof_count
+    0
+    """
+
+    def __init__(
+        self,
+        defaults: Mapping[int, SampleDefaults] | None = None,
+        states: dict[int, TrackState] | None = None,
+    ) -> None:
+        self.findings = Findings()
+        self.shapes = Shapes()
+        self.size: int | None = None
+        self.captured: list[Captured] = []
+        self.movies: list[tuple[Captured, Box, Movie]] = []
+        self.sections = [Section(-1, states or {})]
+        self.damaged: list[int] = []
+        self.damaged_tracks: list[FormatError] = []
+        self._defaults = defaults
+        self._pending: list[_Pending] = []
+        self._top: list[Rows] = []
+        self._top_count = 0
+        self._moofs: list[tuple[Int64, Int64]] = []
+        self._moof_count = 0
+        self._blobs: list[tuple[memoryview, Int64]] = []
+
+    def take_kept(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
+        """Take rows with places in the file, and the bytes of their whole boxes joined."""
+        whole = top["whole"]
+        offsets, sizes = top["offset"][whole], top["size"][whole]
+        places = np.cumsum(sizes) - sizes
+        self._split(memoryview(kept).toreadonly(), top, Boxes(places, sizes, offsets, fits))
+
+    def take(self, view: memoryview, met: Walked) -> None:
+        """Take what a walk over the whole file met; its bytes stay readable in `view`."""
+        whole = met.top["whole"]
+        offsets = met.top["offset"][whole]
+        self._split(view, met.top, Boxes(offsets, met.top["size"][whole], offsets, met.fits))
+
+    def note_top(self, top: Rows) -> None:
+        """Keep rows of top-level boxes.
+
+        Raises:
+            LimitExceeded: the file has more than a named limit.
+        """
+        self._top.append(top)
+        self._top_count += len(top)
+        if self._top_count > MAX_TOP_LEVEL:
+            raise LimitExceeded(
+                "the file has too many boxes",
+                offset=int(top["offset"][0]),
+                expected=f"at most {MAX_TOP_LEVEL}",
+                found=f"more than {self._top_count}",
+            )
+
+    def _split(self, buffer: memoryview, top: Rows, whole: Boxes) -> None:
+        """Hand on captured boxes, and the fragments between one moov and the next.
+
+        Args:
+            buffer: holds the whole boxes.
+            top: rows of all top-level boxes, places in the file.
+            whole: those of them that are kept.
+        """
+        if not len(top):
+            return
+        self.note_top(top)
+        types = top["type"][top["whole"]]
+        is_moof = types == MOOF
+        start = 0
+        for index in np.flatnonzero(~is_moof).tolist():
+            at = int(whole.places[index])
+            data = all_of(buffer, whole.sizes) or bytes(buffer[at : at + int(whole.sizes[index])])
+            captured = Captured(int(whole.offsets[index]), int(types[index]), data)
+            self._capture(captured)
+            if captured.type == MOOV:
+                split = int(np.searchsorted(top["offset"], captured.offset))
+                before = start + np.flatnonzero(is_moof[start:index])
+                self._fragments(buffer, top[:split], whole.some(before))
+                # Shapes were counted through; behind a moov they are looked for again.
+                start, top, whole = index, top[split:], whole._replace(fits=None)
+                self._begin(captured)
+        if start or not is_moof.all():
+            whole = whole.some(start + np.flatnonzero(is_moof[start:]), kept=whole.fits)
+        self._fragments(buffer, top, whole)
+
+    def _capture(self, captured: Captured) -> None:
+        self.captured.append(captured)
+        if len(self.captured) > MAX_CAPTURED:
+            raise LimitExceeded(
+                "the file has too many boxes to keep",
+                path=captured.type.to_bytes(4, "big").decode("latin-1"),
+                offset=captured.offset,
+                expected=f"at most {MAX_CAPTURED}",
+                found=f"more than {MAX_CAPTURED}",
+            )
+
+    def _begin(self, moov: Captured) -> None:
+        """A moov: fragments behind it are read with its defaults."""
+        box, errors, lost = read_moov(moov.data, moov.offset, self.findings)
+        self.damaged_tracks += errors
+        movie = read_movie(box)
+        stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
+        # Where the moov names samples too, those come first; the end of the file sorts it out.
+        hybrid = any(names_samples(stbl) for stbl in stbls.values())
+        self.sections.append(Section(len(self.movies), deferred=hybrid, stbls=stbls))
+        self.movies.append((moov, box, movie))
+        self._defaults = _defaults_of(movie)
+
+    def _fragments(self, buffer: memoryview, top: Rows, moofs: Boxes) -> None:
+        """Hand on the moofs of a stretch."""
+        section = self.sections[-1]
+        count = len(moofs.places)
+        if not count:
+            section.add(top, None, self.findings)
+            return
+        self._moofs.append((moofs.offsets, moofs.sizes))
+        self._blobs.append((buffer, moofs.places))
+        pending = _Pending(top, buffer, moofs, self._moof_count, section)
+        self._moof_count += count
+        if self._defaults is None:
+            # The moov may still come; its defaults are needed to read any fragment.
+            section.deferred = True
+            self._pending.append(pending)
+        else:
+            self._decode(pending, self._defaults)
+
+    def settle(self) -> None:
+        """Read the fragments that waited for a moov; called once the file has ended."""
+        defaults = _defaults_of(self.movies[0][2]) if self.movies else {}
+        for pending in self._pending:
+            self._decode(pending, defaults)
+        self._pending.clear()
+
+    def _decode(self, one: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
+        places, sizes, _, fits = one.moofs
+        batch = read_batch(one.buffer, places, sizes, one.first, defaults, self.shapes, fits)
+        if self.size:
+            one.section.done = min(1.0, one.top["offset"][-1] / self.size)
+        one.section.add(one.top, batch, self.findings)
+        if batch.damaged.any():
+            self.damaged.extend((np.flatnonzero(batch.damaged) + one.first).tolist())
+
+    def tops(self) -> list[Rows]:
+        """Rows of every top-level box that was passed, with places in the file, in file order."""
+        return self._top
+
+    def moofs(self) -> tuple[Int64, Int64]:
+        """Offset in the file and size of every moof."""
+        if not self._moofs:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if len(self._moofs) > 1:
+            self._moofs = [tuple(np.concatenate(c) for c in zip(*self._moofs, strict=True))]  # type: ignore[list-item]
+        return self._moofs[0]
+
+    @property
+    def moof_count(self) -> int:
+        """Fragments that were met."""
+        return self._moof_count
+
+    def moof_bytes(self) -> list[tuple[memoryview, Int64]]:
+        """Buffers and the places of the moofs in them, in file order."""
+        return self._blobs
+
+
+def all_of(buffer: memoryview, sizes: Int64) -> bytes | None:
+    """What a buffer looks into, where that is bytes of one box alone: they need not be copied."""
+    read = buffer.obj
+    alone = len(sizes) == 1 and int(sizes[0]) == len(buffer)
+    return read if alone and type(read) is bytes and len(read) == len(buffer) else None
+
+
+def _defaults_of(movie: Movie) -> dict[int, SampleDefaults]:
+    return {track.id: track.defaults for track in movie.tracks if track.defaults is not None}
