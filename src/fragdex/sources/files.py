@@ -209,6 +209,8 @@ def _open(path: str) -> int:
 
 
 def _regular(found: os.stat_result, path: str) -> None:
+    if stat.S_ISREG(found.st_mode):
+        return
     for is_kind, word, advice in _KINDS:
         if is_kind(found.st_mode):
             raise SourceError(f"{path} is {word}", advice=advice)

@@ -70,7 +70,7 @@ def open_source(
         return what
     if isinstance(what, (str, os.PathLike)):
         name = os.fsdecode(what)
-        scheme = _URL.match(name) if isinstance(what, str) else None
+        scheme = _URL.match(name) if isinstance(what, str) and "://" in name else None
         if store is not None or (scheme and scheme[1].lower() in OBJECT_STORE_SCHEMES):
             _need("obstore", "object-store", name)
             from fragdex.sources.objects import ObjectSource
