@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import random
 import re
@@ -32,6 +33,8 @@ class Hearing:
     Attributes:
         seconds: from the first slice to the last word; models were loaded before.
         memory: bytes of each process at its highest.
+        processor: seconds of the processor that all processes spent, which others on the same
+            machine hardly change.
         bytes_read: of the file by all processes, for the plan and all slices.
     """
 
@@ -41,6 +44,7 @@ class Hearing:
     bytes_read: int
     audio_seconds: float
     track_bytes: int
+    processor: float
     heard: list[Heard] = field(default_factory=list)
 
 
@@ -74,6 +78,7 @@ def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = F
                         return
                     heard.append((place, children[place].hear(plan, number)))
 
+            before = sum(processor_seconds(child.pid) for child in children)
             began = time.monotonic()
             threads = [threading.Thread(target=work, args=(n,)) for n in range(workers)]
             for thread in threads:
@@ -82,6 +87,7 @@ def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = F
                 thread.join()
             seconds = time.monotonic() - began
             memory = [peak(child.pid) for child in children]
+            spent = sum(processor_seconds(child.pid) for child in children) - before
         finally:
             for child in children:
                 child.end()
@@ -99,6 +105,7 @@ def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = F
         read,
         track.end.seconds - track.start.seconds,
         int(track.samples.size.sum()),
+        spent,
         slices,
     )
 
@@ -162,6 +169,12 @@ def peak(pid: int) -> int:
     text = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+) kB", text)
     return int(found[1]) * 1024 if found else 0
+
+
+def processor_seconds(pid: int) -> float:
+    """Seconds of the processor that a process has spent."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid: int) -> int:
