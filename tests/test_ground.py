@@ -388,3 +388,4 @@ def test_every_decision_is_listed_in_order():
     )
     written = sorted(path.name for path in DECISIONS.glob("*.md") if path.name != "README.md")
     assert listed == written, "docs/decisions/README.md lists every record once, in order"
+    assert [int(name[:4]) for name in written] == [*range(1, len(written) + 1)], "numbers are taken"
