@@ -171,6 +171,16 @@ def test_a_gzip_of_zeros_without_end_is_given_up(packed):
         examine(packed(endless), Bounds())
 
 
+def test_a_broken_head_is_not_the_end_of_the_archive(packed):
+    whole = tar_of(("index.html", b"x"), ("picture.png", b"y"), gz=False)
+    broken = whole.replace(b"picture.png", b"picture.jpg")  # the checksum tells
+    assert broken != whole
+    assert examine(packed(whole), Bounds()).files == 2
+    for archive in (broken, whole[: 1024 + 300]):
+        with pytest.raises(Unprocessable, match="broken"):
+            examine(packed(archive), Bounds())
+
+
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final, Protocol, Self
 
 from fragdex.service.errors import TooLarge, Unprocessable
 
@@ -185,10 +185,25 @@ class _Metered:
         return self._file.read(size)
 
 
+class _Member(tarfile.TarInfo):
+    """A member whose head is whole: tarfile takes a broken one for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        """As `tarfile.TarInfo.fromtarfile`."""
+        try:
+            return super().fromtarfile(archive)
+        # undocumented, and there since Python 3.2
+        except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as error:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(str(error)) from None
+
+
 def _of_tar(file: _Readable, budget: _Budget) -> Iterator[tuple[str, Iterator[bytes]]]:
     metered = _Metered(file)
     stream = "r|"
-    with tarfile.open(fileobj=metered, mode=stream, bufsize=_TAR_PIECE) as archive:  # type: ignore[call-overload]
+    with tarfile.open(  # type: ignore[call-overload]
+        fileobj=metered, mode=stream, bufsize=_TAR_PIECE, tarinfo=_Member
+    ) as archive:
         while True:
             metered.left = _TAR_HEAD
             member = archive.next()
