@@ -4,6 +4,7 @@ import pytest
 
 from fragdex.service.records import tables
 from service.survival import slices
+from service.survival.processes import until
 from service.survival.slices import (  # noqa: F401
     any_site,
     cloud,
@@ -15,7 +16,7 @@ from service.transcriptions.working import SPEECH, Transcriber, by_itself, first
 
 pytestmark = pytest.mark.slow
 
-SPOKEN = first_seconds(SPEECH / "pauses-aac.mp4", 34)
+SPOKEN = first_seconds(SPEECH / "pauses-aac.mp4", 54)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,10 @@ def begun(client):
     return transcriber, id
 
 
+def slice_rows(site):
+    return site.rows(tables.transcription_slices)
+
+
 @pytest.fixture
 def right(whole):
     """Gives the record of a transcription that completes, with the words of the whole."""
@@ -48,15 +53,21 @@ def right(whole):
 
 
 def test_a_worker_is_killed(any_site, right):  # noqa: F811
+    def in_work(client):
+        found = begun(client)
+        # not between two slices
+        until(lambda: any(row.attempts and row.heard is None for row in slice_rows(any_site)))
+        return found
+
     serving = any_site.serve(job_workers=0)
     with any_site.client(serving) as client:
-        record, done = slices.a_worker_is_killed(any_site, client, begun, right)
+        record, done = slices.a_worker_is_killed(any_site, client, in_work, right)
         assert done < record["slices"]
-        attempts = [row.attempts for row in any_site.rows(tables.transcription_slices)]
+        attempts = [row.attempts for row in slice_rows(any_site)]
         assert max(attempts) == 2
         assert attempts.count(1) >= done
         assert client.delete(f"/transcriptions/{record['id']}").status_code == 204
-        assert any_site.rows(tables.transcription_slices) == []
+        assert slice_rows(any_site) == []
 
 
 @pytest.mark.parametrize("any_site", ["sqlite"], indirect=True)
