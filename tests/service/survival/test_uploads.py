@@ -134,7 +134,7 @@ def test_an_uploader_that_froze_loses_its_place_and_spoils_nothing(site):
         sleeper.thaw()
         answer = held.go_on()
         # It came too late: told so, or that the upload is complete without it.
-        assert answer is None or answer.status_code in (201, 409)
+        assert answer is None or answer.status_code in (201, 409), answer.text
         for client in (first, second):
             assert client.get(path).content == data
         emptied(site, second)
