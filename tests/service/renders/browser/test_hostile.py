@@ -371,6 +371,29 @@ def test_an_image_of_a_gigabyte_does_not_take_the_machine(tmp_path):
         assert is_green(stage.frame(0))
 
 
+@pytest.fixture
+def bombs(tmp_path):
+    """A page of three pictures that take seconds to decode."""
+    images = [f"<img src='bomb.png?{i}' style='width:100px'>" for i in range(3)]
+    (tmp_path / "index.html").write_text(HEAD + "".join(images))
+    (tmp_path / "bomb.png").write_bytes(png_bomb(16384))
+    return Folder(tmp_path)
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1000, None), (0.1, "more than 0.5 s")])
+def test_pictures_are_given_longer_than_scripts_but_not_for_ever(bombs, monkeypatch, factor, told):
+    """How long a picture is decoded says nothing about the page's scripts."""
+    monkeypatch.setattr("fragdex.service.renders.browser.running._BESIDE_FACTOR", factor)
+    monkeypatch.setattr("fragdex.service.renders.browser.running._SILENT_FACTOR", 1000)
+    limits = Limits() if told else HASTY
+    with Stage(bombs, SMALL, limits=limits) as stage:
+        if told is None:
+            assert is_green(stage.frame(0))
+            return
+        with pytest.raises(PageFailed, match=f"pictures or workers .* {told}"):
+            stage.frame(0)
+
+
 @pytest.mark.parametrize("view", [View(16384, 16384), View(7680, 7680), View(8000, 10)])
 def test_pixels_are_counted_before_anything_starts(view):
     with pytest.raises(TooLarge) as caught:

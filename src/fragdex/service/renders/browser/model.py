@@ -27,8 +27,9 @@ class Limits:
     """How far a page may go before it is stopped.
 
     Args:
-        script_seconds: how long a single step of the page may take: of the processor's time, so
-            that a busy machine does not make pages fail.
+        script_seconds: how long a single step of the page's scripts may take: of the processor's
+            time, so that a busy machine does not make pages fail. What workers do, and decoders of
+            pictures, may take six times as long.
         load_seconds: wall time until the page is loaded and ready.
         ready_ms: of the page's own time, until `window.fragdex.ready` is settled.
         memory_bytes: of all processes of the browser together.

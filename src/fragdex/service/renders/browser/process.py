@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -130,10 +131,16 @@ class Chromium:
                 self._ended = os.waitpid(self.pid, os.WNOHANG) != (0, 0)
         return not self._ended
 
-    def cpu_seconds(self) -> float:
-        """Processor time of all of its processes that are running."""
-        ticks = sum(int(stat[11]) + int(stat[12]) for _, stat in self._processes())
-        return ticks / os.sysconf("SC_CLK_TCK")
+    def cpu_seconds(self) -> tuple[float, float]:
+        """Processor time of its running processes: (of their first threads, of all threads).
+
+        Scripts, styles and layout of a page run on the first thread of their process; workers,
+        and what decodes and paints pictures, on others.
+        """
+        processes = self._processes()
+        first = [_stat(f"/proc/{pid}/task/{pid}/stat") for pid, _ in processes]
+        whole = [stat for _, stat in processes]
+        return _seconds(first), _seconds(whole)
 
     def memory_bytes(self) -> int:
         """What all of its processes hold; what two share counts once, nearly."""
@@ -177,15 +184,25 @@ class Chromium:
         found = []
         leader = str(self.pid).encode()
         for pid in self._pids:
-            try:
-                with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-                    told = file.read(_STAT_BYTES).rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if told[3] == leader and told[0] not in (b"Z", b"X"):
+            told = _stat(f"/proc/{pid}/stat")
+            if told and told[3] == leader and told[0] not in (b"Z", b"X"):
                 found.append((pid, told))
         self._pids = [pid for pid, _ in found]
         return found
+
+
+def _stat(path: str) -> list[bytes]:
+    """Fields of a stat file of /proc, from the third on; none where its process is gone."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(_STAT_BYTES).rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _seconds(stats: Iterable[list[bytes]]) -> float:
+    ticks = sum(int(stat[11]) + int(stat[12]) for stat in stats if stat)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _inherited() -> list[int]:

@@ -18,6 +18,9 @@ __all__ = ["Running", "understood"]
 
 # A browser that neither works nor answers is broken.
 _SILENT_FACTOR: Final = 12
+# What is done beside the scripts may take so many times as long: a picture of 16,384 pixels a side
+# is decoded in 2 to 5 s.
+_BESIDE_FACTOR: Final = 6
 _CHECK_SECONDS: Final = 0.25
 # Of the memory it may have, from where on it is told to let go, and how often at most.
 _MUCH: Final = 0.5
@@ -57,7 +60,7 @@ class Running:
         self._new_target: Callable[[str], None] = lambda _: None
         self._crash: str | None = None
         self._checked = self._relieved = 0.0
-        self._cpu_at_start = 0.0
+        self._cpu_at_start = 0.0, 0.0
         self._waiting_since = -1.0
         self.has_begin_frame = begin_frames and engine.is_shell
         self._start(engine, view)
@@ -165,14 +168,17 @@ class Running:
         if self._crash is not None:
             raise PageFailed(self._crash)
         self._check_memory()
-        cpu = self._chromium.cpu_seconds()
+        first, whole = self._chromium.cpu_seconds()
         if seconds < self._waiting_since or self._waiting_since < 0:
-            self._cpu_at_start = cpu
+            self._cpu_at_start = first, whole
         self._waiting_since = seconds
         most = self._limits.script_seconds
-        if seconds >= most and cpu - self._cpu_at_start >= most * 0.9:
+        if seconds >= most and first - self._cpu_at_start[0] >= most * 0.9:
             raise PageFailed(f"a script of the page did not end within {most:g} s")
-        if seconds >= most * _SILENT_FACTOR:
+        most *= _BESIDE_FACTOR
+        if seconds >= most and whole - self._cpu_at_start[1] >= most * 0.9:
+            raise PageFailed(f"pictures or workers of the page took more than {most:g} s")
+        if seconds >= self._limits.script_seconds * _SILENT_FACTOR:
             raise BrowserGone("the browser does not answer")
 
     def _check_memory(self) -> int:
