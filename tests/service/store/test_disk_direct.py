@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fragdex.service.config import Settings
 from fragdex.service.errors import StoreFull
 from fragdex.service.store import disk_direct, open_store
-from fragdex.service.store.disk_direct import BLOCK, BUFFER, LEAST
+from fragdex.service.store.disk_direct import BLOCK, BUFFER, LEAST, DirectFile
 
 PATTERN = bytes(range(251)) * (3 * BUFFER // 251 + 1)
 
@@ -55,6 +55,18 @@ def test_pieces_of_all_lengths_at_all_places(tmp_path_factory, steps):
             assert content(draft) == written
     assert content(draft) == written
     draft.discard()
+
+
+@needs_direct
+def test_a_file_whose_name_is_gone(tmp_path):
+    """A writer that slept meanwhile writes where nobody reads; its next look at the file tells."""
+    path = tmp_path / "file"
+    with path.open("w+b") as cached:
+        path.unlink()
+        file = DirectFile(path)
+        file.write(cached.fileno(), PATTERN, 0)
+        file.close()
+        assert cached.read() == PATTERN
 
 
 @needs_direct

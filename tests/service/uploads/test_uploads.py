@@ -12,6 +12,7 @@ from fragdex.service.errors import (
     InvalidRequest,
     RecordNotFound,
     TooLarge,
+    Unavailable,
     Unprocessable,
     UploadBusy,
     UploadGap,
@@ -339,6 +340,36 @@ class TestOneWriter:
         assert not case.state.complete
         assert case.send(3000, SIZE).complete
         assert case.stored() == CONTENT
+
+    @pytest.mark.parametrize("wakes", ["to its draft", "to a store that fails"])
+    @pytest.mark.parametrize("name", ["append", "sync", "finish"])
+    def test_a_sleeper_is_told_wherever_it_fell_asleep(
+        self, house, tenant, expire, monkeypatch, name, wakes
+    ):
+        """It is the upload that is lost to it, whatever the store makes of the late call."""
+        content = bytes(range(253)) * 3000
+        case = Case(house, tenant, content, hashlib.md5(content).digest())
+        sleeper = open_reception(house, tenant, "image", case.id, None)
+        sleeper.take(content[:1000])
+        draft = sleeper._draft
+        work = getattr(draft, name)
+
+        def asleep(*given):
+            monkeypatch.undo()
+            expire(case.id)
+            assert case.send().complete
+            if wakes == "to a store that fails":
+                raise Unavailable("the store does not answer", retry_after=1)
+            return work(*given)
+
+        monkeypatch.setattr(draft, name, asleep)
+        # what it finishes has to be the file: others never come so far
+        late = content[1000:] if name == "finish" else bytes(len(content) - 1000)
+        with pytest.raises(UploadBusy):
+            sleeper.take(late)
+            sleeper.end()
+        sleeper.leave()
+        assert case.stored() == content
 
     @pytest.fixture
     def expire(self):

@@ -90,7 +90,8 @@ class DirectFile:
                 if written < len(part):
                     break  # the disk is full, or will say through the cache what it is
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            # Without its name, it is a file that nobody but us has open any more.
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT):
                 raise
             self._refused = True
         finally:

@@ -73,7 +73,8 @@ def open_reception(
     reception = Reception(house, upload, lease, span, arrival or Arrival())
     if lease is not None:
         try:
-            reception.prepare()
+            with reception.asked_whose_it_is():
+                reception.prepare()
         except BaseException:
             reception.leave()
             raise
@@ -188,18 +189,29 @@ class Reception:
 
     def _append(self, new: bytes) -> None:
         assert self._draft is not None
-        try:
+        with self.asked_whose_it_is():
             self._draft.append(self._appended, new)
-        except ValueError as error:
-            # The draft is no longer what it was: taken over, or swept as the upload was deleted.
-            self._held_lease().write()
-            raise Unavailable("the store lost bytes of this upload", retry_after=1) from error
         self._appended += len(new)
         if self._hashes is not None:
             self._hashes.feed(new)
         if self._appended - self._durable >= SYNC_BYTES and self._appended < self.upload.byte_size:
-            self._durable = min(self._appended, self._draft.sync())
+            with self.asked_whose_it_is():
+                self._durable = min(self._appended, self._draft.sync())
             self._held_lease().write(next_byte=self._durable)
+
+    @contextmanager
+    def asked_whose_it_is(self) -> Iterator[None]:
+        """Where the store fails a writer, ask first whether the upload was taken over meanwhile.
+
+        Whoever takes over lets the draft go, and a writer who slept finds anything but that.
+        """
+        try:
+            yield
+        except (ValueError, Unavailable) as error:
+            self._held_lease().write()
+            if isinstance(error, Unavailable):
+                raise
+            raise Unavailable("the store lost bytes of this upload", retry_after=1) from error
 
     def _settle(self) -> None:
         """Complete the upload, or make durable what is here; then give the lease back."""
