@@ -365,9 +365,13 @@ class TestOneWriter:
         monkeypatch.setattr(draft, name, asleep)
         # what it finishes has to be the file: others never come so far
         late = content[1000:] if name == "finish" else bytes(len(content) - 1000)
-        with pytest.raises(UploadBusy):
+
+        def go_on():
             sleeper.take(late)
             sleeper.end()
+
+        with pytest.raises(UploadBusy):
+            go_on()
         sleeper.leave()
         assert case.stored() == content
 
