@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
+import pickle
 import stat
 import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -194,16 +198,42 @@ def test_what_a_later_minor_version_may_add_is_passed_over(small: FragmentIndex)
         (lambda table: table["columns"].pop(0), "/columns"),
     ],
 )
-def test_a_column_that_leads_elsewhere_is_refused_at_opening(
+def test_a_column_that_leads_elsewhere_is_refused_when_its_track_is_asked(
     small: FragmentIndex, change: object, pointer: str
 ) -> None:
     whole = fidx.write(small)
     plain, _, start = parse_head(memoryview(whole))
     change(plain["periods"][0]["tracks"][0]["tables"]["fragments"])
     changed = build_head(plain, len(whole) - start)[0] + whole[start:]
-    with pytest.raises(DamagedIndex) as caught:
-        fidx.read(changed)
-    assert caught.value.path == "/periods/0/tracks/0/tables/fragments" + pointer
+    opened = fidx.read(changed)
+    for ask in (lambda: opened.track(1).fragments, lambda: opened.track(1).seek(0)):
+        with pytest.raises(DamagedIndex) as caught:
+            ask()
+        assert caught.value.path == "/periods/0/tracks/0/tables/fragments" + pointer
+    with pytest.raises(DamagedIndex, match=r"tables/fragments"):
+        fidx.verify(changed)
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))],  # noqa: S301
+)
+def test_an_opened_index_can_be_copied_and_sent(
+    small: FragmentIndex, tmp_path: Path, copied: Callable[[object], FragmentIndex]
+) -> None:
+    fidx.save(small, tmp_path / "a.fidx", samples=True)
+    opened = fidx.open_index(tmp_path / "a.fidx")
+    assert same(small, copied(opened), samples=True)
+    assert same(small, opened, samples=True)
+
+
+def test_the_tables_of_a_track_are_taken_once(small: FragmentIndex) -> None:
+    opened = fidx.read(fidx.write(small)).track(1)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda _: opened.seek(0.1) == small.track(1).seek(0.1), range(64)))
+    assert opened.fragments is opened.fragments
+    with pytest.raises(AttributeError):
+        _ = opened.fragment
 
 
 def test_tables_that_contradict_each_other_are_found_by_verify(small: FragmentIndex) -> None:

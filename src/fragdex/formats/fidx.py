@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -18,13 +19,14 @@ import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, InvalidRange
-from fragdex.formats.fidx_columns import ColumnReader, ColumnWriter, GroupTable
+from fragdex.formats.fidx_columns import AnyTable, ColumnReader, ColumnWriter, GroupTable
 from fragdex.formats.fidx_head import MAGIC, VERSION, build_head, parse_head
 from fragdex.formats.records import from_plain, integer, item, refuse, to_plain
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.tracks import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
+from fragdex.seeking.track import TrackTables
 from fragdex.sources import Source, open_source
 from fragdex.sources.writing import write_file
 
@@ -127,7 +129,8 @@ def open_index(
             whole.
 
     The arrays of the index are read-only views of the file. It must not be changed in place while
-    they are used; `save` never does, it puts a new file in its place.
+    they are used; `save` never does, it puts a new file in its place. Those of a track are taken
+    out of the file when they are first asked for.
 
     Raises:
         DamagedIndex: this is no binary index, of a newer major version, cut off, or damaged.
@@ -168,6 +171,8 @@ def verify(
         return
     data = memoryview(_content(what)).cast("B")
     index, columns, text_end, start = _read(data)
+    for track in index.tracks:
+        _ = track.fragments  # its columns are known when they have been asked for
     gaps = [(text_end, start)]
     end = start
     for column in sorted(columns.placed, key=lambda placed: placed.offset):
@@ -255,26 +260,28 @@ def _read_track(
         info = from_plain(TrackInfo, info, f"{pointer}/info")
     else:
         info = movie.tracks[integer(info, f"{pointer}/info", 0, len(movie.tracks) - 1)]
-    tables, at = item(plain, "tables", pointer), f"{pointer}/tables"
     exact = item(plain, "exact", pointer)
     if not isinstance(exact, bool):
         raise refuse(f"{pointer}/exact", "true or false", exact)
-    fragments = columns.table(FragmentTable, item(tables, "fragments", at), f"{at}/fragments")
-    sync = columns.table(SyncTable, item(tables, "sync", at), f"{at}/sync")
-    samples = groups = None
-    if "samples" in tables:
-        samples = columns.table(SampleTable, tables["samples"], f"{at}/samples")
-    if "groups" in tables:
-        groups = columns.table(GroupTable, tables["groups"], f"{at}/groups")
-    return TrackIndex(
+    return TrackIndex.deferred(
         info,
-        fragments,
-        sync,
+        partial(_read_tables, item(plain, "tables", pointer), columns, f"{pointer}/tables"),
         shift=_shift(item(plain, "shift", pointer), f"{pointer}/shift"),
         period=period,
         exact=exact,
-        groups=groups.groups() if groups is not None else (),
-        samples=samples,
+    )
+
+
+def _read_tables(plain: Any, columns: ColumnReader, pointer: str) -> TrackTables:
+    def read(kind: type[AnyTable]) -> AnyTable:
+        name = kind.SCHEMA_NAME
+        return columns.table(kind, item(plain, name, pointer), f"{pointer}/{name}")
+
+    return TrackTables(
+        read(FragmentTable),
+        read(SyncTable),
+        read(GroupTable).groups() if "groups" in plain else (),
+        read(SampleTable) if "samples" in plain else None,
     )
 
 

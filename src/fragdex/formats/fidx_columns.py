@@ -140,16 +140,21 @@ class ColumnReader:
 
     def __init__(self, space: memoryview) -> None:
         self._space = space
-        self._whole: dict[np.dtype[Any], npt.NDArray[Any]] = {}
-        self._placed: list[tuple[str, int, npt.NDArray[Any], int, int]] = []
+        self._whole: dict[str, npt.NDArray[Any]] = {}
+        self._read: list[tuple[type[Table], list[Any], int, str]] = []
 
     @property
     def placed(self) -> list[PlacedColumn]:
-        """Every column taken so far."""
-        return [
-            PlacedColumn(f"{at}/columns/{number}", array, offset, checksum)
-            for at, number, array, offset, checksum in self._placed
-        ]
+        """Every column of the tables read so far."""
+        found = []
+        for kind, entries, rows, pointer in self._read:
+            wanted = _dtypes(kind)
+            for number, (name, _, offset, checksum) in enumerate(entries):
+                if name in wanted:
+                    array = self._column(int(offset), rows, *wanted[name])
+                    place = f"{pointer}/columns/{number}"
+                    found.append(PlacedColumn(place, array, int(offset), int(checksum)))
+        return found
 
     def table(self, kind: type[AnyTable], plain: Any, pointer: str) -> AnyTable:
         """The table of a kind as its entry in the JSON part describes it.
@@ -164,48 +169,43 @@ class ColumnReader:
         if not isinstance(entries, list):
             raise refuse(f"{pointer}/columns", "a list", entries)
         wanted = _dtypes(kind)
+        size = len(self._space)
         found = {}
         for number, entry in enumerate(entries):
-            if not isinstance(entry, list) or len(entry) != 4 or not isinstance(entry[0], str):
+            if type(entry) is not list or len(entry) != 4 or type(entry[0]) is not str:
                 raise refuse(f"{pointer}/columns/{number}", "[name, dtype, offset, crc32]", entry)
-            known = wanted.get(entry[0])
-            if known is not None:
-                found[entry[0]] = self._column(entry, *known, rows, pointer, number)
+            name, said, offset, checksum = entry
+            if name not in wanted:
+                continue
+            dtype, stored = wanted[name]
+            last = size - rows * dtype.itemsize
+            if (
+                said != stored
+                or type(offset) is not int
+                or not 0 <= offset <= last
+                or offset % ALIGNMENT
+                or type(checksum) is not int
+                or not 0 <= checksum < 2**32
+            ):
+                offset = _checked(entry, stored, rows, last, f"{pointer}/columns/{number}")
+            found[name] = self._column(offset, rows, dtype, stored)
         for name in wanted:
             if name not in found:
                 raise refuse(f"{pointer}/columns", f"a column {name}", "none")
+        self._read.append((kind, entries, rows, pointer))
         return kind(**found)
 
     def _column(
-        self,
-        entry: list[Any],
-        dtype: np.dtype[Any],
-        stored: str,
-        rows: int,
-        pointer: str,
-        number: int,
+        self, offset: int, rows: int, dtype: np.dtype[Any], stored: str
     ) -> npt.NDArray[Any]:
-        _, said, offset, checksum = entry
-        last = len(self._space) - rows * dtype.itemsize
-        if (
-            said != stored
-            or type(offset) is not int
-            or not 0 <= offset <= last
-            or offset % ALIGNMENT
-            or type(checksum) is not int
-            or not 0 <= checksum < 2**32
-        ):
-            place = f"{pointer}/columns/{number}"
-            offset, checksum = _checked(entry, stored, rows, last, place)
-        whole = self._whole.get(dtype)
+        whole = self._whole.get(stored)
         if whole is None:
-            whole = self._whole[dtype] = self._as(dtype, stored)
+            whole = self._whole[stored] = self._as(dtype, stored)
         start = offset // dtype.itemsize
         array = whole[start : start + rows]
         if whole.dtype != dtype:
             array = array.astype(dtype)
             array.setflags(write=False)
-        self._placed.append((pointer, number, array, offset, checksum))
         return array
 
     def _as(self, dtype: np.dtype[Any], stored: str) -> npt.NDArray[Any]:
@@ -216,8 +216,8 @@ class ColumnReader:
         return np.frombuffer(self._space if rows else _NOTHING, read, rows)
 
 
-def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) -> tuple[int, int]:
-    """Offset and checksum of an entry that is not as we write it; `last`: the greatest offset."""
+def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) -> int:
+    """The offset of an entry that is not as we write it; `last`: the greatest one."""
     _, said, offset, checksum = entry
     if said != stored:
         raise refuse(f"{pointer}/1", f"dtype {stored}", said)
@@ -226,7 +226,8 @@ def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) 
     offset = integer(offset, f"{pointer}/2", 0, last)
     if offset % ALIGNMENT:
         raise refuse(f"{pointer}/2", f"a multiple of {ALIGNMENT}", offset)
-    return offset, integer(checksum, f"{pointer}/3", 0, 2**32 - 1)
+    integer(checksum, f"{pointer}/3", 0, 2**32 - 1)
+    return offset
 
 
 def _dtypes(kind: type[Table]) -> dict[str, tuple[np.dtype[Any], str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from fragdex.errors import DamagedIndex
@@ -92,7 +93,7 @@ def parse_head(view: memoryview) -> tuple[Any, int, int]:
             "the header or the JSON part is damaged", offset=0, advice="build the index again"
         )
     try:
-        plain = _DECODER.decode(str(text, "utf-8"))
+        plain = _decoded(str(text, "utf-8"))
     except (ValueError, RecursionError) as error:
         # Only a writer that is not ours can get here: the checksum was right.
         raise DamagedIndex(f"the JSON part cannot be read ({error})", offset=64) from error
@@ -104,4 +105,12 @@ def _no_constant(name: str) -> NoReturn:
 
 
 # Made once: making it takes as long as reading the text.
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER: Any = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _decoded(text: str) -> Any:
+    """As the decoder's own `decode`, which looks for white space on both sides first."""
+    plain, end = None, -1
+    with suppress(StopIteration):
+        plain, end = _DECODER.scan_once(text, 0)
+    return plain if end == len(text) else _DECODER.decode(text)

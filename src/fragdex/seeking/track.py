@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,19 @@ from fragdex.seeking import show
 from fragdex.seeking.seek import Hit, Hits, Seeker
 from fragdex.seeking.times import Time, floor_ticks, floor_ticks_many, presentation
 
-__all__ = ["SampleLoader", "TrackIndex"]
+__all__ = ["SampleLoader", "TrackIndex", "TrackTables"]
 
 SampleLoader = Callable[[int, int], SampleTable]
 """Rows start to stop of the fragment table → their samples."""
+
+
+class TrackTables(NamedTuple):
+    """What a track's index consists of, as `TrackIndex` has it; `samples` where they are saved."""
+
+    fragments: FragmentTable
+    sync: SyncTable
+    groups: tuple[SampleGroup, ...] = ()
+    samples: SampleTable | None = None
 
 
 class TrackIndex:
@@ -44,6 +53,7 @@ class TrackIndex:
     """
 
     __slots__ = (
+        "_deferred",
         "_load",
         "_samples",
         "_seeker",
@@ -73,6 +83,47 @@ class TrackIndex:
         self.shift, self.period, self.exact, self.groups = shift, period, exact, groups
         self._load, self._samples = load_samples, samples
         self._seeker: Seeker | None = None
+        self._deferred: Callable[[], TrackTables] | None = None
+
+    @classmethod
+    def deferred(
+        cls,
+        info: TrackInfo,
+        tables: Callable[[], TrackTables],
+        *,
+        shift: Fraction,
+        period: int,
+        exact: bool,
+    ) -> TrackIndex:
+        """A track whose tables are asked for when they are first used.
+
+        >>> tables = TrackTables(FragmentTable.empty(), SyncTable.empty())
+        >>> track = TrackIndex.deferred(
+        ...     TrackInfo.unknown(1), lambda: tables, shift=Fraction(0), period=0, exact=True
+        ... )
+        >>> track.fragments is tables.fragments
+        True
+        """
+        track = cls.__new__(cls)
+        track.info, track.shift, track.period, track.exact = info, shift, period, exact
+        track._load = track._seeker = None
+        track._deferred = tables
+        return track
+
+    if not TYPE_CHECKING:  # to mypy, it would make every name an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Only asked for a slot that is empty: the tables of a deferred track."""
+            tables = self._deferred if name in ("fragments", "sync", "groups", "_samples") else None
+            if tables is not None:
+                self.fragments, self.sync, self.groups, self._samples = tables()
+                self._deferred = None
+            return object.__getattribute__(self, name)
+
+    def __getstate__(self) -> object:
+        """For copies and other processes: the tables, not where they are to come from."""
+        _ = self.fragments
+        return super().__getstate__()
 
     @property
     def id(self) -> int:

@@ -7,6 +7,7 @@ import mmap
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
@@ -88,16 +89,18 @@ class FileSource(Source):
         """
         self._within_budget(0, 0)
         assert self.size is not None
-        found = os.fstat(self._fd).st_size
-        if found < self.size:
-            raise self._shrunk(found)
         if self.size == 0:
             return memoryview(b"")  # nothing can be mapped of an empty file
         if self._map is None:
-            try:
+            # This looks by itself whether the file is long enough.
+            with suppress(OSError, ValueError):
                 self._map = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
-            except (OSError, ValueError):
-                return None  # some file systems cannot map; `read` works on them
+                return memoryview(self._map)
+        found = os.fstat(self._fd).st_size
+        if found < self.size:
+            raise self._shrunk(found)
+        if self._map is None:
+            return None  # some file systems cannot map; `read` works on them
         return memoryview(self._map)
 
     def passed(self, stop: int) -> None:
