@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from measure import (
@@ -77,6 +78,13 @@ def two_workers(setting: Setting) -> Measured:
         )
         reached = compared(found, f"{page}, one", f"{page}, two")
         row.wants.append(Want(f"{page} ≥ {factor:g} ×", reached, factor, at_most=False))
+        busy = compared(found, f"{page}, one, processor", f"{page}, one")
+        if busy is not None:
+            most = min(2.0, len(os.sched_getaffinity(0)) / busy)
+            row.facts.setdefault("notes", []).append(
+                f"one process on the {page} page keeps {busy:.2f} processors busy: two that did "
+                f"nothing twice would be {most:.2f} times as fast here"
+            )
         amounts |= found
     return row, amounts
 
