@@ -1,6 +1,7 @@
 """The size of an image by its header, whatever it claims, and at no cost."""
 
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,21 @@ def test_a_header_that_breaks_off_is_refused(tmp_path, form):
     for length in (12, 16, 20):
         with pytest.raises(Unprocessable):
             measured(tmp_path, data[:length])
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
+def test_no_byte_of_an_exif_that_is_damaged_makes_noise(tmp_path, form, recwarn):
+    """Pillow warns of each oddity, and a log fills with what a stranger sends."""
+    data = made(form, orientation=6)
+    for place in range(len(data)):
+        for byte in (0, 8, 255):
+            with suppress(Unprocessable):
+                measured(
+                    tmp_path,
+                    data[:place] + bytes([byte]) + data[place + 1 :],
+                    f"image/{form.lower()}",
+                )
+    assert not recwarn.list
 
 
 @given(

@@ -8,9 +8,10 @@ size, so those are read here.
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from fragdex.service.errors import Unprocessable
 
@@ -85,17 +86,25 @@ def _unreadable(why: str) -> Unprocessable:
     return Unprocessable(f"the image cannot be read: {why}", more={"next_byte": 0})
 
 
-def _pillow(file: BinaryIO, name: str) -> Size:
-    from PIL import Image, UnidentifiedImageError  # where no image comes, memory is spared
+def _image() -> Any:
+    """Pillow's module, which says nothing of its own; where no image comes, memory is spared."""
+    from PIL import Image
 
     # We look at sizes ourselves and decode nothing; Pillow's own limit would warn before ours.
     Image.MAX_IMAGE_PIXELS = None
+    # What is odd about a stranger's Exif is no news for the operator.
+    warnings.filterwarnings("ignore", module=r"PIL\.")
+    return Image
+
+
+def _pillow(file: BinaryIO, name: str) -> Size:
     try:
         # only the decoder of that one type sees the file
-        with Image.open(file, formats=[name]) as image:
+        with _image().open(file, formats=[name]) as image:
             width, height = image.size
             exif = image.info.get("exif", b"")
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, struct.error) as error:
+    # one that Pillow does not know at all is an OSError too
+    except (OSError, SyntaxError, ValueError, struct.error) as error:
         raise _unreadable("its header is damaged") from error
     return _turned(width, height, exif)
 
@@ -103,10 +112,8 @@ def _pillow(file: BinaryIO, name: str) -> Size:
 def _turned(width: int, height: int, exif: bytes) -> Size:
     orientation = 1
     if exif:
-        from PIL import Image
-
         try:
-            read = Image.Exif()
+            read = _image().Exif()
             read.load(exif)
             orientation = read.get(ORIENTATION, 1)
         except Exception:  # noqa: BLE001 — a broken note on the image is no fault of the image
