@@ -150,7 +150,7 @@ def cost(work: Work) -> Row:
     tracks.long_file(path, work.path("pauses"), 1 / 20)
     alone, together = hear(path, 10_000), hear(path, 10_000, 2)
     faster = alone.seconds / together.seconds
-    row.wants.append(Want("two workers as fast as one", faster, 1.4, False, "×"))
+    row.wants.append(Want("three minutes: two workers as fast as one", faster, 1.4, False, "×"))
     memory = max([*one.memory, *together.memory]) / MIB
     row.wants.append(Want("memory of a worker", memory, 250, True, "MiB"))
     path = work.folder / "ten-minutes.mp4"

@@ -130,7 +130,8 @@ def open_index(
 
     The arrays of the index are read-only views of the file. It must not be changed in place while
     they are used; `save` never does, it puts a new file in its place. Those of a track are taken
-    out of the file when they are first asked for.
+    out of the file when they are first asked for, and raise `DamagedIndex` then where the JSON
+    part describes columns that the file does not have.
 
     Raises:
         DamagedIndex: this is no binary index, of a newer major version, cut off, or damaged.

@@ -24,7 +24,14 @@ SampleLoader = Callable[[int, int], SampleTable]
 
 
 class TrackTables(NamedTuple):
-    """What a track's index consists of, as `TrackIndex` has it; `samples` where they are saved."""
+    """The tables of one track, as `TrackIndex` has them.
+
+    Attributes:
+        fragments: one row a fragment, in file order.
+        sync: the sync samples in presentation order.
+        groups: `rap ` and `roll` sample groups.
+        samples: every sample in decode order; None where they are not at hand.
+    """
 
     fragments: FragmentTable
     sync: SyncTable
@@ -96,6 +103,12 @@ class TrackIndex:
         exact: bool,
     ) -> TrackIndex:
         """A track whose tables are asked for when they are first used.
+
+        Args:
+            info, shift, period, exact: as the attributes.
+            tables: called until it returns, and not again; what it raises (`DamagedIndex`, for a
+                saved index) is raised by whatever asks for a table. Two threads that ask at the
+                same moment may both call it.
 
         >>> tables = TrackTables(FragmentTable.empty(), SyncTable.empty())
         >>> track = TrackIndex.deferred(

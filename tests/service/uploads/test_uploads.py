@@ -355,7 +355,7 @@ class TestOneWriter:
         work = getattr(draft, name)
 
         def asleep(*given):
-            monkeypatch.undo()
+            monkeypatch.undo()  # once is enough: what it does after that is done awake
             expire(case.id)
             assert case.send().complete
             if wakes == "to a store that fails":

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import zlib
+from dataclasses import replace
 
 import pytest
 
@@ -380,18 +381,18 @@ def bombs(tmp_path):
     return Folder(tmp_path)
 
 
-@pytest.mark.parametrize(("factor", "told"), [(1000, None), (0.1, "more than 0.5 s")])
-def test_pictures_are_given_longer_than_scripts_but_not_for_ever(bombs, monkeypatch, factor, told):
+def test_a_picture_may_take_longer_than_a_script(bombs):
     """How long a picture is decoded says nothing about the page's scripts."""
-    monkeypatch.setattr("fragdex.service.renders.browser.running._BESIDE_FACTOR", factor)
-    monkeypatch.setattr("fragdex.service.renders.browser.running._SILENT_FACTOR", 1000)
-    limits = Limits() if told else HASTY
-    with Stage(bombs, SMALL, limits=limits) as stage:
-        if told is None:
-            assert is_green(stage.frame(0))
-            return
-        with pytest.raises(PageFailed, match=f"pictures or workers .* {told}"):
-            stage.frame(0)
+    with Stage(bombs, SMALL, limits=replace(HASTY, beside_seconds=1000)) as stage:
+        assert is_green(stage.frame(0))
+
+
+def test_a_picture_that_takes_too_long_fails_the_page(bombs):
+    with (
+        Stage(bombs, SMALL, limits=Limits(beside_seconds=1)) as stage,
+        pytest.raises(PageFailed, match=r"pictures or workers .* more than 1 s"),
+    ):
+        stage.frame(0)
 
 
 @pytest.mark.parametrize("view", [View(16384, 16384), View(7680, 7680), View(8000, 10)])

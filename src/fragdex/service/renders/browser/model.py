@@ -28,8 +28,10 @@ class Limits:
 
     Args:
         script_seconds: how long a single step of the page's scripts may take: of the processor's
-            time, so that a busy machine does not make pages fail. What workers do, and decoders of
-            pictures, may take six times as long.
+            time, so that a busy machine does not make pages fail.
+        beside_seconds: how much of the processor's time a step may take on the whole, with what
+            workers and decoders of pictures do beside the scripts: one picture of 16,384 pixels a
+            side takes 2 to 5 s.
         load_seconds: wall time until the page is loaded and ready.
         ready_ms: of the page's own time, until `window.fragdex.ready` is settled.
         memory_bytes: of all processes of the browser together.
@@ -39,6 +41,7 @@ class Limits:
     """
 
     script_seconds: float = 5.0
+    beside_seconds: float = 30.0
     load_seconds: float = 60.0
     ready_ms: int = 30_000
     memory_bytes: int = 2 << 30

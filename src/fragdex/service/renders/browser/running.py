@@ -17,10 +17,9 @@ from fragdex.service.renders.browser.timing import View
 __all__ = ["Running", "understood"]
 
 # A browser that neither works nor answers is broken.
-_SILENT_FACTOR: Final = 12
-# What is done beside the scripts may take so many times as long: a picture of 16,384 pixels a side
-# is decoded in 2 to 5 s.
-_BESIDE_FACTOR: Final = 6
+_SILENT_SECONDS: Final = 60.0
+# Of one processor, what counts as all of it.
+_NEARLY: Final = 0.9
 _CHECK_SECONDS: Final = 0.25
 # Of the memory it may have, from where on it is told to let go, and how often at most.
 _MUCH: Final = 0.5
@@ -172,13 +171,12 @@ class Running:
         if seconds < self._waiting_since or self._waiting_since < 0:
             self._cpu_at_start = first, whole
         self._waiting_since = seconds
-        most = self._limits.script_seconds
-        if seconds >= most and first - self._cpu_at_start[0] >= most * 0.9:
-            raise PageFailed(f"a script of the page did not end within {most:g} s")
-        most *= _BESIDE_FACTOR
-        if seconds >= most and whole - self._cpu_at_start[1] >= most * 0.9:
-            raise PageFailed(f"pictures or workers of the page took more than {most:g} s")
-        if seconds >= self._limits.script_seconds * _SILENT_FACTOR:
+        script, beside = self._limits.script_seconds, self._limits.beside_seconds
+        if seconds >= script and first - self._cpu_at_start[0] >= script * _NEARLY:
+            raise PageFailed(f"a script of the page did not end within {script:g} s")
+        if seconds >= beside and whole - self._cpu_at_start[1] >= beside * _NEARLY:
+            raise PageFailed(f"pictures or workers of the page took more than {beside:g} s")
+        if seconds >= _SILENT_SECONDS:
             raise BrowserGone("the browser does not answer")
 
     def _check_memory(self) -> int:
