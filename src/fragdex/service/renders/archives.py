@@ -236,7 +236,8 @@ def _of_zip(file: IO[bytes], budget: _Budget) -> Iterator[tuple[str, Iterator[by
                 raise Unprocessable(f"{entry.filename!r} in the archive is a link")
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise Unprocessable(f"{entry.filename!r} in the archive is no plain file")
-            if entry.is_dir():
+            # not is_dir(): on an empty name it fails in Python 3.11
+            if entry.filename.endswith("/"):
                 _checked(entry.orig_filename, folder=True)
                 continue
             if entry.flag_bits & 1:
