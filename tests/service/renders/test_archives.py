@@ -91,7 +91,10 @@ def test_what_tar_and_zip_programs_write_of_a_folder(packed, tmp_path):
 
 
 REFUSED = {
-    "a zip's name of nothing": (zip_of(*SITE.items(), ("QQ", b"")).replace(b"QQ", b"\0Q"), "leads outside"),
+    "a zip's name of nothing": (
+        zip_of(*SITE.items(), ("QQ", b"")).replace(b"QQ", b"\0Q"),
+        "leads outside",
+    ),
     "no archive": (b"<h1>Hi", "no .tar.gz and no .zip"),
     "nothing": (b"", "no .tar.gz and no .zip"),
     "no index": (tar_of(("main.html", b"")), "no index.html"),
