@@ -21,6 +21,7 @@ from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
 from av.bitstream import BitStreamFilterContext
 from av.video.frame import PictureType
+from av.video.reformatter import VideoReformatter
 
 from fragdex.service.media.survey import codec_of, random_access
 
@@ -128,6 +129,8 @@ class VideoEncoder:
         self.file = _File(path, track_id)
         self.source = source
         self.context: Any = None
+        # one for all frames: one that a frame makes for itself costs more to set up than to use
+        self.reformatter = VideoReformatter()
         self.size = (0, 0)
         self.last: Fraction | None = None
         self.next_key = Fraction(0)
@@ -166,7 +169,8 @@ class VideoEncoder:
             self._open(frame)
             self.next_key = time
         self.last = time
-        picture = frame.reformat(width=self.size[0], height=self.size[1], format="yuv420p")
+        width, height = self.size
+        picture = self.reformatter.reformat(frame, width, height, "yuv420p", threads=1)
         picture.pts, picture.time_base = round(time * 90_000), Fraction(1, 90_000)
         key = time >= self.next_key
         picture.pict_type = PictureType.I if key else PictureType.NONE

@@ -16,8 +16,11 @@ class Pictures:
 
     def __init__(self, width: int, height: int) -> None:
         import av
+        from av.video.reformatter import VideoReformatter
 
         self._av = av
+        # one for all frames: one that a frame makes for itself costs as much to set up as to use
+        self._reformatter = VideoReformatter()
         self._size = (width, height)
         self.even = (width + width % 2, height + height % 2)
         """The size of the pictures: 4:2:0 has no half samples, an odd edge is doubled."""
@@ -42,13 +45,14 @@ class Pictures:
         if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:
             found = [(frame.width, frame.height) for frame in frames]
             raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
-        frame = self._padded(frames[0])
-        return frame.reformat(
+        return self._reformatter.reformat(
+            self._padded(frames[0]),
             format="yuv420p",
             src_color_range="JPEG",
             dst_color_range="MPEG",
             dst_colorspace="ITU709",
             interpolation="AREA",
+            threads=1,
         )
 
     def _padded(self, frame: Any) -> Any:

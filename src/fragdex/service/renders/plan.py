@@ -18,7 +18,7 @@ KEY_SECONDS: Final = 2
 _EVEN: Final = 8
 """Key frame intervals in a slice from which on its length may be rounded to them."""
 
-_REPLAY: Final = Fraction(1, 8)
+_REPLAY: Final = Fraction(1, 10)
 """What replaying a frame costs, by what showing one does: measured, 0.05–0.2 on most pages."""
 
 
@@ -95,7 +95,7 @@ def plan(
     >>> plan(View(1280, 720, Fraction(30)), 10_000, slices=3).borders
     (0, 100, 200, 300)
     >>> plan(View(1280, 720, Fraction(30)), 10_000, slices=2, at_once=True).borders
-    (0, 160, 300)
+    (0, 158, 300)
     """
     frames = frame_count(duration_ms, view.fps)
     keys = key_interval(view.fps)
