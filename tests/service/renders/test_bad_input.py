@@ -74,7 +74,8 @@ INPUTS = {
         "http://127.0.0.1/w", "blocked",
     ),
     "service worker": page(
-        script("navigator.serviceWorker.register('x.js')"), "serviceWorker|register", "console"
+        script("navigator.serviceWorker.register('x.js').catch(() => 0)"),
+        "navigator.serviceWorker.register", "refused",
     ),
     "window.open": page(script("window.open('http://127.0.0.1/x')"), "window.open", "refused"),
     "16,384 pixels wide, as asked": page("<p>", "width", width=16_384),

@@ -10,7 +10,7 @@ from fragdex.service.renders.own_files import MAX_BYTES, OwnFiles
 from service.serving import API
 from service.working import fixture_bytes, uploaded
 
-SITE = "http://site.invalid"
+SITE = "http://site.localhost"
 FILM = fixture_bytes("frag-global-sidx-video.mp4", salt="own files")
 
 
@@ -95,9 +95,9 @@ def test_what_is_anothers_or_nothing_is_404_and_noted(server, own, film):
     "url",
     [
         "https://example.org/api/v1/files/1",
-        "http://site.invalid/files/1",
-        "http://site.invalid:81/api/v1/files/1",
-        "http://user@site.invalid/api/v1/files/1",
+        "http://site.localhost/files/1",
+        "http://site.localhost:81/api/v1/files/1",
+        "http://user@site.localhost/api/v1/files/1",
         "http://[/api/v1/files/1",
     ],
 )

@@ -28,9 +28,8 @@ from fragdex.service.records.tables import (
     renders,
     unprocessed_files,
 )
-from fragdex.service.renders.browser.model import ORIGIN
 from fragdex.service.renders.outside import Answer, Blocked
-from fragdex.service.renders.site import media_type_of
+from fragdex.service.renders.site import ORIGIN, media_type_of
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.routing import PREFIX
 

@@ -12,7 +12,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, Protocol
 
-__all__ = ["Asset", "Folder", "Page", "Site", "media_type_of"]
+__all__ = ["ORIGIN", "Asset", "Folder", "Page", "Site", "media_type_of"]
+
+ORIGIN: Final = "http://site.localhost"
+"""Where a page believes to be: a secure context, as on the machine of its author (W3C Secure
+Contexts, 3.1), by a name that never leaves the machine (RFC 6761 6.3). Of https, pages could not
+ask for what an operator serves by http (W3C Mixed Content)."""
 
 INDEX: Final = "index.html"
 

@@ -12,9 +12,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
-from fragdex.service.renders.browser.model import ORIGIN
 from fragdex.service.renders.outside import Answer, Blocked
-from fragdex.service.renders.site import Asset, media_type_of
+from fragdex.service.renders.site import ORIGIN, Asset, media_type_of
 
 __all__ = ["Web"]
 

@@ -64,6 +64,29 @@ def test_a_page_is_waited_for_until_it_says_that_it_is_ready():
         assert tuple(pixels(stage.frame(0))[90, 160]) == (0, 255, 0)
 
 
+def test_pages_find_what_browsers_keep_for_secure_contexts():
+    html = """<script>fragdex = {ready: (async () => {
+      const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode("abc"));
+      const kept = await caches.open("kept");
+      await kept.put("/a", new Response("stays"));
+      const chunks = [];
+      const encoder = new VideoEncoder({output: (one) => chunks.push(one), error: console.error});
+      encoder.configure({codec: "vp8", width: 64, height: 64});
+      const canvas = new OffscreenCanvas(64, 64);
+      canvas.getContext("2d").fillRect(0, 0, 9, 9);
+      const frame = new VideoFrame(canvas, {timestamp: 0});
+      encoder.encode(frame);
+      frame.close();
+      await encoder.flush();
+      window.found = [isSecureContext, new Uint8Array(hash)[0],
+        await (await kept.match("/a")).text(), chunks.length, crypto.randomUUID().length,
+        await navigator.gpu.requestAdapter()];
+    })()}</script>"""
+    with Stage(Page(HEAD + html), SMALL) as stage:
+        assert stage.evaluate("found") == [True, 0xBA, "stays", 1, 36, None]
+        assert stage.notes.console == []
+
+
 def test_a_page_that_is_never_ready_fails_and_says_so():
     html = (
         "<script>window.fragdex = {ready: new Promise(() => 0)}; console.error('working')</script>"

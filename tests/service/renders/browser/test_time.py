@@ -62,7 +62,8 @@ def test_a_browser_without_frames_on_request_shows_the_same(name):
 CHANCE = """<!doctype html><body style="font:20px monospace"><script>
 const words = [];
 for (let i = 0; i < 4; i += 1) words.push(Math.random(), screen.width,
-  crypto.getRandomValues(new Uint32Array(2)).join("-"), navigator.hardwareConcurrency,
+  crypto.getRandomValues(new Uint32Array(2)).join("-"), crypto.randomUUID(),
+  navigator.hardwareConcurrency, navigator.deviceMemory,
   Intl.DateTimeFormat().resolvedOptions().timeZone, new Date().toString(), navigator.language);
 document.body.textContent = words.join(" ");
 const draw = (t) => {

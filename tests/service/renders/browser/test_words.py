@@ -73,19 +73,19 @@ def test_the_log_is_sorted_into_what_was_blocked_and_what_went_wrong(listening):
 @pytest.mark.parametrize(
     ("url", "method", "answer", "reason"),
     [
-        ("http://site.invalid/", "GET", 200, None),
-        ("http://site.invalid/", "HEAD", 200, None),
-        ("http://site.invalid/none", "GET", 404, None),
-        ("http://site.invalid/favicon.ico", "GET", 204, None),
+        ("http://site.localhost/", "GET", 200, None),
+        ("http://site.localhost/", "HEAD", 200, None),
+        ("http://site.localhost/none", "GET", 404, None),
+        ("http://site.localhost/favicon.ico", "GET", 204, None),
         ("data:text/plain,x", "GET", None, None),
-        ("blob:http://site.invalid/1", "GET", None, None),
-        ("http://site.invalid/", "POST", None, "POST: pages may only read"),
+        ("blob:http://site.localhost/1", "GET", None, None),
+        ("http://site.localhost/", "POST", None, "POST: pages may only read"),
         ("ftp://host/", "GET", None, "ftp: is not served to pages"),
         ("http://[", "GET", None, "the URL cannot be read"),
         ("https://host/", "GET", None, "no network for pages"),
-        ("https://site.invalid.example/", "GET", None, "no network for pages"),
-        ("http://user@site.invalid/", "GET", None, "no network for pages"),
-        ("http://site.invalid:81/", "GET", None, "no network for pages"),
+        ("https://site.localhost.example/", "GET", None, "no network for pages"),
+        ("http://user@site.localhost/", "GET", None, "no network for pages"),
+        ("http://site.localhost:81/", "GET", None, "no network for pages"),
     ],
 )
 def test_every_request_has_its_answer(url, method, answer, reason):

@@ -148,7 +148,7 @@ def test_what_the_page_asks_for_comes_from_this_side(tmp_path):
 
     page = Page("<link rel=stylesheet href=/api/v1/files/7>")
     made = run_slice(page, View(64, 64, Fraction(30)), 0, 2, tmp_path, outside=Films())
-    assert asked == ["http://site.invalid/api/v1/files/7"]
+    assert asked == ["http://site.localhost/api/v1/files/7"]
     assert made.network
     (_, first), _ = decoded(made.path)
     assert abs(first.astype(int).mean() - 63) < 2

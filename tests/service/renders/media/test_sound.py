@@ -182,6 +182,26 @@ def test_both_sides_are_heard_from_the_first_sample_on(show):
         assert np.abs(sound[:28_000, side] - np.sin(2 * np.pi * frequency * times)).max() < 0.01
 
 
+def test_worklets_are_heard(show):
+    html = """<script>fragdex = {ready: (async () => {
+      const half = `registerProcessor("half", class extends AudioWorkletProcessor {
+        process([[heard]], [[told]]) {
+          for (let n = 0; heard && n < told.length; n++) told[n] = heard[n] / 2;
+          return true;
+        }
+      })`;
+      const c = new AudioContext(), module = new Blob([half], {type: "text/javascript"});
+      await c.audioWorklet.addModule(URL.createObjectURL(module));
+      const o = new OscillatorNode(c, {frequency: 440});
+      o.connect(new AudioWorkletNode(c, "half")).connect(c.destination); o.start();
+    })()}</script>"""
+    page = show(html)
+    page.frames(0, 20)
+    sound = page.sound(0, 20)
+    wanted = np.sin(2 * np.pi * 440 * np.arange(28_000) / RATE) / 2
+    assert np.abs(sound[:28_000, 0] - wanted).max() < 0.01
+
+
 def test_buffers_that_the_page_decodes_are_heard(show):
     html = """<script>fragdex = {ready: (async () => {
       const c = new AudioContext();

@@ -94,7 +94,7 @@ def test_what_is_played_is_part_of_what_was_read(show):
      "mjpeg.mp4", "audio-late.mp4", "frag-start-7s.mp4", "alac.m4a"],
 )  # fmt: skip
 def test_fixtures_of_many_codecs_can_be_played(name, fixtures):
-    medium = Medium(f"http://site.invalid/{name}", Opener(Folder(fixtures)))
+    medium = Medium(f"http://site.localhost/{name}", Opener(Folder(fixtures)))
     assert medium.duration
     if medium.size is not None:
         pictures = medium.pictures()

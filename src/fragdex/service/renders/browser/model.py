@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from fragdex.service.errors import TooLarge
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.media.contract import PageMedia
 
 __all__ = [
-    "ORIGIN",
     "BlockedRequest",
     "Limits",
     "Notes",
     "PageFacts",
     "PageMedia",
 ]
-
-ORIGIN: Final = "http://site.invalid"
-"""Where a page believes to be; the name can never exist (RFC 2606)."""
 
 
 @dataclass(frozen=True, slots=True)

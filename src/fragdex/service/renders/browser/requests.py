@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from fragdex.service.renders.browser.model import ORIGIN, Limits, Notes
+from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe
 from fragdex.service.renders.media.contract import ENDPOINT, PageMedia
 from fragdex.service.renders.outside import Blocked, Outside
-from fragdex.service.renders.site import Asset, Site
+from fragdex.service.renders.site import ORIGIN, Asset, Site
 
 __all__ = ["Door"]
 

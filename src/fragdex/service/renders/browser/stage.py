@@ -14,7 +14,6 @@ from fragdex.service.renders.browser.console import Console, text_of
 from fragdex.service.renders.browser.finding import find_engine
 from fragdex.service.renders.browser.injected import InjectedClock
 from fragdex.service.renders.browser.model import (
-    ORIGIN,
     Limits,
     Notes,
     PageFacts,
@@ -27,7 +26,7 @@ from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.virtual import VirtualClock
 from fragdex.service.renders.media.contract import PageMedia
 from fragdex.service.renders.outside import NOTHING, Outside
-from fragdex.service.renders.site import Site
+from fragdex.service.renders.site import ORIGIN, Site
 
 __all__ = ["Stage"]
 

@@ -57,6 +57,9 @@
   };
   tells("hardwareConcurrency", 4);
   tells("deviceMemory", 8);
+  // what tells how the machine is doing
+  delete Navigator.prototype.getBattery;
+  delete globalThis.PressureObserver;
 
   // ---- time: what the clocks tell is 0 while the page loads, and from time 0 on the time since
   // then, so that neither the loading nor the origin of Chromium's ticks can be seen.

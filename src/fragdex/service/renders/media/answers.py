@@ -63,7 +63,7 @@ class Answers:
 
     >>> from fragdex.service.renders.site import Page
     >>> answers = Answers(Opener(Page("<h1>")))
-    >>> answers.answer("http://site.invalid/facts", b'{"url": "data:,nothing"}').status
+    >>> answers.answer("http://site.localhost/facts", b'{"url": "data:,nothing"}').status
     404
     >>> list(answers.refused)
     ['data:,nothing: this is not a media file that can be read']

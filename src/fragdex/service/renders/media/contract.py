@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from fragdex.service.renders.media.strips import SoundStrip
+from fragdex.service.renders.site import ORIGIN
 
 __all__ = ["ENDPOINT", "MediaAnswer", "PageMedia", "Staged"]
 
-ENDPOINT: Final = "http://site.invalid/.fragdex/media/"
+ENDPOINT: Final = f"{ORIGIN}/.fragdex/media/"
 """Requests below this URL are the scripts' own. They are asked for while the page waits (a
 synchronous request), so that no time passes and every run asks at the same moment."""
 

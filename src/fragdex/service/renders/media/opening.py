@@ -15,7 +15,7 @@ from urllib.parse import unquote, unquote_to_bytes, urlsplit
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceError
 from fragdex.service.renders.outside import NOTHING, Blocked, Outside
-from fragdex.service.renders.site import Site
+from fragdex.service.renders.site import ORIGIN, Site
 from fragdex.sources import Source, open_source
 
 __all__ = ["OpenMedia", "Opener", "OutsideSource", "PartSource", "data_of"]
@@ -25,7 +25,6 @@ OpenMedia = Callable[[str], Source]
 
 Raises FragdexError where they cannot be read, `Blocked` where they may not."""
 
-ORIGIN: Final = "http://site.invalid"
 _OWN_FILES: Final = "/api/v1/"
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _PIECE: Final = 8 << 20

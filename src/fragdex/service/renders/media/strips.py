@@ -31,7 +31,7 @@ class SoundStrip:
             interleaved, little-endian, from `media_start` on.
         voice: what a slice's strip has in common with the one that goes on in the next slice.
 
-    >>> strip = SoundStrip("http://site.invalid/a.mp3", 0.5, 2.0)
+    >>> strip = SoundStrip("http://site.localhost/a.mp3", 0.5, 2.0)
     >>> strip.within(1.0, 5.0).media_start, SoundStrip.of_json(strip.as_json()) == strip
     (0.5, True)
     """
