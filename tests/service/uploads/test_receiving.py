@@ -11,7 +11,7 @@ from fragdex import ByteRange
 from fragdex.service.errors import RecordNotFound, StoreFull, Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
-from fragdex.service.uploads import Arrival, begin, receive_stream, receiving, state
+from fragdex.service.uploads import Arrival, begin, receive_stream, receiving, reception, state
 from fragdex.service.uploads.reception import Reception
 from fragdex.service.uploads.strands import Shares
 
@@ -133,8 +133,17 @@ def test_a_request_that_is_cancelled(quick_house, tenant):
     assert asyncio.run(cancelled()).complete
 
 
-def test_a_request_that_is_cancelled_while_it_begins(quick_house, tenant):
+def test_a_request_that_is_cancelled_while_it_begins(quick_house, tenant, monkeypatch):
     record = announced(quick_house, tenant)
+    begun = threading.Event()
+
+    def open_reception(*about, **more):
+        try:
+            return reception.open_reception(*about, **more)
+        finally:
+            begun.set()
+
+    monkeypatch.setattr(receiving, "open_reception", open_reception)
 
     async def cancelled():
         task = asyncio.create_task(upload(quick_house, tenant, record))
@@ -145,7 +154,10 @@ def test_a_request_that_is_cancelled_while_it_begins(quick_house, tenant):
             await task
 
     asyncio.run(cancelled())
+    assert begun.wait(60)
+    stop = time.monotonic() + 60
     while row_of(quick_house, record).lease_holder is not None:
+        assert time.monotonic() < stop
         time.sleep(0.05)  # given back by the thread that took it
     assert asyncio.run(upload(quick_house, tenant, record)).complete
 

@@ -20,7 +20,7 @@ class Pictures:
 
         self._av = av
         # one for all frames: one that a frame makes for itself costs as much to set up as to use
-        self._reformatter = VideoReformatter()
+        self._reformatter: Any = VideoReformatter()
         self._size = (width, height)
         self.even = (width + width % 2, height + height % 2)
         """The size of the pictures: 4:2:0 has no half samples, an odd edge is doubled."""
