@@ -4,10 +4,12 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fragdex.service.renders.browser.pipe import Pipe
 from fragdex.service.renders.browser.stage import Stage
-from fragdex.service.renders.browser.timing import View, instant_us
+from fragdex.service.renders.browser.timing import View, instant_us, protocol_ms
 from fragdex.service.renders.site import Page
 from service.renders.pages.looking import MOVING, Moving, numbers, numbers_page, pixels, red_square
 
@@ -57,6 +59,13 @@ def test_a_browser_without_frames_on_request_shows_the_same(name):
         stage.skip(0, 7)
         for i, picture in zip((7, 8), wanted, strict=True):
             assert abs(pixels(stage.frame(i)) - picture).mean() < 1
+
+
+@given(st.integers(0, 10**14))  # three years
+def test_no_microsecond_is_lost_on_the_way_to_the_browser(us):
+    """Whether the browser cuts off or rounds."""
+    told = protocol_ms(us) * 1000
+    assert int(told) == round(told) == us
 
 
 CHANCE = """<!doctype html><body style="font:20px monospace"><script>

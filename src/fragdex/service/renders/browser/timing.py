@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["DEFAULT_HEIGHT", "DEFAULT_WIDTH", "GRID_US", "View", "instant_us"]
+__all__ = ["DEFAULT_HEIGHT", "DEFAULT_WIDTH", "GRID_US", "View", "instant_us", "protocol_ms"]
 
 DEFAULT_WIDTH: Final = 1280
 DEFAULT_HEIGHT: Final = 720
@@ -28,6 +28,19 @@ def instant_us(i: int, fps: Fraction) -> int:
     if i and fps.denominator != 1:
         return (i * 1_000_000 * fps.denominator // (fps.numerator * GRID_US) + 1) * GRID_US
     return -(-i * 1_000_000 * fps.denominator // (fps.numerator * GRID_US)) * GRID_US
+
+
+def protocol_ms(us: int) -> float:
+    """Microseconds as the milliseconds of the DevTools protocol.
+
+    Chromium multiplies by 1000 and, in some releases (150), cuts off what is behind the point: of
+    one in a hundred instants that lost a whole microsecond, and with it a step of the page's
+    clocks. A quarter of a microsecond more is none too many for those that round.
+
+    >>> int(32_300 / 1000 * 1000), int(protocol_ms(32_300) * 1000)
+    (32299, 32300)
+    """
+    return (us + 0.25) / 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ What each step is good for was found by a run that failed:
 - every instant lies on the grid of the page's clocks, and time 0 on a coarser one, which hides
   how long Chromium took to load;
 - frameTimeTicks always goes forward: a frame that is drawn again at its instant is a microsecond
-  later. Of two frames with equal ticks, some releases (Chromium 150) never answer the second.
+  later. Of two frames with equal ticks, some releases (Chromium 150) never answer the second;
+- the protocol's milliseconds are written so that no microsecond is lost (`protocol_ms`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from typing import Any, Final
 
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
-from fragdex.service.renders.browser.timing import GRID_US, View, instant_us
+from fragdex.service.renders.browser.timing import GRID_US, View, instant_us, protocol_ms
 
 __all__ = ["VirtualClock"]
 
@@ -131,7 +132,7 @@ class VirtualClock:
             "Emulation.setVirtualTimePolicy",
             self._session,
             policy="pauseIfNetworkFetchesPending",
-            budget=us / 1000,
+            budget=protocol_ms(us),
         )
         self._pipe.until(lambda: self._expired)
         self._now_us += us
@@ -202,7 +203,7 @@ class VirtualClock:
         return self._pipe.call(
             "HeadlessExperimental.beginFrame",
             self._session,
-            frameTimeTicks=self._drawn_us / 1000,
+            frameTimeTicks=protocol_ms(self._drawn_us),
             interval=float(1000 / self._view.fps),
             **how,
         )
