@@ -61,7 +61,7 @@ def against_peer(setting: Setting, page: str) -> Measured:
 def two_workers(setting: Setting) -> Measured:
     """One process against two, both with capture and encoding side by side.
 
-    What is to be seen is a few per cent, and so is what runs differ by: twice the usual rounds.
+    What is to be seen is a few per cent, and so is what runs differ by: it takes more rounds.
     """
     if not setting.quick:
         setting = replace(setting, rounds=2 * setting.rounds + 1)

@@ -24,14 +24,7 @@ from fragdex.service.renders.stills import Still
 __all__ = ["holds", "recipe", "still_recipe"]
 
 # Everything of ours that has a say in pixels or samples: whoever changes it makes slices anew.
-_OUR_FILES: Final = (
-    "encode.py",
-    "pictures.py",
-    "repeats.py",
-    "site.py",
-    "slice.py",
-    "stills.py",
-)
+_OUR_FILES: Final = ("encode.py", "pictures.py", "repeats.py", "site.py", "slice.py", "stills.py")
 
 
 def recipe(view: View, first: int, stop: int, browser_version: str) -> bytes:

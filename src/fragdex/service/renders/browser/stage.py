@@ -13,11 +13,7 @@ from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.console import Console, text_of
 from fragdex.service.renders.browser.finding import find_engine
 from fragdex.service.renders.browser.injected import InjectedClock
-from fragdex.service.renders.browser.model import (
-    Limits,
-    Notes,
-    PageFacts,
-)
+from fragdex.service.renders.browser.model import Limits, Notes, PageFacts
 from fragdex.service.renders.browser.pipe import ProtocolError
 from fragdex.service.renders.browser.requests import Door
 from fragdex.service.renders.browser.running import Running, understood
