@@ -133,6 +133,31 @@ def test_the_first_picture_comes_even_where_nothing_changed_since_long():
         assert stage.frame(6) is None
 
 
+@pytest.mark.parametrize("lost", [1, 8])
+def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
+    """On a busy machine it answers the first frames before the page's compositor gets them."""
+    call, left = Pipe.call, [0]
+
+    def lossy(pipe, method, session=None, **params):
+        if "frameTimeTicks" in params and left[0]:
+            left[0] -= 1
+            return {"hasDamage": False}
+        return call(pipe, method, session, **params)
+
+    monkeypatch.setattr(Pipe, "call", lossy)
+    left[0] = lost
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        assert numbers(stage.frame(0)) == [0, 0, 0, 0, 0]
+    left[0] = lost
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        stage.skip(0, 3)
+        assert numbers(stage.frame(3)) == [3, 3, 1000, 100, 3]
+    left[0] = lost
+    with Stage(Moving("css-animation.html"), SMALL) as stage:
+        stage.skip(0, 30)
+        assert abs(red_square(stage.frame(30))[0] - 100) <= 1
+
+
 def test_a_script_that_waits_for_the_clock_to_move_gets_on():
     page = """<script>
     const wait = (now, ms) => { const start = now(); while (now() < start + ms); };

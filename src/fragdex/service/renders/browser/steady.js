@@ -107,15 +107,17 @@
     FakeDate.UTC = RealDate.UTC;
     put(RealDate.prototype, "constructor", FakeDate);
     put(globalThis, "Date", FakeDate);
-    // A frame may have to be drawn again, a microsecond later, which clocks may round up to the
-    // next step; what the page asked for happens once. No frame is 1 ms from the one before.
+    // A frame may have to be drawn again, a microsecond later, which the browser may round up to
+    // the next step; the clock stands meanwhile, so frames are told its time. What the page asked
+    // for happens once: no frame is 1 ms from the one before.
     const realFrame = requestAnimationFrame.bind(globalThis);
     let [numbers, last, asked, waiting] = [0, -Infinity, false, new Map()];
     const ask = () => {
       if (!asked) realFrame(happen);
       asked = true;
     };
-    const happen = (ms) => {
+    const happen = () => {
+      const ms = real();
       asked = false;
       if (ms - last < 0.5) {
         ask();
