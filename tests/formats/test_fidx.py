@@ -129,7 +129,10 @@ json_values = st.recursive(
 def test_a_hostile_json_part_with_a_right_checksum(
     index: FragmentIndex, data: st.DataObject, value: object
 ) -> None:
-    """Any value in any place: opened, or refused with its place; never another error."""
+    """Any value in any place: opened, or refused with its place; never another error.
+
+    What can be opened can be printed.
+    """
     whole = fidx.write(index, samples=True)
     plain, _, start = parse_head(memoryview(whole))
     at = plain
@@ -149,8 +152,14 @@ def test_a_hostile_json_part_with_a_right_checksum(
         at[key] = value
     changed = build_head(plain, len(whole) - start)[0] + whole[start:]
     with contextlib.suppress(DamagedIndex):
-        fidx.read(changed)
         fidx.verify(changed)
+    try:
+        opened = fidx.read(changed)
+    except DamagedIndex:
+        return
+    assert repr(opened)
+    assert opened._repr_html_()
+    assert all(map(repr, opened.tracks))
 
 
 def test_json_that_is_nested_without_end_is_refused() -> None:
@@ -210,6 +219,9 @@ def test_a_column_that_leads_elsewhere_is_refused_when_its_track_is_asked(
         with pytest.raises(DamagedIndex) as caught:
             ask()
         assert caught.value.path == "/periods/0/tracks/0/tables/fragments" + pointer
+    assert "track 1: " in repr(opened.track(1))
+    for text in (repr(opened.track(1)), repr(opened), opened._repr_html_()):
+        assert f"damaged at /periods/0/tracks/0/tables/fragments{pointer}" in text
     with pytest.raises(DamagedIndex, match=r"tables/fragments"):
         fidx.verify(changed)
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fragdex.errors import DamagedIndex
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL
 from fragdex.seeking.timeline import Track, timeline_svg
@@ -148,7 +149,8 @@ def index_html(index: Index) -> str:
             '<table style="font-size:13px"><thead>'
             f"<tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
-        parts.append(timeline_svg(index.tracks[:MAX_TRACKS]))
+        whole = [track for track in index.tracks[:MAX_TRACKS] if not _damage(track)]
+        parts.append(timeline_svg(whole))
     parts += [f"<p>{escape(line.strip())}</p>" for line in _rest(index)]
     return f'<div class="fragdex-index">{"".join(parts)}</div>'
 
@@ -196,12 +198,25 @@ def counted(count: int | None, word: str) -> str:
 def _headline(index: Index) -> str:
     how, size = index.how, index.source.size
     parts = [] if size is None else [byte_count(size)]
-    if index.duration is not None:
-        parts.append(f"{clock(index.duration)} s" if index.duration < 60 else clock(index.duration))
+    duration = None if any(map(_damage, index.tracks)) else index.duration
+    if duration is not None:
+        parts.append(f"{clock(duration)} s" if duration < 60 else clock(duration))
     parts.append(counted(len(index.tracks), "track"))
     parts.append("every sample known" if how.exact else "fragments known")
     read = f"{byte_count(how.bytes_read)} read in {counted(how.requests, 'request')}"
     return f"{index.source.name or 'index'}: {', '.join(parts)}, from {how.method} ({read})"
+
+
+def _damage(track: Track) -> str:
+    """Where a saved index contradicts itself; "" where it does not.
+
+    Its tables are read when they are first asked for. Whoever prints it wants to see what is wrong.
+    """
+    try:
+        _ = track.fragments, track.sync, track.sample_count
+    except DamagedIndex as error:
+        return f"damaged at {error.path}"
+    return ""
 
 
 def _cells(track: Track) -> tuple[str, ...]:
@@ -216,6 +231,8 @@ def _cells(track: Track) -> tuple[str, ...]:
         shape = info.language or ""
     if info.encryption is not None:
         shape = f"{shape} {info.encryption.scheme or 'encrypted'}".strip()
+    if damage := _damage(track):
+        return (str(info.id), info.kind, info.codec or info.format, shape, damage, "", "", "")
     span = ""
     if track.start is not None and track.end is not None:
         span = f"{clock(float(track.start))} – {clock(float(track.end))}"

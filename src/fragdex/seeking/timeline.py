@@ -216,7 +216,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 
 def _rate_path(tracks: Sequence[Track], x: Callable[[Floats], Floats]) -> str:
     edges, rates = rate_steps(tracks)
-    if not len(rates):
+    if not rates.any():
         return ""
     places = x(edges)
     highest = float(rates.max())
