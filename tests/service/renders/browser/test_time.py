@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.browser.pipe import Pipe
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View, instant_us, protocol_ms
@@ -156,6 +157,30 @@ def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
     with Stage(Moving("css-animation.html"), SMALL) as stage:
         stage.skip(0, 30)
         assert abs(red_square(stage.frame(30))[0] - 100) <= 1
+
+
+@pytest.mark.parametrize(("lost", "comes"), [(1, True), (4, True), (1000, False)])
+def test_a_picture_that_does_not_come_is_asked_for_again(monkeypatch, lost, comes):
+    """A frame that changed is never taken for the one before it."""
+    call, left = Pipe.call, [0]
+
+    def lossy(pipe, method, session=None, **params):
+        told = call(pipe, method, session, **params)
+        if "screenshot" in params and left[0]:
+            left[0] -= 1
+            del told["screenshotData"]
+        return told
+
+    monkeypatch.setattr(Pipe, "call", lossy)
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        stage.frame(0)
+        left[0] = lost
+        if comes:
+            assert numbers(stage.frame(1))[0] == 1
+            assert numbers(stage.frame(2))[0] == 2
+        else:
+            with pytest.raises(BrowserGone, match="gave no picture"):
+                stage.frame(1)
 
 
 def test_a_script_that_waits_for_the_clock_to_move_gets_on():

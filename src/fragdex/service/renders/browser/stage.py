@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
-from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.service.errors import PageFailed
 from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.console import Console, text_of
 from fragdex.service.renders.browser.finding import find_engine
@@ -136,8 +136,6 @@ class Stage:
                 self._media.before_frame(i, time_us)
             picture = self._clock.capture(needed=not self._drawn)
         self._watch()
-        if picture is None and not self._drawn:
-            raise BrowserGone("the browser gave no picture")
         self._drawn = True
         return picture
 

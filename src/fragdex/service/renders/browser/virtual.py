@@ -171,7 +171,7 @@ class VirtualClock:
         if self._tries and not needed and not self._frame()["hasDamage"]:
             self._in_vain, self._wanted = 0, 1
             return None
-        picture = self._shoot(needed)
+        picture = self._shoot(needed or self._tries)
         if self._tries:
             # the damage of the screenshot goes with a frame of its own, not with the next one
             self._frame()
@@ -195,17 +195,17 @@ class VirtualClock:
             self._frame()
         return None
 
-    def _shoot(self, needed: bool) -> bytes | None:
+    def _shoot(self, changed: bool) -> bytes | None:
+        """The picture of what is shown; None where nothing changed, as far as is known."""
         for again in range(_RETRIES):
             told = self._frame(screenshot={"format": "png", "optimizeForSpeed": True})
             picture: bytes | None = told.get("screenshotData")
-            if picture is not None or not (needed or told["hasDamage"]):
+            changed = changed or told["hasDamage"]
+            if picture is not None or not changed:
                 return picture
-            if again:
-                time.sleep(0.002 * again)
-            if needed:
-                self._damage()
-        return None
+            time.sleep(0.002 * again)
+            self._damage()
+        raise BrowserGone("the browser gave no picture")
 
     def _damage(self) -> None:
         """Have everything drawn again."""
