@@ -134,6 +134,12 @@ def test_the_first_picture_comes_even_where_nothing_changed_since_long():
         assert stage.frame(6) is None
 
 
+# a pixel in a microsecond
+FAST = """<!doctype html><style>body { background: linear-gradient(90deg, red, blue) 0 0 / 320px }
+@keyframes far { to { background-position-x: 10000000px } } body { animation: far 10s linear }
+</style>"""
+
+
 @pytest.mark.parametrize("lost", [1, 8])
 def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
     """On a busy machine it answers the first frames before the page's compositor gets them."""
@@ -153,10 +159,12 @@ def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
     with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
         stage.skip(0, 3)
         assert numbers(stage.frame(3)) == [3, 3, 1000, 100, 3]
-    left[0] = lost
-    with Stage(Moving("css-animation.html"), SMALL) as stage:
-        stage.skip(0, 30)
-        assert abs(red_square(stage.frame(30))[0] - 100) <= 1
+    pictures = []
+    for left[0] in (0, lost):
+        with Stage(Page(FAST), SMALL) as stage:
+            stage.skip(0, 3)
+            pictures.append(stage.frame(3))
+    assert pictures[0] == pictures[1]
 
 
 @pytest.mark.parametrize(("lost", "comes"), [(1, True), (4, True), (1000, False)])
