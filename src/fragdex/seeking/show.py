@@ -5,6 +5,7 @@ The model imports this module to print itself, so this module knows the model on
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from html import escape
 from typing import Protocol
@@ -198,9 +199,9 @@ def counted(count: int | None, word: str) -> str:
 def _headline(index: Index) -> str:
     how, size = index.how, index.source.size
     parts = [] if size is None else [byte_count(size)]
-    duration = None if any(map(_damage, index.tracks)) else index.duration
-    if duration is not None:
-        parts.append(f"{clock(duration)} s" if duration < 60 else clock(duration))
+    with contextlib.suppress(DamagedIndex):
+        if (duration := index.duration) is not None:
+            parts.append(f"{clock(duration)} s" if duration < 60 else clock(duration))
     parts.append(counted(len(index.tracks), "track"))
     parts.append("every sample known" if how.exact else "fragments known")
     read = f"{byte_count(how.bytes_read)} read in {counted(how.requests, 'request')}"
@@ -213,7 +214,7 @@ def _damage(track: Track) -> str:
     Its tables are read when they are first asked for. Whoever prints it wants to see what is wrong.
     """
     try:
-        _ = track.fragments, track.sync, track.sample_count
+        _ = track.fragments, track.sync
     except DamagedIndex as error:
         return f"damaged at {error.path}"
     return ""

@@ -116,10 +116,10 @@ class VirtualClock:
         for frame in sorted(self._frames):
             self._evaluate(at, contextId=frame)
         self._pipe.call("Page.addScriptToEvaluateOnNewDocument", self._session, source=at)
-        self._listen_beside()
+        self._note_first_frame()
         return True
 
-    def _listen_beside(self) -> None:
+    def _note_first_frame(self) -> None:
         """Note in a world that the page cannot see when its first frame happens."""
         tree = self._pipe.call("Page.getFrameTree", self._session)
         told = self._pipe.call(
@@ -203,7 +203,7 @@ class VirtualClock:
             changed = changed or told["hasDamage"]
             if picture is not None or not changed:
                 return picture
-            time.sleep(0.002 * again)
+            self._pipe.listen(0.002 * again)
             self._damage()
         raise BrowserGone("the browser gave no picture")
 
@@ -218,20 +218,24 @@ class VirtualClock:
             self._pipe.call(set_color, self._session)
 
     def _frame(self, **how: Any) -> dict[str, Any]:
+        """Draw a frame; the first one until it has reached the page."""
         told = self._begin_frame(**how)
+        if not self._beside:
+            return told
         began, pause = time.monotonic(), 0.001
-        while self._beside:
-            happened = self._evaluate("globalThis.happened", contextId=self._beside)
-            if happened["result"].get("value"):
-                self._beside = 0
-            elif time.monotonic() - began > _AWAKE_SECONDS:
+        while not self._has_happened():
+            if time.monotonic() - began > _AWAKE_SECONDS:
                 raise BrowserGone("the browser does not draw the page")
-            else:
-                # few of them: each is a microsecond later than the one before
-                self._pipe.listen(pause)
-                pause = min(2 * pause, 1.0)
-                told = self._begin_frame(**how)
+            # few of them: each is a microsecond later than the one before
+            self._pipe.listen(pause)
+            pause = min(2 * pause, 1.0)
+            told = self._begin_frame(**how)
+        self._beside = 0
         return told
+
+    def _has_happened(self) -> bool:
+        told = self._evaluate("globalThis.happened", contextId=self._beside)
+        return bool(told["result"].get("value"))
 
     def _begin_frame(self, **how: Any) -> dict[str, Any]:
         self._drawn_us = max(self._now_us, self._drawn_us + 1)
