@@ -1,4 +1,4 @@
-"""fragdex finds the bytes of any moment of an MP4 without reading the MP4.
+"""fragdex finds the bytes of any moment of an MP4 without reading the media.
 
     import fragdex
 
@@ -110,13 +110,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fragdex' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to type checkers, every name would be there
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'fragdex' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The names of the face and no others: what tab completion offers is what is promised."""
+    return [*sorted(__all__), "__version__"]

@@ -1,9 +1,19 @@
-/* What the parts of the compiled hop share; see _hop.c. */
+/* What the parts of the compiled hop share.
+ *
+ * A part uses only parts before it: _hop_arguments.c, _hop_shapes.c, _hop_walk.c, _hop_file.c;
+ * _hop_runs.c and _hop_chunks.c need the arguments alone. _hop_module.c names what Python may
+ * call; no part uses it.
+ *
+ * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each
+ * number that decides where memory is touched is therefore read once, by number_at, and checked
+ * where it is used.
+ */
 #ifndef FRAGDEX_HOP_H
 #define FRAGDEX_HOP_H
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Seen inside the extension alone: other libraries have functions of such names. */
@@ -11,11 +21,42 @@
 #pragma GCC visibility push(hidden)
 #endif
 
-enum { MOST_SHAPES = 32, NO_SHAPE = 255 };
-
-/* Boxes whose integers stand at the same places. The caller's bytes; words and
- * cells alone are owned. */
+/* A column of int64 that a caller lends. */
 typedef struct {
+    Py_buffer buffer;
+    Py_ssize_t count;
+} column_t;
+
+/* Converters for PyArg_ParseTuple's O&: the one rule by which columns are accepted. Whoever has
+ * parsed them releases `buffer`. */
+int column_to_read(PyObject *given, void *column);
+int column_to_fill(PyObject *given, void *column);
+
+static inline int64_t number_at(const column_t *column, Py_ssize_t i)
+{
+    return ((const volatile int64_t *)column->buffer.buf)[i];
+}
+
+/* Room for one more item of `width` bytes; the buffer grows twofold. NULL: no memory, and the
+ * buffer is as it was. */
+static inline void *with_room(void *buffer, Py_ssize_t count, Py_ssize_t *room, size_t width)
+{
+    if (count < *room)
+        return buffer;
+    Py_ssize_t larger = *room ? *room * 2 : 1024;
+    if ((size_t)larger > PY_SSIZE_T_MAX / width)
+        return NULL;
+    void *grown = realloc(buffer, (size_t)larger * width);
+    if (grown)
+        *room = larger;
+    return grown;
+}
+
+enum { MOST_CODES = 16, MOST_SHAPES = 32, NO_SHAPE = 255, LONGEST_SHAPE = 1 << 16 };
+
+/* Boxes whose integers stand at the same places. */
+typedef struct {
+    PyObject *given; /* template, mask and places: a tuple of bytes, owned */
     const uint8_t *template, *mask; /* `size` bytes each: a box fits where it has the template's
                                        bits wherever the mask is set */
     int64_t size;
@@ -71,24 +112,26 @@ typedef struct {
 
 typedef struct {
     list_t top, inner;
-    uint32_t containers[16], whole[16], passed[16];
+    uint32_t containers[MOST_CODES], whole[MOST_CODES], passed[MOST_CODES];
     int n_containers, n_whole, n_passed;
     shapes_t shapes; /* of the boxes that are passed whole */
 } walk_t;
 
 int shapes_from(PyObject *given, shapes_t *shapes);
-int shapes_add(shapes_t *shapes, PyObject *item);
+int shapes_add(shapes_t *shapes, PyObject *given);
 int shapes_show(shapes_t *shapes, const uint8_t *box, int64_t size);
 PyObject *shapes_found(shapes_t *shapes);
 void shapes_forget(shapes_t *shapes);
 
 int among(uint32_t type, const uint32_t *list, int count);
+/* Box types of four letters each; -1 with an exception where they are too many or cut off. */
 int codes(const char *text, Py_ssize_t length, uint32_t *list);
 int pass_box(const uint8_t *p, int64_t left, int64_t at, int64_t stop, walk_t *w, int64_t *size,
-         int *is_whole);
+             int *is_whole);
 PyObject *result(walk_t *w, int64_t at, int status);
 void forget(walk_t *w);
 
+PyObject *walk(PyObject *self, PyObject *args);
 PyObject *join(PyObject *self, PyObject *args);
 PyObject *columns(PyObject *self, PyObject *args);
 PyObject *fit(PyObject *self, PyObject *args);

@@ -24,9 +24,10 @@ static Py_ssize_t chunk_of(const uint8_t *row, Py_ssize_t chunks)
 
 PyObject *chunk_starts(PyObject *self, PyObject *args)
 {
-    Py_buffer rows, into;
+    Py_buffer rows;
+    column_t into;
     long long stride, first, each;
-    if (!PyArg_ParseTuple(args, "y*LLLw*", &rows, &stride, &first, &each, &into))
+    if (!PyArg_ParseTuple(args, "y*LLLO&", &rows, &stride, &first, &each, column_to_fill, &into))
         return NULL;
     PyObject *out = NULL;
     const char *why = unreadable(rows.len, stride, first, each);
@@ -38,8 +39,8 @@ PyObject *chunk_starts(PyObject *self, PyObject *args)
     int falls = 0;
     Py_BEGIN_ALLOW_THREADS
     const uint8_t *row = rows.buf, *stop = row + rows.len;
-    Py_ssize_t chunks = into.len / 8, at = 0;
-    int64_t *to = into.buf;
+    Py_ssize_t chunks = into.count, at = 0;
+    int64_t *to = into.buffer.buf;
     for (; row < stop; row += stride) {
         const uint8_t *next = row + stride;
         Py_ssize_t until = next < stop ? chunk_of(next + first, chunks) : chunks;
@@ -54,69 +55,76 @@ PyObject *chunk_starts(PyObject *self, PyObject *args)
     out = falls ? Py_NewRef(Py_None) : PyLong_FromLongLong((int64_t)running);
 end:
     PyBuffer_Release(&rows);
-    PyBuffer_Release(&into);
+    PyBuffer_Release(&into.buffer);
     return out;
 }
 
-/* NULL, or why the chunks are refused: each sample must lie in one, and have a size. */
-static const char *misplaced(const int64_t *start, Py_ssize_t chunks, Py_ssize_t sizes,
-                             int64_t first, Py_ssize_t count)
+static const char NO_SIZE[] = "places: samples without a size";
+static const char NO_CHUNK[] = "places: samples without a chunk";
+static const char FALL_BACK[] = "places: chunks fall back";
+
+/* Lays samples out from number `first` on. NULL, or why the chunks are refused: each sample must
+ * lie in one, and have a size. */
+static const char *lay_out(const column_t *size, const column_t *start, const column_t *offset,
+                           int64_t first, column_t *into, int *falls)
 {
-    if (first < 0 || first > INT64_MAX - count || (sizes != 1 && sizes < first + count))
-        return "places: samples without a size";
-    if (!chunks || start[0] < 0 || start[0] > first || start[chunks - 1] >= first + count)
-        return "places: samples without a chunk";
-    for (Py_ssize_t k = 1; k < chunks; k++)
-        if (start[k] < start[k - 1])
-            return "places: chunks fall back";
+    Py_ssize_t chunks = start->count;
+    int each = size->count != 1;
+    if (first < 0 || first > INT64_MAX - into->count)
+        return NO_SIZE;
+    int64_t at = first, stop = first + into->count, *to = into->buffer.buf;
+    if (each && size->count < stop)
+        return NO_SIZE;
+    int64_t begin = chunks ? number_at(start, 0) : -1;
+    if (begin < 0 || begin > first)
+        return NO_CHUNK;
+    int64_t behind = INT64_MIN; /* end of the sample before */
+    for (Py_ssize_t k = 0; k < chunks; k++) {
+        int64_t until = k + 1 < chunks ? number_at(start, k + 1) : stop;
+        if (begin >= stop || until > stop)
+            return NO_CHUNK;
+        if (until < begin)
+            return FALL_BACK;
+        uint64_t place = (uint64_t)number_at(offset, k);
+        if (until > at) {
+            if (!each)
+                place += (uint64_t)(at - begin) * (uint64_t)number_at(size, 0);
+            else
+                for (int64_t i = begin; i < at; i++)
+                    place += (uint64_t)number_at(size, i);
+            *falls |= (int64_t)place < behind;
+            /* Inside of a chunk a sample begins where the one before ends. */
+            for (; at < until; at++) {
+                *to++ = (int64_t)place;
+                place += (uint64_t)number_at(size, each ? at : 0);
+            }
+            behind = (int64_t)place;
+        }
+        begin = until;
+    }
     return NULL;
 }
 
 PyObject *places(PyObject *self, PyObject *args)
 {
-    Py_buffer size, start, offset, into;
+    column_t size, start, offset, into;
     long long first;
-    if (!PyArg_ParseTuple(args, "y*y*y*Lw*", &size, &start, &offset, &first, &into))
+    if (!PyArg_ParseTuple(args, "O&O&O&LO&", column_to_read, &size, column_to_read, &start,
+                          column_to_read, &offset, &first, column_to_fill, &into))
         return NULL;
-    PyObject *out = NULL;
-    Py_ssize_t chunks = start.len / 8, count = into.len / 8;
-    const char *why = "places: arguments differ in length";
-    if (offset.len == start.len)
-        why = misplaced(start.buf, chunks, size.len / 8, first, count);
-    if (why) {
-        PyErr_SetString(PyExc_ValueError, why);
-        goto end;
-    }
     int falls = 0;
-    Py_BEGIN_ALLOW_THREADS
-    const int64_t *bytes = size.buf, *starts = start.buf;
-    int64_t *to = into.buf, stop = first + count, at = first;
-    int64_t behind = INT64_MIN; /* end of the sample before */
-    int each = size.len != 8;
-    for (Py_ssize_t k = 0; k < chunks; k++) {
-        int64_t until = k + 1 < chunks ? starts[k + 1] : stop;
-        uint64_t place = (uint64_t)((const int64_t *)offset.buf)[k];
-        if (until <= at)
-            continue;
-        if (!each)
-            place += (uint64_t)(at - starts[k]) * (uint64_t)bytes[0];
-        else
-            for (int64_t i = starts[k]; i < at; i++)
-                place += (uint64_t)bytes[i];
-        falls |= (int64_t)place < behind;
-        /* Inside of a chunk a sample begins where the one before ends. */
-        for (; at < until; at++) {
-            *to++ = (int64_t)place;
-            place += (uint64_t)bytes[each ? at : 0];
-        }
-        behind = (int64_t)place;
+    const char *why = "places: arguments differ in length";
+    if (offset.count == start.count) {
+        Py_BEGIN_ALLOW_THREADS
+        why = lay_out(&size, &start, &offset, first, &into, &falls);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
-    out = PyBool_FromLong(!falls);
-end:
-    PyBuffer_Release(&size);
-    PyBuffer_Release(&start);
-    PyBuffer_Release(&offset);
-    PyBuffer_Release(&into);
-    return out;
+    PyBuffer_Release(&size.buffer);
+    PyBuffer_Release(&start.buffer);
+    PyBuffer_Release(&offset.buffer);
+    PyBuffer_Release(&into.buffer);
+    if (!why)
+        return PyBool_FromLong(!falls);
+    PyErr_SetString(PyExc_ValueError, why);
+    return NULL;
 }

@@ -4,8 +4,6 @@
 #ifndef _WIN32
 #include "_hop.h"
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #if defined(__linux__) && defined(__LP64__)
 #include <sys/syscall.h>
@@ -57,7 +55,7 @@ static int make_room(reader_t *r, int64_t want, double share)
         larger = (int64_t)guess;
     if (larger < r->kept + want)
         larger = r->kept + want;
-    if (PyByteArray_Resize(r->blob, (Py_ssize_t)larger))
+    if (larger > PY_SSIZE_T_MAX || PyByteArray_Resize(r->blob, (Py_ssize_t)larger))
         return -1;
     r->room = larger;
     r->buffer = (uint8_t *)PyByteArray_AsString(r->blob) + r->kept;
@@ -84,28 +82,27 @@ static int fill(reader_t *r, int64_t at, int64_t want)
     return 0;
 }
 
-/* Asks for the shape of a box that fits none of those known; the box is lent for this call.
- * 0, or 1: an error is raised. */
-static int learn(PyObject *asked, PyObject *held, shapes_t *shapes, const uint8_t *box,
-                 int64_t size)
+/* Asks for the shape of a box that fits none of those known. 0, or 1: an error is raised. */
+static int learn(PyObject *asked, shapes_t *shapes, const uint8_t *box, int64_t size)
 {
-    PyObject *view = PyMemoryView_FromMemory((char *)box, (Py_ssize_t)size, PyBUF_READ);
-    PyObject *item = view ? PyObject_CallFunctionObjArgs(asked, view, NULL) : NULL;
-    Py_XDECREF(view);
-    if (!item)
-        return 1;
-    if (item == Py_None)
+    if (size > LONGEST_SHAPE) {
         shapes->learning = 0;
-    else if (PyList_Append(held, item) || shapes_add(shapes, item)) {
-        Py_DECREF(item);
-        return 1;
-    } else {
+        return 0;
+    }
+    /* A copy: who is asked may keep it for longer than the box stays where it is. */
+    PyObject *copy = PyBytes_FromStringAndSize((const char *)box, (Py_ssize_t)size);
+    PyObject *given = copy ? PyObject_CallFunctionObjArgs(asked, copy, NULL) : NULL;
+    int failed = !given;
+    Py_XDECREF(copy);
+    if (given == Py_None)
+        shapes->learning = 0;
+    else if (given && !(failed = shapes_add(shapes, given))) {
         shapes->shown--;
-        if (shapes_show(shapes, box, size))
+        if ((failed = shapes_show(shapes, box, size)))
             PyErr_NoMemory();
     }
-    Py_DECREF(item);
-    return PyErr_Occurred() != NULL;
+    Py_XDECREF(given);
+    return failed != 0;
 }
 
 PyObject *walk_file(PyObject *self, PyObject *args)
@@ -119,20 +116,23 @@ PyObject *walk_file(PyObject *self, PyObject *args)
                           &whole, &n_whole, &passed, &n_passed, &max_rows, &max_bytes, &counted,
                           &n_counted, &probe, &dense, &PyTuple_Type, &given, &asked))
         return NULL;
+    if (start < 0 || stop < start || max_bytes < 0 || max_bytes > INT32_MAX || probe < 0 ||
+        dense < 0) {
+        PyErr_SetString(PyExc_ValueError, "walk_file: an impossible stretch or limit");
+        return NULL;
+    }
     walk_t w = {0};
-    if (shapes_from(given, &w.shapes))
+    uint32_t wanted[MOST_CODES];
+    int n_wanted = codes(counted, n_counted, wanted);
+    if (n_wanted < 0 || (w.n_containers = codes(descend, n_descend, w.containers)) < 0 ||
+        (w.n_whole = codes(whole, n_whole, w.whole)) < 0 ||
+        (w.n_passed = codes(passed, n_passed, w.passed)) < 0 || shapes_from(given, &w.shapes))
         return NULL;
     w.shapes.learning = asked != Py_None;
-    PyObject *held = PyList_New(0); /* keeps the bytes of learned shapes */
-    w.n_containers = codes(descend, n_descend, w.containers);
-    w.n_whole = codes(whole, n_whole, w.whole);
-    w.n_passed = codes(passed, n_passed, w.passed);
-    uint32_t wanted[16];
-    int n_wanted = codes(counted, n_counted, wanted);
     int64_t at = start, met = 0;
     reader_t r = {PyByteArray_FromStringAndSize(NULL, 0), NULL, 0, 0, start, 0, 0, 0, fd};
     int status = DONE, broken = 0, behind_container = 0, raised = 0;
-    int failed = !r.blob || !held;
+    int failed = !r.blob;
 
     Py_BEGIN_ALLOW_THREADS
     while (!failed && at < stop) {
@@ -144,7 +144,7 @@ PyObject *walk_file(PyObject *self, PyObject *args)
             break;
         }
         if (probe && w.top.count >= probe && !behind_container) {
-            if (met && at - start <= met * dense) {
+            if (met && (double)(at - start) <= (double)met * (double)dense) {
                 status = DENSE;
                 break;
             }
@@ -180,7 +180,7 @@ PyObject *walk_file(PyObject *self, PyObject *args)
         if (is_wanted && is_whole && w.shapes.learning &&
             w.shapes.which[w.shapes.shown - 1] == NO_SHAPE) {
             Py_BLOCK_THREADS
-            raised = learn(asked, held, &w.shapes, r.buffer, size);
+            raised = learn(asked, &w.shapes, r.buffer, size);
             Py_UNBLOCK_THREADS
             if (raised)
                 break;
@@ -202,7 +202,6 @@ PyObject *walk_file(PyObject *self, PyObject *args)
     if (failed || broken || raised) {
         forget(&w);
         Py_XDECREF(r.blob);
-        Py_XDECREF(held);
         if (raised)
             return NULL;
         if (failed)
@@ -211,7 +210,6 @@ PyObject *walk_file(PyObject *self, PyObject *args)
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     PyObject *walked = result(&w, at, status);
-    Py_DECREF(held);
     if (!walked) {
         forget(&w);
         Py_DECREF(r.blob);

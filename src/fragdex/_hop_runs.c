@@ -1,11 +1,9 @@
 /* Sums of runs of samples: rows of big-endian 32-bit words, whose columns the caller names.
  *
  * Which columns there are and what they mean is said in Python (fragments/runs.py), where
- * fragments/spans.py holds the same as this. Sums wrap round at 64 bits in both.
+ * fragments/run_sums.py holds the same as this. Sums wrap round at 64 bits in both.
  */
 #include "_hop.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* Columns of a row, in bytes from its start; -1: it has none. */
 enum { STRIDE, DURATION, SIZE, FLAGS, OFFSET, NON_SYNC, COLUMNS };
@@ -20,14 +18,10 @@ typedef struct {
 
 static int note(points_t *points, int64_t run, int64_t index, uint64_t dts, uint64_t cts)
 {
-    if (points->count == points->room) {
-        Py_ssize_t room = points->room ? points->room * 2 : 1024;
-        int64_t *cells = realloc(points->cells, (size_t)room * POINT * 8);
-        if (!cells)
-            return -1;
-        points->cells = cells;
-        points->room = room;
-    }
+    int64_t *cells = with_room(points->cells, points->count, &points->room, POINT * 8);
+    if (!cells)
+        return -1;
+    points->cells = cells;
     int64_t *cell = points->cells + POINT * points->count++;
     cell[RUN] = run;
     cell[INDEX] = index;
@@ -119,10 +113,8 @@ static PyObject *turned(const int64_t *cells, Py_ssize_t count, Py_ssize_t width
     return out;
 }
 
-/* NULL, or why the arguments are refused. */
-static const char *refusal(Py_ssize_t held, const int64_t *at, const int64_t *count,
-                           const uint8_t *first, const uint8_t *rest, Py_ssize_t runs,
-                           const int64_t *column)
+/* NULL, or why such rows are refused. */
+static const char *impossible(const int64_t *column)
 {
     int64_t stride = column[STRIDE];
     if (stride < 0 || stride > 1 << 16)
@@ -130,81 +122,104 @@ static const char *refusal(Py_ssize_t held, const int64_t *at, const int64_t *co
     for (int f = DURATION; f <= OFFSET; f++)
         if (column[f] != -1 && (column[f] < 0 || column[f] > stride - 4))
             return "sums: a column lies outside of its row";
-    for (Py_ssize_t i = 0; i < runs; i++) {
-        if (count[i] < 1 || at[i] < 0 || at[i] > held ||
-            (stride && count[i] > (held - at[i]) / stride))
-            return "sums: a run lies outside the buffer";
-        /* Samples without bytes are as many as a file claims. */
-        if (!stride && (first[i] || rest[i]))
-            return "sums: samples without rows are not told apart";
-    }
     return NULL;
+}
+
+typedef struct {
+    Py_buffer rows, first, rest;
+    column_t at, count, columns, durations;
+} given_t;
+
+/* One run. NULL, or why it is refused. */
+static const char *sum_run(const given_t *given, const int64_t *column, Py_ssize_t i, sums_t *sum,
+                           points_t *points, int *failed)
+{
+    int64_t at = number_at(&given->at, i), count = number_at(&given->count, i);
+    int64_t stride = column[STRIDE], held = given->rows.len;
+    int first = ((const volatile uint8_t *)given->first.buf)[i];
+    int rest = ((const volatile uint8_t *)given->rest.buf)[i];
+    if (count < 1 || at < 0 || at > held || (stride && count > (held - at) / stride))
+        return "sums: a run lies outside the buffer";
+    /* Samples without bytes are as many as a file claims. */
+    if (!stride && (first || rest))
+        return "sums: samples without rows are not told apart";
+    const uint8_t *rows = (const uint8_t *)given->rows.buf + at;
+    run_t run = {
+        column[DURATION] < 0 ? NULL : rows + column[DURATION],
+        column[FLAGS] < 0 ? NULL : rows + column[FLAGS],
+        column[OFFSET] < 0 ? NULL : rows + column[OFFSET],
+        stride,
+        count,
+        (uint64_t)number_at(&given->durations, i),
+        (uint32_t)column[NON_SYNC],
+    };
+    if (column[SIZE] >= 0)
+        sum->size = (int64_t)sum_of(rows + column[SIZE], count, stride);
+    if (run.offset)
+        sum_times(&run, sum);
+    else
+        sum->cts_end = sum->duration =
+            (int64_t)(run.duration ? sum_of(run.duration, count, stride)
+                                   : run.even * (uint64_t)count);
+    *failed = (first || rest) && note_times(&run, i, first, rest, points);
+    return NULL;
+}
+
+/* Of all runs. NULL: an error is raised. */
+static PyObject *sum_all(const given_t *given)
+{
+    Py_ssize_t runs = given->at.count;
+    const char *why = "sums: arguments differ in length";
+    int64_t column[COLUMNS];
+    if (given->count.count == runs && given->durations.count == runs && given->first.len == runs &&
+        given->rest.len == runs && given->columns.count == COLUMNS) {
+        for (int f = 0; f < COLUMNS; f++)
+            column[f] = number_at(&given->columns, f);
+        why = impossible(column);
+    }
+    if (why) {
+        PyErr_SetString(PyExc_ValueError, why);
+        return NULL;
+    }
+    points_t points = {0};
+    sums_t *sum = calloc(runs ? (size_t)runs : 1, sizeof *sum);
+    int failed = !sum;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; !failed && !why && i < runs; i++)
+        why = sum_run(given, column, i, &sum[i], &points, &failed);
+    Py_END_ALLOW_THREADS
+    PyObject *out = NULL;
+    if (failed)
+        PyErr_NoMemory();
+    else if (why)
+        PyErr_SetString(PyExc_ValueError, why);
+    else {
+        PyObject *summed = turned((const int64_t *)sum, runs, sizeof *sum / 8);
+        PyObject *found = turned(points.cells, points.count, POINT);
+        if (summed && found)
+            out = PyTuple_Pack(2, summed, found);
+        Py_XDECREF(summed);
+        Py_XDECREF(found);
+    }
+    free(sum);
+    free(points.cells);
+    return out;
 }
 
 PyObject *sums(PyObject *self, PyObject *args)
 {
-    Py_buffer view, at, count, columns, durations, first, rest;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*", &view, &at, &count, &columns, &durations,
-                          &first, &rest))
+    given_t given;
+    if (!PyArg_ParseTuple(args, "y*O&O&O&O&y*y*", &given.rows, column_to_read, &given.at,
+                          column_to_read, &given.count, column_to_read, &given.columns,
+                          column_to_read, &given.durations, &given.first, &given.rest))
         return NULL;
-    PyObject *out = NULL, *summed = NULL, *found = NULL;
-    sums_t *sum = NULL;
-    points_t points = {0};
-    Py_ssize_t runs = at.len / 8;
-    const char *why = "sums: arguments differ in length";
-    if (count.len == at.len && durations.len == at.len && first.len == runs &&
-        rest.len == runs && columns.len == COLUMNS * 8)
-        why = refusal(view.len, at.buf, count.buf, first.buf, rest.buf, runs, columns.buf);
-    if (why) {
-        PyErr_SetString(PyExc_ValueError, why);
-        goto end;
-    }
-    int failed = !(sum = calloc((size_t)(runs ? runs : 1), sizeof *sum));
-    const int64_t *column = columns.buf;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; !failed && i < runs; i++) {
-        const uint8_t *rows = (const uint8_t *)view.buf + ((const int64_t *)at.buf)[i];
-        int asked = ((const uint8_t *)first.buf)[i], others = ((const uint8_t *)rest.buf)[i];
-        run_t run = {
-            column[DURATION] < 0 ? NULL : rows + column[DURATION],
-            column[FLAGS] < 0 ? NULL : rows + column[FLAGS],
-            column[OFFSET] < 0 ? NULL : rows + column[OFFSET],
-            column[STRIDE],
-            ((const int64_t *)count.buf)[i],
-            (uint64_t)((const int64_t *)durations.buf)[i],
-            (uint32_t)column[NON_SYNC],
-        };
-        if (column[SIZE] >= 0)
-            sum[i].size = (int64_t)sum_of(rows + column[SIZE], run.count, run.stride);
-        if (run.offset)
-            sum_times(&run, &sum[i]);
-        else
-            sum[i].cts_end = sum[i].duration =
-                (int64_t)(run.duration ? sum_of(run.duration, run.count, run.stride)
-                                       : run.even * (uint64_t)run.count);
-        if (asked || others)
-            failed = note_times(&run, i, asked, others, &points);
-    }
-    Py_END_ALLOW_THREADS
-    if (failed) {
-        PyErr_NoMemory();
-        goto end;
-    }
-    summed = turned((const int64_t *)sum, runs, sizeof *sum / 8);
-    found = turned(points.cells, points.count, POINT);
-    if (summed && found)
-        out = Py_BuildValue("OO", summed, found);
-end:
-    Py_XDECREF(summed);
-    Py_XDECREF(found);
-    free(sum);
-    free(points.cells);
-    PyBuffer_Release(&view);
-    PyBuffer_Release(&at);
-    PyBuffer_Release(&count);
-    PyBuffer_Release(&columns);
-    PyBuffer_Release(&durations);
-    PyBuffer_Release(&first);
-    PyBuffer_Release(&rest);
+    PyObject *out = sum_all(&given);
+    PyBuffer_Release(&given.rows);
+    PyBuffer_Release(&given.at.buffer);
+    PyBuffer_Release(&given.count.buffer);
+    PyBuffer_Release(&given.columns.buffer);
+    PyBuffer_Release(&given.durations.buffer);
+    PyBuffer_Release(&given.first);
+    PyBuffer_Release(&given.rest);
     return out;
 }

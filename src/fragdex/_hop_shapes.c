@@ -4,8 +4,6 @@
  * that fragdex/boxes declares. fragments/hop_plain.py holds the same in Python.
  */
 #include "_hop.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* A place is three int64: offset in the box, width in bytes (1 to 8), and whether it is signed. */
 static inline int64_t integer_at(const uint8_t *box, const int64_t *place)
@@ -43,7 +41,7 @@ static int64_t reach_of(const int64_t *places, Py_ssize_t fields)
 static int words_of(shape_t *shape)
 {
     uint64_t m;
-    if (shape->size > UINT32_MAX || !(shape->words = malloc((size_t)shape->size / 2 + 4)))
+    if (!(shape->words = malloc((size_t)shape->size / 2 + 4)))
         return -1;
     for (int64_t k = 0; k + 8 <= shape->size; k += 8) {
         memcpy(&m, shape->mask + k, 8);
@@ -53,37 +51,38 @@ static int words_of(shape_t *shape)
     return 0;
 }
 
-/* Takes (template, mask, places), each bytes, which must outlive the shapes. */
-int shapes_add(shapes_t *shapes, PyObject *item)
+/* Takes (template, mask, places), each bytes, and keeps them. 0, or -1: an error is raised. */
+int shapes_add(shapes_t *shapes, PyObject *given)
 {
-    const char *template, *mask, *places;
-    Py_ssize_t size, mask_size, places_size;
+    PyObject *template, *mask, *places;
     if (shapes->count == MOST_SHAPES) {
         PyErr_SetString(PyExc_ValueError, "shapes: too many");
         return -1;
     }
-    if (!PyTuple_Check(item)) {
+    if (!PyTuple_Check(given)) {
         PyErr_SetString(PyExc_TypeError, "shapes: a shape is a tuple");
         return -1;
     }
-    if (!PyArg_ParseTuple(item, "y#y#y#", &template, &size, &mask, &mask_size, &places,
-                          &places_size))
+    if (!PyArg_ParseTuple(given, "SSS", &template, &mask, &places))
         return -1;
     shape_t one = {0};
-    one.template = (const uint8_t *)template;
-    one.mask = (const uint8_t *)mask;
-    one.size = size;
-    one.places = (const int64_t *)places;
-    one.fields = places_size / 24;
+    one.given = given;
+    one.template = (const uint8_t *)PyBytes_AsString(template);
+    one.mask = (const uint8_t *)PyBytes_AsString(mask);
+    one.size = PyBytes_Size(template);
+    one.places = (const int64_t *)PyBytes_AsString(places);
+    one.fields = PyBytes_Size(places) / 24;
     int64_t reach = reach_of(one.places, one.fields);
-    if (mask_size != size || reach < 0 || reach > size) {
-        PyErr_SetString(PyExc_ValueError, "shapes: an impossible place or mask");
+    if (one.size > LONGEST_SHAPE || PyBytes_Size(mask) != one.size || reach < 0 ||
+        reach > one.size || PyBytes_Size(places) % 24) {
+        PyErr_SetString(PyExc_ValueError, "shapes: an impossible place or mask, or too long");
         return -1;
     }
     if (words_of(&one)) {
         PyErr_NoMemory();
         return -1;
     }
+    Py_INCREF(given);
     shapes->shape[shapes->count++] = one;
     return 0;
 }
@@ -114,18 +113,6 @@ static int fits(const shape_t *shape, const uint8_t *box)
     for (int64_t k = shape->size & ~7; k < shape->size; k++)
         differ |= (box[k] ^ shape->template[k]) & shape->mask[k];
     return !differ;
-}
-
-/* Room for one more of `width` bytes each; the buffer grows twofold. */
-static void *with_room(void *buffer, Py_ssize_t count, Py_ssize_t *room, size_t width)
-{
-    if (count < *room)
-        return buffer;
-    Py_ssize_t larger = *room ? *room * 2 : 1024;
-    void *grown = realloc(buffer, (size_t)larger * width);
-    if (grown)
-        *room = larger;
-    return grown;
 }
 
 /* Notes which shape a box has, and its integers. 0, or -1: no memory. */
@@ -168,6 +155,7 @@ void shapes_forget(shapes_t *shapes)
         shapes->shape[i].cells = NULL;
         free(shapes->shape[i].words);
         shapes->shape[i].words = NULL;
+        Py_CLEAR(shapes->shape[i].given);
     }
     free(shapes->which);
     shapes->which = NULL;
@@ -198,119 +186,157 @@ PyObject *shapes_found(shapes_t *shapes)
     return NULL;
 }
 
+/* Whether [at, at + size) does not lie in a buffer of so many bytes. */
+static inline int outside(int64_t at, int64_t size, int64_t held)
+{
+    return at < 0 || size < 0 || at > held || size > held - at;
+}
+
 /* Which of many boxes have which of some shapes, and their integers. */
 PyObject *fit(PyObject *self, PyObject *args)
 {
-    Py_buffer view, offsets, sizes;
+    Py_buffer view;
+    column_t offsets, sizes;
     PyObject *given, *out = NULL;
-    if (!PyArg_ParseTuple(args, "y*y*y*O!", &view, &offsets, &sizes, &PyTuple_Type, &given))
+    if (!PyArg_ParseTuple(args, "y*O&O&O!", &view, column_to_read, &offsets, column_to_read,
+                          &sizes, &PyTuple_Type, &given))
         return NULL;
-    shapes_t shapes;
-    Py_ssize_t count = offsets.len / 8;
-    const int64_t *offset = offsets.buf, *size = sizes.buf;
+    shapes_t shapes = {0};
+    const char *why = NULL;
     int failed = 0;
-    if (shapes_from(given, &shapes))
+    if (offsets.count != sizes.count)
+        why = "fit: offsets and sizes differ in length";
+    else if (shapes_from(given, &shapes))
         goto end;
-    if (sizes.len != offsets.len) {
-        PyErr_SetString(PyExc_ValueError, "fit: offsets and sizes differ in length");
-        goto end;
-    }
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (offset[i] < 0 || size[i] < 0 || offset[i] > view.len ||
-            size[i] > view.len - offset[i]) {
-            PyErr_SetString(PyExc_ValueError, "fit: a box lies outside the buffer");
-            goto end;
-        }
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; !failed && i < count; i++)
-        failed = shapes_show(&shapes, (const uint8_t *)view.buf + offset[i], size[i]);
+    for (Py_ssize_t i = 0; !failed && !why && i < offsets.count; i++) {
+        int64_t at = number_at(&offsets, i), size = number_at(&sizes, i);
+        if (outside(at, size, view.len))
+            why = "fit: a box lies outside the buffer";
+        else
+            failed = shapes_show(&shapes, (const uint8_t *)view.buf + at, size);
+    }
     Py_END_ALLOW_THREADS
     if (failed)
         PyErr_NoMemory();
+    else if (why)
+        PyErr_SetString(PyExc_ValueError, why);
     else
         out = shapes_found(&shapes);
     shapes_forget(&shapes);
 end:
     PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets);
-    PyBuffer_Release(&sizes);
+    PyBuffer_Release(&offsets.buffer);
+    PyBuffer_Release(&sizes.buffer);
+    return out;
+}
+
+/* The bytes of runs, one behind the other; `sizes` has one for all or one for each. NULL: an error
+ * is raised. */
+static PyObject *joined(const Py_buffer *view, const column_t *offsets, const column_t *sizes)
+{
+    int single = sizes->count == 1;
+    const char *why = NULL;
+    int64_t total = 0, same = single ? number_at(sizes, 0) : 0;
+    if (!single && sizes->count != offsets->count)
+        why = "join: offsets and sizes differ in length";
+    for (Py_ssize_t i = 0; !why && i < offsets->count; i++) {
+        int64_t size = single ? same : number_at(sizes, i);
+        if (outside(number_at(offsets, i), size, view->len) || size > PY_SSIZE_T_MAX - total)
+            why = "join: a run lies outside the buffer";
+        else
+            total += size;
+    }
+    PyObject *out = why ? NULL : PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
+    if (out) {
+        char *to = PyBytes_AsString(out);
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; !why && i < offsets->count; i++) {
+            int64_t at = number_at(offsets, i), size = single ? same : number_at(sizes, i);
+            if (outside(at, size, view->len) || size > total) {
+                why = "join: runs changed meanwhile";
+                break;
+            }
+            memcpy(to, (const char *)view->buf + at, (size_t)size);
+            to += size;
+            total -= size;
+        }
+        Py_END_ALLOW_THREADS
+    }
+    if (why) {
+        Py_CLEAR(out);
+        PyErr_SetString(PyExc_ValueError, why);
+    }
     return out;
 }
 
 PyObject *join(PyObject *self, PyObject *args)
 {
-    Py_buffer view, offsets, sizes;
-    if (!PyArg_ParseTuple(args, "y*y*y*", &view, &offsets, &sizes))
+    Py_buffer view;
+    column_t offsets, sizes;
+    if (!PyArg_ParseTuple(args, "y*O&O&", &view, column_to_read, &offsets, column_to_read, &sizes))
         return NULL;
-    PyObject *out = NULL;
-    Py_ssize_t count = offsets.len / 8, total = 0;
-    const int64_t *offset = offsets.buf, *size = sizes.buf;
-    int single = sizes.len == 8; /* one size for all */
-    if (!single && sizes.len != offsets.len) {
-        PyErr_SetString(PyExc_ValueError, "join: offsets and sizes differ in length");
-        goto end;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        int64_t n = single ? size[0] : size[i];
-        if (n < 0 || offset[i] < 0 || offset[i] > view.len || n > view.len - offset[i] ||
-            n > PY_SSIZE_T_MAX - total) {
-            PyErr_SetString(PyExc_ValueError, "join: a run lies outside the buffer");
-            goto end;
-        }
-        total += n;
-    }
-    out = PyBytes_FromStringAndSize(NULL, total);
-    if (!out)
-        goto end;
-    char *to = PyBytes_AsString(out);
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++) {
-        size_t n = (size_t)(single ? size[0] : size[i]);
-        memcpy(to, (const char *)view.buf + offset[i], n);
-        to += n;
-    }
-    Py_END_ALLOW_THREADS
-end:
+    PyObject *out = joined(&view, &offsets, &sizes);
     PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets);
-    PyBuffer_Release(&sizes);
+    PyBuffer_Release(&offsets.buffer);
+    PyBuffer_Release(&sizes.buffer);
     return out;
 }
 
-/* Integers at the same places of many boxes: one row of int64 for each place. */
+/* One row of int64 for each of the places, which nobody changes. NULL: an error is raised. */
+static PyObject *read_columns(const Py_buffer *view, const column_t *offsets,
+                              const int64_t *places, Py_ssize_t fields)
+{
+    int64_t reach = reach_of(places, fields);
+    Py_ssize_t count = offsets->count;
+    const char *why = reach < 0 ? "columns: an impossible place" : NULL;
+    PyObject *out = why ? NULL : PyBytes_FromStringAndSize(NULL, count * fields * 8);
+    if (out) {
+        int64_t *to = (int64_t *)PyBytes_AsString(out);
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; !why && i < count; i++) {
+            int64_t at = number_at(offsets, i);
+            if (outside(at, reach, view->len)) {
+                why = "columns: a field lies outside the buffer";
+                break;
+            }
+            for (Py_ssize_t f = 0; f < fields; f++)
+                to[f * count + i] =
+                    integer_at((const uint8_t *)view->buf + at, places + 3 * f);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    if (why) {
+        Py_CLEAR(out);
+        PyErr_SetString(PyExc_ValueError, why);
+    }
+    return out;
+}
+
+/* Integers at the same places of many boxes. */
 PyObject *columns(PyObject *self, PyObject *args)
 {
-    Py_buffer view, offsets, places;
-    if (!PyArg_ParseTuple(args, "y*y*y*", &view, &offsets, &places))
+    Py_buffer view;
+    column_t offsets, places;
+    if (!PyArg_ParseTuple(args, "y*O&O&", &view, column_to_read, &offsets, column_to_read,
+                          &places))
         return NULL;
     PyObject *out = NULL;
-    Py_ssize_t count = offsets.len / 8, fields = places.len / 24;
-    const int64_t *offset = offsets.buf, *place = places.buf;
-    int64_t reach = reach_of(place, fields);
-    if (reach < 0) {
-        PyErr_SetString(PyExc_ValueError, "columns: an impossible place");
-        goto end;
+    Py_ssize_t fields = places.count / 3;
+    int64_t *copy = NULL;
+    if (places.count % 3)
+        PyErr_SetString(PyExc_ValueError, "columns: a place is three numbers");
+    else if (fields && offsets.count > PY_SSIZE_T_MAX / 8 / fields)
+        PyErr_NoMemory();
+    else if (!(copy = malloc((size_t)places.buffer.len + 1)))
+        PyErr_NoMemory();
+    else {
+        memcpy(copy, places.buffer.buf, (size_t)places.buffer.len);
+        out = read_columns(&view, &offsets, copy, fields);
     }
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (offset[i] < 0 || offset[i] > view.len - reach) {
-            PyErr_SetString(PyExc_ValueError, "columns: a field lies outside the buffer");
-            goto end;
-        }
-    out = PyBytes_FromStringAndSize(NULL, count * fields * 8);
-    if (!out)
-        goto end;
-    int64_t *to = (int64_t *)PyBytes_AsString(out);
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const uint8_t *p = (const uint8_t *)view.buf + offset[i];
-        for (Py_ssize_t f = 0; f < fields; f++) {
-            to[f * count + i] = integer_at(p, place + 3 * f);
-        }
-    }
-    Py_END_ALLOW_THREADS
-end:
+    free(copy);
     PyBuffer_Release(&view);
-    PyBuffer_Release(&offsets);
-    PyBuffer_Release(&places);
+    PyBuffer_Release(&offsets.buffer);
+    PyBuffer_Release(&places.buffer);
     return out;
 }

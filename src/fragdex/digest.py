@@ -50,7 +50,7 @@ class Digest:
     def __post_init__(self) -> None:
         if len(self.value) != DIGEST_SIZE:
             raise InvalidDigest(
-                "this is no md5", expected=f"{DIGEST_SIZE} bytes", found=len(self.value)
+                "this is not an md5", expected=f"{DIGEST_SIZE} bytes", found=len(self.value)
             )
 
     @property
@@ -89,7 +89,7 @@ def parse_digest(text: str) -> Digest:
     """
     if not _HEX.fullmatch(text):
         raise InvalidDigest(
-            "this is no md5",
+            "this is not an md5",
             expected="32 hex digits, or dashed 8-4-4-4-12",
             found=repr(text[:80]),
         )
@@ -99,7 +99,7 @@ def parse_digest(text: str) -> Digest:
 class Md5:
     """A running md5: `update` takes the content in pieces of any size.
 
-    `size` is the number of bytes taken so far. The digest can be asked for at any time.
+    `size` is the number of bytes taken so far. The digest is available at any time.
 
     >>> running = Md5()
     >>> running.update(b"ab")
@@ -147,7 +147,7 @@ class Md5:
         return self.digest().dashed
 
     def copy(self) -> Md5:
-        """Return a second running md5 that goes its own way from here.
+        """Return a second running md5, independent from here.
 
         >>> start = Md5(b"a")
         >>> other = start.copy()

@@ -19,6 +19,7 @@
     ├── TrackNotFound               no such track, or one in each of several periods
     ├── InexactIndex                the answer needs samples that this index does not hold
     ├── NoSyncSample                the track has no sample at which decoding could start
+    ├── UnverifiedSync              whether decoding can start at a sample cannot be told
     ├── IndexMismatch               the index does not describe this file
     ├── UndecodableMedia            samples that cannot be decoded, or that are encrypted
     └── MissingExtra                an optional package is not installed
@@ -28,6 +29,10 @@ what to do. It knows nothing of HTTP: the service maps classes to status codes i
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
 
 __all__ = [
     "BudgetExceeded",
@@ -52,18 +57,45 @@ __all__ = [
     "TrackNotFound",
     "TruncatedInput",
     "UndecodableMedia",
+    "UnverifiedSync",
 ]
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""A text of a file as it is safe on a terminal: what a terminal would obey is escaped.
+
+    That is the controls (C0, DEL, C1), ends of lines, and what turns the direction of text around.
+    The escapes are those of JSON, so that a JSON text stays one.
+
+    Args:
+        lines: keep line feeds and tabs, for a text of several lines.
+
+    >>> printable("a\x1b[31mb\n")
+    'a\\u001b[31mb\\u000a'
+    """
+
+    def escaped(found: re.Match[str]) -> str:
+        character = found[0]
+        return character if lines and character in "\n\t" else f"\\u{ord(character):04x}"
+
+    return _UNSAFE.sub(escaped, text)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class FragdexError(Exception):
     """The root of the tree: catch it to catch everything fragdex raises on purpose.
 
     Attributes:
-        message: one sentence, no trailing place.
+        message: one sentence, without the position.
         path: the box path (`moov/trak[2]/mdia`), or None.
         offset: bytes from the start of the file, or None.
         expected: what the rule asks for, or None.
-        found: what stands there, or None.
+        found: what is there, or None.
         advice: what the reader can do about it, or None.
 
     >>> error = FragdexError("the run is too long", path="moof/traf/trun", offset=96)
@@ -89,6 +121,13 @@ class FragdexError(Exception):
         self.found = found
         self.advice = advice
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with its attributes, so that it can be raised in another process."""
+        # An ImportError has a `path` of its own, which is not in its dict.
+        known = {"path": self.path, **self.__dict__}
+        state = {name: _sendable(value) for name, value in known.items()}
+        return _restored, (type(self), tuple(map(_sendable, self.args)), state)
+
     def placed(self, path: str, offset: int) -> FragdexError:
         """Add the place on the way up: `path` is put before the known one, `offset` is added.
 
@@ -113,6 +152,59 @@ class FragdexError(Exception):
         if self.advice:
             text += f"; {self.advice}"
         return text
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """The known name that is nearest to a wrong one, as the end of a sentence; "" where none is.
+
+    >>> did_you_mean("exactt", ["exact", "strict"])
+    '; did you mean exact?'
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(wrong, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse arguments by names that are not known.
+
+    Raises:
+        TypeError: one of them is not.
+
+    >>> refuse_unknown("fragdex.index", ["exactt"], ["exact", "strict"])
+    Traceback (most recent call last):
+    ...
+    TypeError: fragdex.index takes no argument exactt; did you mean exact?
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{what} takes no argument {name}{did_you_mean(name, known)}")
+
+
+def _restored(
+    kind: type[FragdexError], args: tuple[object, ...], state: dict[str, object]
+) -> FragdexError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
+
+
+def _sendable(value: object) -> object:
+    """A value as it is where it can be pickled, else its text."""
+    if value is None or isinstance(value, (str, bytes, int, float)):
+        return value
+    if isinstance(value, memoryview):
+        return bytes(value)
+    import pickle
+
+    try:
+        pickle.dumps(value)
+    except Exception:  # noqa: BLE001  # whatever a value of another library raises
+        return str(value)
+    return value
 
 
 class FormatError(FragdexError):
@@ -185,6 +277,16 @@ class InexactIndex(FragdexError):
 
 class NoSyncSample(FragdexError, LookupError):
     """The track has no sync sample, or no sample at all: there is nowhere to seek to."""
+
+
+class UnverifiedSync(FragdexError):
+    """Whether a decoder can start at a sample cannot be told from its bytes.
+
+    >>> raise UnverifiedSync("it is encrypted")
+    Traceback (most recent call last):
+    ...
+    fragdex.errors.UnverifiedSync: it is encrypted
+    """
 
 
 class IndexMismatch(FragdexError):

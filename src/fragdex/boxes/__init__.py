@@ -22,3 +22,7 @@ __all__ = [
     "parse",
     "parse_box",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

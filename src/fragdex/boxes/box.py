@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from fragdex.boxes.field import Field
 from fragdex.boxes.layout import BoxLayout
+from fragdex.boxes.lists import LISTS
 from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError
 
@@ -26,14 +28,15 @@ _STEP = re.compile(r"(.{1,4}?)(?:\[([1-9]\d*)\])?\Z", re.DOTALL)
 class Box:
     """One box (ISO/IEC 14496-12, 4.2): a value that does not change.
 
-    Two boxes are equal if they build the same bytes: their place is not compared.
+    Two boxes are equal if they build the same bytes, wherever they are.
 
     Attributes:
         type: four-letter code, each letter one latin-1 byte; `uuid` for user types.
         fields: the standard's names and raw integers; full boxes have version and flags, uuid
-            boxes user_type as 32 hex digits, opaque boxes all their bytes as `data`.
+            boxes user_type as 32 hex digits, opaque boxes all their bytes as `data`. A list is a
+            tuple, or for many records a sequence that parses each when it is used.
         children: the boxes inside, in file order.
-        trailing: bytes after the last field or child that the declaration does not cover.
+        trailing: bytes after the last field or child, which the declaration does not cover.
         size_form: a 32-bit size, a 64-bit size, or size 0 that reaches to the end of the file.
         offset: where the header starts, bytes from the start of the file; 0 if made, not parsed.
         size: bytes with the header, as parsed; 0 if made.
@@ -107,17 +110,20 @@ class Box:
         size_form: SizeForm | None = None,
         **fields: Any,
     ) -> Box:
-        """A box with some fields or its children changed; it has no place in a file any more.
+        """A copy of the box with some fields or its children changed; it has no position in a file.
 
         The field that counts the rows of a table, or the children, follows if it is not given.
-        Fields and columns that `version` or `flags` switch off go; those they switch on get zero.
+        Fields and columns that `version` or `flags` switch off are removed; those they switch on
+        are zero.
 
         Raises:
             BuildError: the box has no such field, or rows do not fit.
         """
         kept = self.children if children is None else tuple(children)
         given = {**self.fields, **fields}
-        if self.layout is not None:
+        if not fields and not (self.layout and self.layout.child_count):
+            done, unknown = given, set()
+        elif self.layout is not None:
             for declared in self.layout.fields:
                 count = declared.counted_by
                 if not count:
@@ -164,6 +170,15 @@ class Box:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __copy__(self) -> Self:
+        return self  # a value that does not change
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with its bytes: what is a view of the file here is a copy elsewhere."""
+        place = (self.offset, self.size, self.header_size, self.layout, self.misfit)
+        plain = _without_views(self.fields)
+        return _restored, (self.type, plain, self.children, self.trailing, self.size_form, *place)
+
     def __repr__(self) -> str:
         words = [repr(self.type)]
         words += [f"{name}={_brief(name, value)}" for name, value in self.fields.items()]
@@ -174,6 +189,45 @@ class Box:
         if self.size:
             words.append(f"at {self.offset}, {self.size} bytes")
         return f"Box({', '.join(words)})"
+
+
+def _restored(
+    type: str,
+    fields: dict[str, Any],
+    children: tuple[Box, ...],
+    trailing: bytes,
+    size_form: SizeForm,
+    *place: Any,
+) -> Box:
+    names = ("offset", "size", "header_size", "layout", "misfit")
+    return Box(type, fields, children, trailing, size_form, **dict(zip(names, place, strict=True)))
+
+
+class _Swapped:
+    """An array on its way into a pickle: numpy's own turns big-endian numbers into native ones."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._array = array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _numbers, (self._array.dtype.str, self._array.tobytes())
+
+
+def _numbers(dtype: str, data: bytes) -> np.ndarray[Any, Any]:
+    return np.frombuffer(data, dtype).copy()
+
+
+def _without_views(value: Any) -> Any:
+    """A field value in which bytes stand for every view of them."""
+    if isinstance(value, np.ndarray) and not value.dtype.isnative and value.dtype.names is None:
+        return _Swapped(value)
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, Mapping):
+        return {name: _without_views(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_without_views, value))
+    return value
 
 
 def _conformed(declared: Field, given: Mapping[str, Any]) -> Any:
@@ -197,17 +251,27 @@ def find(boxes: Iterable[Box], path: str) -> Box | None:
 
 def find_all(boxes: Iterable[Box], path: str) -> tuple[Box, ...]:
     """All boxes at a path, in file order; a number in brackets counts from 1 inside one parent."""
-    step, _, below = path.partition("/")
-    match = _STEP.match(step)
-    if match is None:
-        raise ValueError(f"no box path: {path!r}")
-    code, number = match[1], int(match[2] or 0)
-    here = [box for box in boxes if code in ("*", box.type, box.type.rstrip())]
-    if number:
-        here = here[number - 1 : number]
-    if not below:
-        return tuple(here)
-    return tuple(hit for box in here for hit in find_all(box.children, below))
+    found, levels = list(boxes), _levels(path)
+    for at, (codes, number) in enumerate(levels):
+        parents = [found] if at == 0 else [box.children for box in found]
+        found = []
+        for children in parents:
+            here = [box for box in children if codes is None or box.type in codes]
+            found += here[number - 1 : number] if number else here
+    return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def _levels(path: str) -> tuple[tuple[tuple[str, str] | None, int], ...]:
+    """Each step of a path: the types that it takes (None: any), and a number or 0."""
+    levels = []
+    for step in path.split("/"):
+        match = _STEP.match(step)
+        if match is None:
+            raise ValueError(f"no box path: {path!r}")
+        code = match[1]
+        levels.append((None if code == "*" else (code, code.ljust(4)), int(match[2] or 0)))
+    return tuple(levels)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -218,7 +282,7 @@ def _same(one: Any, other: Any) -> bool:
         return one.dtype == other.dtype and np.array_equal(one, other)
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
-    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
+    if isinstance(one, LISTS) and isinstance(other, LISTS):
         return len(one) == len(other) and all(map(_same, one, other))
     return bool(one == other)
 

@@ -9,13 +9,13 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from fragdex.boxes.kinds import Kind, KindError, rest
+from fragdex.boxes.kinds import KindError, Mapped, rest
 from fragdex.errors import BuildError
 
 __all__ = ["Descriptor", "descriptor"]
 
 
-class Descriptor(Kind):
+class Descriptor(Mapped):
     """A dict of tag, size_length and the fields of the body; `data` where the tag is not known."""
 
     def __init__(self, bodies: Mapping[int, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import construct  # type: ignore[import-untyped]  # nothing else in the house sees it
+import construct  # type: ignore[import-untyped]  # nothing else imports it
 import numpy as np
 
 from fragdex.errors import BuildError, MalformedBox
@@ -47,6 +47,10 @@ LATIN_1 = "latin-1"  # maps all 256 byte values both ways, so that no four-lette
 
 class Kind(construct.Construct):  # type: ignore[misc]
     """A word: it reads its value from a stream of the box body and writes it back."""
+
+
+class Mapped(Kind):
+    """A word whose value is a dict of named fields."""
 
 
 class Code(Kind):
@@ -121,7 +125,7 @@ class String(Kind):
         at = stream.tell()
         end = stream.getvalue().find(0, at)
         if end < 0:
-            raise KindError("a text without its closing zero byte")
+            raise KindError("a string without its closing zero byte")
         stream.seek(end + 1)
         return stream.getvalue()[at:end].decode("utf-8", "surrogateescape")  # type: ignore[no-any-return]
 

@@ -11,7 +11,11 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_IMPLIED_ROWS",
     "MAX_ITEMS",
+    "MAX_LENT_ROWS",
     "MAX_MOOV_SIZE",
+    "MAX_OVERLAPPING",
+    "MAX_PERIODS",
+    "MAX_TRACKS",
 ]
 
 MAX_DEPTH = 32
@@ -32,3 +36,18 @@ MAX_ITEMS = 1 << 20
 
 MAX_MOOV_SIZE = 1 << 29
 """Bytes of a moov or moof that is read as a whole: a day of video and audio needs some 100 MB."""
+
+MAX_TRACKS = 1 << 12
+"""Tracks of one movie, those met in its fragments alone included: tiled and light-field video has
+hundreds."""
+
+MAX_PERIODS = 1 << 16
+"""Movies (moov) of one file: an initialization segment before every second of 18 hours."""
+
+MAX_OVERLAPPING = 1 << 18
+"""Sync samples that overlap in time and are told by defaults alone, of one file: runs of a second
+of 48 kHz PCM that overlap by a tenth, for almost a minute; hours of coded sound."""
+
+MAX_LENT_ROWS = 1 << 20
+"""Rows of a sidx or mfra that stand for tracks which it does not name: 29 tracks of ten hours in
+fragments of a second. One that would stand for more is not used; the fragments are read."""

@@ -3,12 +3,83 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import itertools
+from array import array as numbers
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import eq
+from typing import Any, overload
 
-from fragdex.boxes.kinds import Bits, Kind, KindError, rest, take, text_rest
+from fragdex.boxes.kinds import Bits, Kind, KindError, Mapped, rest, take, text_rest
 from fragdex.boxes.limits import MAX_ITEMS
 from fragdex.errors import BuildError, MalformedBox
+
+FEW = 32
+"""Records of one list that are kept as dicts."""
+
+
+class LazyList(Sequence[Any]):
+    """The records of a long list, each parsed when it is asked for; a slice of it is a tuple.
+
+    A record of two bytes would take a hundred times that as a dict.
+    """
+
+    __slots__ = ("_context", "_data", "_item", "_starts")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, item: Kind, data: bytes, starts: numbers[int], context: Any) -> None:
+        self._item, self._data, self._starts, self._context = item, data, starts, context
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Any, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Any:
+        places = range(len(self))[at]
+        if isinstance(places, range):
+            return tuple(map(self._parsed, places))
+        return self._parsed(places)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._parsed, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (tuple, list, LazyList)):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    def __repr__(self) -> str:
+        return repr(self[:])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self[:],)  # how an item is parsed is no value
+
+    def _parsed(self, at: int) -> Any:
+        data = self._data[self._starts[at] : self._starts[at + 1]]
+        return self._item._parse(io.BytesIO(data), self._context, "")
+
+
+LISTS = (tuple, list, LazyList)
+"""What a field that is a list may be."""
+
+
+def _listed(items: Iterable[Any], item: Any, stream: Any, context: Any) -> Sequence[Any]:
+    """Items as they are parsed from a stream: a tuple, or where records are many, a LazyList."""
+    if not isinstance(item, Mapped):
+        return tuple(items)
+    few: list[Any] = []
+    begin, starts = stream.tell(), numbers("I", [0])
+    for value in items:
+        if len(few) <= FEW:
+            few.append(value)
+        starts.append(stream.tell() - begin)
+    if len(few) <= FEW:
+        return tuple(few)
+    return LazyList(item, stream.getvalue()[begin : begin + starts[-1]], starts, dict(context))
 
 
 class Array(Kind):
@@ -22,11 +93,12 @@ class Array(Kind):
         """How many items, told by the fields before."""
         return self.count(context) if callable(self.count) else self.count
 
-    def _parse(self, stream: Any, context: Any, path: Any) -> tuple[Any, ...]:
+    def _parse(self, stream: Any, context: Any, path: Any) -> Sequence[Any]:
         # Every item takes a byte or more: a count beyond what is left fails before it grows.
         count = self.length(context)
         _held(count, 1, stream)
-        return tuple(self.item._parse(stream, context, path) for _ in range(count))
+        parsed = (self.item._parse(stream, context, path) for _ in range(count))
+        return _listed(parsed, self.item, stream, context)
 
     def _build(self, obj: Sequence[Any], stream: Any, context: Any, path: Any) -> Sequence[Any]:
         if len(obj) != self.length(context):
@@ -43,20 +115,23 @@ class Greedy(Kind):
         super().__init__()
         self.item = item
 
-    def _parse(self, stream: Any, context: Any, path: Any) -> tuple[Any, ...]:
-        found = []
+    def _parse(self, stream: Any, context: Any, path: Any) -> Sequence[Any]:
+        return _listed(self._parsed(stream, context, path), self.item, stream, context)
+
+    def _parsed(self, stream: Any, context: Any, path: Any) -> Iterator[Any]:
         end = len(stream.getbuffer())
-        at = stream.tell()
-        while at < end:
+        for count in itertools.count(1):
+            at = stream.tell()
+            if at >= end:
+                return
+            if count > MAX_ITEMS:
+                raise MalformedBox("a list of too many items", expected=f"at most {MAX_ITEMS}")
             try:
-                found.append(self.item._parse(stream, context, path))
+                value = self.item._parse(stream, context, path)
             except KindError:
                 stream.seek(at)
-                break
-            at = stream.tell()
-            if len(found) > MAX_ITEMS:
-                raise MalformedBox("a list of too many items", expected=f"at most {MAX_ITEMS}")
-        return tuple(found)
+                return
+            yield value
 
     def _build(self, obj: Sequence[Any], stream: Any, context: Any, path: Any) -> Sequence[Any]:
         for item in obj:
@@ -84,12 +159,13 @@ class Items(Kind):
         super().__init__()
         self.count, self.item, self.least = count, item, least
 
-    def _parse(self, stream: Any, context: Any, path: Any) -> tuple[Any, ...]:
+    def _parse(self, stream: Any, context: Any, path: Any) -> Sequence[Any]:
         count = self.count._parse(stream, context, path)
         if isinstance(count, dict):
             raise TypeError("a count is one number")
         _held(count, self.least, stream)
-        return tuple(self.item._parse(stream, context, path) for _ in range(count))
+        parsed = (self.item._parse(stream, context, path) for _ in range(count))
+        return _listed(parsed, self.item, stream, context)
 
     def _build(self, obj: Sequence[Any], stream: Any, context: Any, path: Any) -> Sequence[Any]:
         self.count._build(len(obj), stream, context, path)
@@ -98,7 +174,7 @@ class Items(Kind):
         return obj
 
 
-class Record(Kind):
+class Record(Mapped):
     """Named fields that stand together; parsed to a dict, bit fields flat in it."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from types import MappingProxyType
 from typing import Any
 
 from fragdex.boxes.box import Box, SizeForm
@@ -17,9 +18,13 @@ __all__ = ["parse", "parse_box"]
 
 _HEADER = struct.Struct(">I4s")
 _SIZE64 = struct.Struct(">Q")
+_EMPTY = MappingProxyType({"data": memoryview(b"")})
+"""Fields of every box without a body, of which a file may hold a million."""
 
 
-def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...]:
+def parse(
+    data: bytes | bytearray | memoryview, *, offset: int = 0, strict: bool = False
+) -> tuple[Box, ...]:
     """All complete boxes at the top level of `data` (ISO/IEC 14496-12, 4.2).
 
     A box that the data end before is left out, so that a growing or truncated file gives what is
@@ -29,10 +34,10 @@ def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...
         data: bytes-like.
         offset: where `data` starts in its file; the offsets of boxes count from there.
         strict: also refuse an incomplete last box, bodies that do not fit their declaration
-            though the index does not stand on them, and stray bytes after children.
+            even if the index does not need them, and stray bytes after children.
 
     Raises:
-        NotISOBMFF: what stands first is no box.
+        NotISOBMFF: there is no box at the start.
         MalformedBox: a box contradicts itself or its parent.
         TruncatedInput: no box is complete; or `strict`, and the last one is not.
         LimitExceeded: more boxes, or deeper ones, than `limits` allows.
@@ -51,7 +56,7 @@ def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...
         except (TruncatedInput, MalformedBox) as error:
             if at == 0 and not _known(view):
                 raise NotISOBMFF(
-                    "no box stands at the start",
+                    "there is no box at the start",
                     offset=offset,
                     expected="a size and a four-letter code",
                     found=bytes(view[:8]),
@@ -65,21 +70,21 @@ def parse(data: Any, *, offset: int = 0, strict: bool = False) -> tuple[Box, ...
 
 
 def parse_box(
-    data: Any,
+    data: bytes | bytearray | memoryview,
     parent: str | None = None,
     *,
     offset: int = 0,
     strict: bool = False,
     leave: frozenset[str] = frozenset(),
 ) -> Box:
-    """The one box that `data` starts with; bytes after it are not looked at.
+    """The one box that `data` starts with; bytes after it are ignored.
 
     Args:
         data: bytes-like.
-        parent: type of the box around it: a few codes mean other things in other places.
+        parent: type of the box around it: a few codes have another meaning in other boxes.
         offset: where `data` starts in its file.
         strict: as for `parse`.
-        leave: types of boxes inside that are not looked into: they stay opaque.
+        leave: types of boxes inside that are not parsed: they stay opaque.
 
     Raises:
         TruncatedInput: the box is longer than `data`.
@@ -178,7 +183,7 @@ class _Reader:
             fields["data"] = body
         return Box(
             code,
-            fields,
+            _EMPTY if not body and fields.keys() == _EMPTY.keys() else fields,
             children,
             trailing,
             form,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +16,9 @@ __all__ = ["Rows", "rows"]
 
 Code = str | Callable[[Mapping[str, Any]], str]
 Table = np.ndarray[Any, np.dtype[Any]]
+
+MOST_PLANS = 256
+"""Flags of a table whose plans are kept; hostile files have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Rows:
 
     columns: tuple[tuple[str, Code, int], ...]
     count: str | None = None
+    _plans: dict[int, _Plan] = field(default_factory=dict, compare=False, repr=False)
 
     def dtype(self, flags: int, fields: Mapping[str, Any] | None = None) -> np.dtype[np.void]:
         """The row's dtype under these flags: big-endian, packed, unaligned.
@@ -46,9 +50,12 @@ class Rows:
 
     def stored_as_shown(self, flags: int) -> bool:
         """Whether the rows in the file have the shown dtype: no bit columns, no told widths."""
-        return not any(callable(code) for _, code, _ in self.columns) and (
-            self._plan(flags, None).splits is None
-        )
+        return not self._told and self._plan(flags, None).splits is None
+
+    @property
+    def _told(self) -> bool:
+        """Whether fields before the table say how wide a column is."""
+        return any(callable(code) for _, code, _ in self.columns)
 
     def widths(self, flags: int, fields: Mapping[str, Any] | None = None) -> dict[str, int]:
         """How many bits each shown column holds.
@@ -67,13 +74,20 @@ class Rows:
         return found
 
     def _plan(self, flags: int, fields: Mapping[str, Any] | None) -> _Plan:
-        return _plan(
-            tuple(
-                (name, code(fields or {}) if callable(code) else code)
-                for name, code, mask in self.columns
-                if not mask or flags & mask
+        known = self._plans.get(flags)
+        if known is None:
+            known = _plan(
+                tuple(
+                    (name, code(fields or {}) if callable(code) else code)
+                    for name, code, mask in self.columns
+                    if not mask or flags & mask
+                )
             )
-        )
+            if not self._told:
+                if len(self._plans) > MOST_PLANS:
+                    self._plans.clear()
+                self._plans[flags] = known
+        return known
 
     def parse(self, body: memoryview, fields: Mapping[str, Any], flags: int) -> tuple[Table, int]:
         """The rows at the start of `body`, read-only, and the bytes they took.

@@ -8,8 +8,12 @@ below another parent names another module. Declarations are loaded when they are
 
 from __future__ import annotations
 
+import copyreg
+import sys
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pickle import PicklingError
+from typing import Any
 
 from fragdex.boxes.layout import BoxLayout
 
@@ -320,5 +324,26 @@ def layout_of(code: str, parent: str | None = None) -> BoxLayout | None:
         _LOADED[parent, code] = layout
     return layout
 
+
+def _named(layout: BoxLayout) -> tuple[Any, ...]:
+    """Pickle a declaration by its name: the module that declares it, and the code it is for."""
+    for module in {entry.module for entry in _ENTRIES}:
+        loaded = sys.modules.get(f"fragdex.boxes.{module}")
+        declared = getattr(loaded, module.upper(), None)
+        # Declarations for another code share the fields of the one they are made from.
+        if not isinstance(declared, BoxLayout) or declared.fields is not layout.fields:
+            continue
+        if (declared.title, declared.source) == (layout.title, layout.source):
+            return _declared, (module, layout.code)
+    raise PicklingError(f"{layout!r} stands in no module of fragdex.boxes")
+
+
+def _declared(module: str, code: str) -> BoxLayout:
+    layout: BoxLayout = getattr(import_module(f"fragdex.boxes.{module}"), module.upper())
+    return layout if layout.code == code else replace(layout, code=code)
+
+
+# Fields of a declaration may hold functions, which cannot be pickled.
+copyreg.pickle(BoxLayout, _named)
 
 _MAX_LOADED = 4096  # parents come from the file as well

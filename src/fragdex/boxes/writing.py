@@ -42,7 +42,7 @@ def make_box(
     size_form: SizeForm = "compact",
     **fields: Any,
 ) -> Box:
-    """A new box: fields that are not named are zero or empty, counts follow what they count.
+    """A new box: fields that are not given are zero or empty, counts are set.
 
     Args:
         type: four-letter code, or the 32 hex digits of a user type.

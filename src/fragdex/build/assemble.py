@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from fragdex.boxes import parse_box
 from fragdex.build.periods import Moov, Rules, period
+from fragdex.build.samples import MoofStore
 from fragdex.errors import FormatError, MalformedBox
-from fragdex.fragments import hop
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF, lay_out
 from fragdex.fragments.findings import Finding, Findings
+from fragdex.fragments.fragment_batches import Section
 from fragdex.fragments.headers import ROW, Rows
-from fragdex.fragments.samples import MoofBytes
 from fragdex.fragments.scan import Scan
-from fragdex.fragments.sections import Section
-from fragdex.fragments.table import Int64
+from fragdex.fragments.sync import Expansion
 from fragdex.seeking.model import Period
-from fragdex.sources import give_back
 
 __all__ = ["Assembled", "assemble"]
-
-MANY = 1 << 10
-"""Moofs read again together, above which the pages around them are given back."""
 
 
 @dataclass(slots=True)
@@ -61,7 +57,7 @@ def assemble(
         size: bytes of the file.
         init: an initialization segment from elsewhere; it governs what no moov governs here.
         strict: keep the positions of the rule where they miss the media data; damage raises.
-        partial: keep fragments whose media data is not whole.
+        partial: keep fragments whose media data is incomplete.
         known: findings of that index.
     """
     scan.settle()
@@ -80,7 +76,19 @@ def assemble(
         raise scan.damaged_tracks[0]
     _note_damage(scan, findings, strict)
     end = _end(scan, size, partial)
-    rules = Rules(scan.tops(), end.moofs, size, strict, _moof_source(scan), findings)
+    stbls = sum(len(section.stbls) for section in scan.sections)
+    structure = sum(int(top["size"][top["whole"]].sum()) for top in scan.tops())
+    store = MoofStore(*scan.moofs(), scan.moof_bytes())
+    rules = Rules(
+        cache(lambda: lay_out(scan.tops())),
+        end.moofs,
+        size,
+        strict,
+        store,
+        findings,
+        stbls,
+        Expansion.of(structure),
+    )
     sections = [s for s in scan.sections if s.moov >= 0 or not s.empty] or [Section(-1)]
     if len(sections) > 1 and sections[0].moov < 0 and init is None:
         # Fragments before the only moov belong to it.
@@ -179,27 +187,4 @@ def _why(scan: Scan, moof: int, offset: int) -> FormatError:
                 return error
             break
         before += len(places)
-    return MalformedBox("a movie fragment breaks the rules", path="moof", offset=offset)
-
-
-def _moof_source(scan: Scan) -> MoofBytes:
-    """Bytes of moofs by their offsets, from the buffers that the scan kept."""
-    offsets, sizes = scan.moofs()
-    buffers = scan.moof_bytes()
-    edges = np.cumsum([len(places) for _, places in buffers]) if buffers else np.zeros(0, np.int64)
-
-    def read(wanted: Int64) -> tuple[bytes, Int64]:
-        index = np.searchsorted(offsets, wanted)
-        parts = []
-        owner = np.searchsorted(edges, index, side="right")
-        # Rows rise with their moofs, so that each buffer is asked once.
-        for number in sorted(set(owner.tolist())):
-            buffer, places = buffers[number]
-            mine = index[owner == number]
-            first = int(edges[number - 1]) if number else 0
-            parts.append(hop.join(buffer, places[mine - first], sizes[mine]))
-            if len(mine) > MANY:
-                give_back(buffer)
-        return b"".join(parts), sizes[index]
-
-    return read
+    return MalformedBox("a movie fragment is malformed", path="moof", offset=offset)

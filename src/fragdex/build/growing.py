@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.boxes import make_box
 from fragdex.build.making import finished, index_source
 from fragdex.build.periods import Moov
 from fragdex.build.reading import read_on
@@ -26,7 +25,7 @@ from fragdex.fragments.sync import expanded, merged
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
 from fragdex.seeking import registry
 from fragdex.seeking.model import FragmentIndex, Period, SampleLoader, TrackIndex
-from fragdex.sources import Source, open_source
+from fragdex.sources import Source, SourceLike, open_source
 
 __all__ = ["extend"]
 
@@ -34,7 +33,7 @@ AGEING = frozenset({"data-outside", "samples-past-end"})
 """Findings about a moov that a larger file may settle."""
 
 
-def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
+def extend(index: FragmentIndex, what: SourceLike) -> FragmentIndex:
     """The index of a file that has grown: the one that indexing all of it would give.
 
     Of a regular file only the last known fragment and what lies behind it are read; where that
@@ -52,7 +51,7 @@ def extend(index: FragmentIndex, what: Any) -> FragmentIndex:
                 f"{source.name or 'the source'} is shorter than what is indexed already",
                 expected=f"at least {index.resume_offset} bytes",
                 found=size,
-                advice="index it anew",
+                advice="index it again",
             )
         if size is not None and size == index.source.size:
             return index
@@ -87,8 +86,10 @@ def _grown(index: FragmentIndex, source: Source) -> FragmentIndex | None:
     known = {track.id for track in period.tracks}
     tracks = [_one(t, news[t.id], *counts[t.id]) if t.id in news else t for t in period.tracks]
     tracks += [track for track in news.values() if track.id not in known]
-    described = [track.id for track in period.movie.tracks]
-    tracks.sort(key=lambda t: (0, described.index(t.id)) if t.id in described else (1, t.id))
+    described: dict[int, int] = {}
+    for place, info in enumerate(period.movie.tracks):
+        described.setdefault(info.id, place)
+    tracks.sort(key=lambda t: (0, described[t.id]) if t.id in described else (1, t.id))
     findings = Findings(tuple(f for f in index.findings if f.code != "truncated"))
     for f in more.findings:
         # What is odd about a track as a whole is known, where the track is.
@@ -110,7 +111,7 @@ def _given(period: Period) -> Moov | None:
     """The values of a moov that is not in what is read, in the form of one that is."""
     if not period.movie.tracks:
         return None
-    return Captured(0, MOOV, b""), make_box("moov"), period.movie
+    return Captured(0, MOOV, b""), period.movie
 
 
 def _last_fragment(period: Period) -> tuple[int, int] | None:
@@ -160,12 +161,13 @@ def _one(old: TrackIndex, new: TrackIndex, rows: int, samples: int) -> TrackInde
     kept = old.fragments.rows(slice(rows))
     fragments = FragmentTable.concat([kept, new.fragments])
     sync = merged([_before(old.sync, samples, kept.sample_start), new.sync], fragments.sample_start)
-    load = _Pieces.of(old, rows).then(new.samples_of) if old.has_samples else None
+    load = _Pieces.of(old, rows).then(new._load or new.samples_of) if old.has_samples else None
     return TrackIndex(
         old.info,
         fragments,
         sync,
         shift=old.shift,
+        movie_timescale=old.movie_timescale,
         period=old.period,
         exact=old.exact,
         load_samples=load,
@@ -202,7 +204,7 @@ class _Pieces:
         """The first rows of a track."""
         load = track._load  # a chain of indexes, each asking the one before, would only grow
         if not isinstance(load, cls):
-            return cls((0, rows), (track.samples_of,))
+            return cls((0, rows), (load or track.samples_of,))
         pieces = [n for n, start in enumerate(load.starts[:-1]) if start < rows]
         return cls((*(load.starts[n] for n in pieces), rows), tuple(load.loads[n] for n in pieces))
 

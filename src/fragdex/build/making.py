@@ -2,71 +2,79 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Unpack
 
 from fragdex.build.assemble import assemble
+from fragdex.build.embedded_index import Head, by_mfra, by_sidx
 from fragdex.build.memory import keep_freed
 from fragdex.build.periods import Moov
 from fragdex.build.reading import read_all, read_on
-from fragdex.build.shortcuts import Head, by_mfra, by_sidx
 from fragdex.errors import NotISOBMFF, TruncatedInput
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.scan import MDAT, MEDIA_TYPES, META, MOOF, Scan
+from fragdex.fragments.scan import MDAT, MEDIA_TYPES, META, MOOF, MOOV, Captured, Scan
+from fragdex.fragments.track_info import Movie
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
-from fragdex.sources import Source, md5_beside, open_source
+from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
+
+if TYPE_CHECKING:
+    from fragdex.digest import Digest
 
 __all__ = ["finished", "index", "index_source", "read_init"]
 
 
 def index(
-    what: Any,
+    what: SourceLike,
     *,
     exact: bool = False,
     strict: bool = False,
     partial: bool = False,
     md5: bool = False,
-    init: Any = None,
+    init: SourceLike | FragmentIndex | None = None,
     max_bytes: int | None = None,
     max_requests: int | None = None,
-    **options: Any,
+    **options: Unpack[SourceOptions],
 ) -> FragmentIndex:
     """Index a file.
 
     Args:
         what: path, bytes, seekable binary file, http(s):// or object-store URL, or an open
             `Source`.
-        exact: know every sample, even where a sidx or mfra would answer with fewer reads.
-        strict: keep the positions of the standard's rule where they miss the media data, and
-            raise at the first damage instead of noting it.
-        partial: keep fragments whose media data is not whole.
+        exact: index every sample, even where a sidx or mfra would need fewer reads.
+        strict: use the positions of the standard's rule even where they are outside the media
+            data, and raise at the first damage instead of adding a finding.
+        partial: keep fragments whose media data is incomplete.
         md5: hash the whole file as well.
-        init: the initialization segment of a segment without moov, in any form `what` takes.
-        max_bytes, max_requests: budget of the reads; BudgetExceeded is raised before it is passed.
-        options: passed on to `open_source`: retries, timeout, headers, client, store.
+        init: the initialization segment of a segment without moov, in any form `what` takes, or
+            an index that was made with it.
+        max_bytes, max_requests: budget of the reads; a read that would exceed it raises
+            BudgetExceeded.
+        options: passed on to `open_source`: retries, timeout, connections, headers, client,
+            store.
 
-    Returns: a `FragmentIndex`. `index.how` says which way was taken: `boxes`, `sidx`, `mfra`,
+    Returns: a `FragmentIndex`. `index.how` says how it was made: `boxes`, `sidx`, `mfra`,
     `stbl` or `stbl+boxes`.
 
     Raises:
         NotISOBMFF: nothing in it is an ISO base media file.
         TruncatedInput: it ends before anything could be indexed.
         MalformedBox: its structure contradicts itself, so that nothing can be indexed.
-        SourceError: it could not be read.
+        SourceError: it could not be read, or is not a source.
+        TypeError: there is no such option.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> fragdex.index(movie(fragments=3)).how.method
     'boxes'
     """
+    check_options("fragdex.index", options, ("exact", "strict", "partial", "md5", "init"))
     source = open_source(what, max_bytes=max_bytes, max_requests=max_requests, **options)
     opened_here = source is not what
     try:
         known = read_init(init) if init is not None else None
-        with md5_beside(source) if md5 else nullcontext() as hashed:
+        with _hashing(source) if md5 else nullcontext() as hashed:
             made = index_source(source, known, exact=exact, strict=strict, partial=partial)
             if hashed is not None:
                 made.source = replace(made.source, md5=hashed().hex)
@@ -74,6 +82,12 @@ def index(
     finally:
         if opened_here:
             source.close()
+
+
+def _hashing(source: Source) -> AbstractContextManager[Callable[[], Digest] | None]:
+    from fragdex.sources import md5_beside
+
+    return md5_beside(source)
 
 
 def index_source(
@@ -92,7 +106,7 @@ def index_source(
     """
     defaults = None
     if init is not None:
-        defaults = {t.id: t.defaults for t in init[2].tracks if t.defaults is not None}
+        defaults = {t.id: t.defaults for t in init[1].tracks if t.defaults is not None}
     keep_freed()
     scan, head = Scan(defaults=defaults), Head()
     if not exact and not strict:
@@ -134,7 +148,7 @@ def finished(
     reasons = {
         "boxes": "every fragment was read",
         "stbl": "a progressive file: the moov names every sample",
-        "stbl+boxes": "samples in the moov, and fragments behind it",
+        "stbl+boxes": "samples in the moov, and fragments after it",
     }
     how = How(
         method,
@@ -142,10 +156,14 @@ def finished(
         reasons[method],
         source.requests if source is not None else 0,
         source.bytes_read if source is not None else 0,
-        max(0, source.bytes_read - _boxes_read(scan)) if source is not None else 0,
+        max(0, source.bytes_read - scan.carried - scan.box_bytes) if source is not None else 0,
     )
     if info is None:
-        info = SourceInfo(source.name if source else "", end, None, source.etag if source else None)
+        info = (
+            SourceInfo(source.name, end, None, source.etag, source.mtime_ns)
+            if source
+            else SourceInfo("", end)
+        )
     return FragmentIndex(
         info,
         how,
@@ -154,14 +172,6 @@ def finished(
         complete=assembled.complete,
         resume_offset=assembled.resume_offset,
     )
-
-
-def _boxes_read(scan: Scan) -> int:
-    """Bytes of the boxes that were read whole, and of the headers of all others."""
-    total = scan.carried
-    for top in scan.tops():
-        total += int(np.where(top["whole"], top["size"], top["header"]).sum())
-    return total
 
 
 def _refuse_the_hopeless(scan: Scan, size: int) -> None:
@@ -180,7 +190,7 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
                 found=size - scan.position,
             )
         raise NotISOBMFF(
-            "this is no ISO base media file" if size else "the input is empty",
+            "this is not an ISO base media file" if size else "the input is empty",
             offset=0,
             expected="a box such as ftyp, styp, moov or moof",
             found="nothing" if not size else "something else",
@@ -190,28 +200,37 @@ def _refuse_the_hopeless(scan: Scan, size: int) -> None:
     need = scan.need
     if scan.cut_off or (need is not None and (scan.carried or scan.position > size)):
         raise TruncatedInput(
-            "the file ends before any moov or moof is whole",
+            "the file ends before any moov or moof is complete",
             offset=scan.position,
             expected=f"at least {need.stop} bytes" if need is not None else "the rest of a box",
             found=size,
+            advice=(
+                "the recording stopped before its moov was written, or the file was not copied "
+                "completely"
+                if MDAT in kinds
+                else None
+            ),
         )
     # A file of items (a still picture) has its media data described by a meta.
     if META not in kinds and (MDAT in kinds or (scan.to_end or (0, 0))[1] == MDAT):
         raise TruncatedInput(
             "there is media data, but no moov that describes it",
             offset=size,
-            expected="a moov behind the media data",
+            expected="a moov after the media data",
             found="the end of the file",
-            advice="the recording was broken off before its index was written",
+            advice="the recording stopped before its index was written",
         )
 
 
-def read_init(what: Any) -> Moov:
-    """The moov of an initialization segment.
+def read_init(what: SourceLike | FragmentIndex) -> Moov:
+    """The moov of an initialization segment, or what an index knows of it.
 
     Raises:
         NotISOBMFF: it has no moov.
     """
+    if isinstance(what, FragmentIndex):
+        movie = what.periods[0].movie if what.periods else Movie(0, 0, True, ())
+        return Captured(0, int(MOOV), b""), movie
     with open_source(what) as source:
         scan = Scan()
         read_all(source, scan)

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
 
-from fragdex.boxes import Box
+from fragdex.build.samples import BothSamples, FragmentSamples
+from fragdex.build.sync_doubts import Known, note_doubts
 from fragdex.byterange import ByteRange, coalesce
+from fragdex.fragments.bounds import Layout
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.fragment_batches import Section
 from fragdex.fragments.groups import SampleGroup, movie_groups
-from fragdex.fragments.headers import Rows
+from fragdex.fragments.moof_decoder import MoofBytes, MoofDecoder
 from fragdex.fragments.progressive import virtual_fragments
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import SampleRuns, read_sample_runs
-from fragdex.fragments.samples import MoofBytes, samples_of
-from fragdex.fragments.scan import FTYP, Captured, Scan
-from fragdex.fragments.sections import Section
-from fragdex.fragments.sync import merged
+from fragdex.fragments.scan import Captured, Scan
+from fragdex.fragments.sync import Expansion, merged
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
-from fragdex.fragments.tracks import Movie, SampleDefaults, TrackInfo
-from fragdex.seeking.model import Period, TrackIndex
+from fragdex.fragments.track_info import Movie, TrackInfo
+from fragdex.seeking.model import Period, SampleLoader, TrackIndex
 
 __all__ = ["Moov", "Rules", "init_ranges", "movie_of", "period"]
 
-Moov = tuple[Captured, Box, Movie]
-"""A moov as it was captured, parsed, and its values."""
-Load = Callable[[int, int], SampleTable]
+Moov = tuple[Captured, Movie]
+"""A moov as it was captured, and its values."""
 
 
 @dataclass(slots=True)
@@ -33,22 +35,31 @@ class Rules:
     """What holds for all periods of a file.
 
     Attributes:
-        tops: top-level boxes of the file, in stretches.
+        layout: gives that of the whole file, laid out once.
         moofs: fragments from this number on are left out.
         size: bytes of the file.
         strict: keep the positions of the rule where they miss the media data.
-        source: bytes of moofs, for samples that are asked for later.
+        source: bytes of moofs.
         findings: odd things are noted here.
+        tables: sample tables of all moovs.
+        expansion: bounds what is written out of sync samples that overlap.
         short: set where a moov names samples past the end of the file.
+        decoder: of moofs, for samples that are asked for later.
     """
 
-    tops: list[Rows]
+    layout: Callable[[], Layout]
     moofs: int
     size: int
     strict: bool
     source: MoofBytes
     findings: Findings
+    tables: int = 1
+    expansion: Expansion = field(default_factory=Expansion)
     short: bool = False
+    decoder: MoofDecoder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decoder = MoofDecoder(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,7 @@ class _Head:
 
 def movie_of(moov: Moov | None) -> Movie:
     """What a moov says; an empty movie where there is none."""
-    return moov[2] if moov is not None else Movie(0, 0, True, ())
+    return moov[1] if moov is not None else Movie(0, 0, True, ())
 
 
 def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: Rules) -> Period:
@@ -81,32 +92,43 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
     own = moov if section.moov >= 0 else None
     heads = _heads(section, movie, rules) if own is not None else {}
     _note_section(section, rules.findings)
-    tables = section.finish(rules.tops, rules.moofs, rules.findings, strict=rules.strict)
+    tables = section.finish(
+        rules.layout,
+        rules.moofs,
+        rules.findings,
+        strict=rules.strict,
+        expansion=rules.expansion,
+    )
     defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
     infos = {info.id: info for info in movie.tracks}
     for track_id in sorted(tables):
         infos.setdefault(track_id, TrackInfo.unknown(track_id))
-    tracks = []
+    tracks: list[TrackIndex] = []
+    doubted: Known = {}
     for track_id, info in infos.items():
         _note_info(info, rules.findings)
         fragments, sync = tables.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
-        load = _load_fragments(track_id, fragments, rules.source, defaults)
+        load: SampleLoader = FragmentSamples(track_id, fragments, rules.decoder, defaults)
         head, samples = heads.get(track_id), None
         mine = section.groups(track_id)
         if head is not None:
-            load = _load_both(head, load)
+            virtual = head.fragments
+            load = BothSamples(head.runs, virtual.sample_start, virtual.sample_count, load)
             mine = head.groups + mine
             if len(fragments):
                 fragments = FragmentTable.concat([head.fragments, fragments])
-                sync = merged([head.sync, sync], fragments.sample_start)
+                sync = merged([head.sync, sync], fragments.sample_start, expansion=rules.expansion)
             else:
                 fragments, sync, samples = head.fragments, head.sync, head.samples
+        stbl = section.stbls.get(track_id) if head is not None else None
+        note_doubts(info, fragments, sync, stbl, rules.source, rules.findings, doubted)
         tracks.append(
             TrackIndex(
                 info,
                 fragments,
                 sync,
                 shift=info.shift(movie.timescale),
+                movie_timescale=movie.timescale,
                 period=number,
                 groups=mine,
                 load_samples=load,
@@ -122,10 +144,9 @@ def init_ranges(moov: Moov | None, scan: Scan) -> tuple[ByteRange, ...]:
         return ()
     at = moov[0].offset
     ranges = [ByteRange(at, at + len(moov[0].data))]
-    brands = [c for c in scan.captured if c.type == FTYP]
-    before = [c for c in brands if c.offset < at]
-    brand = before[-1] if before else (brands[0] if brands else None)
-    if brand is not None:
+    brands = scan.brands
+    if brands:
+        brand = brands[max(0, bisect_left(brands, at, key=attrgetter("offset")) - 1)]
         ranges.append(ByteRange(brand.offset, brand.offset + len(brand.data)))
     return tuple(coalesce(ranges))
 
@@ -141,13 +162,15 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
         if runs is None:
             continue
         timescale = infos[track_id].timescale
-        fragments, sync, samples = virtual_fragments(runs, timescale, rules.size)
+        fragments, sync, samples = virtual_fragments(
+            runs, timescale, rules.size, sharing=rules.tables, expansion=rules.expansion
+        )
         outside = int((fragments.data_stop > rules.size).sum())
         if outside:
             rules.short = True
             rules.findings.add(
                 "data-outside",
-                "samples lie outside of every mdat, or past the end of the file",
+                "samples are outside every mdat, or past the end of the file",
                 path="moov/trak/mdia/minf/stbl",
                 track=track_id,
                 count=outside,
@@ -170,40 +193,10 @@ def _note_section(section: Section, findings: Findings) -> None:
     for track, name in sorted(section.unknown_defaults):
         findings.add(
             f"no-default-{name}",
-            f"neither tfhd nor a trex says the default sample {name}; 0 was taken",
+            f"neither tfhd nor trex has a default sample {name}; 0 is used",
             path="moof/traf/tfhd",
             track=track,
         )
-
-
-def _load_fragments(
-    track: int,
-    fragments: FragmentTable,
-    source: MoofBytes,
-    defaults: Mapping[int, SampleDefaults],
-) -> Load:
-    def load(start: int, stop: int) -> SampleTable:
-        return samples_of(track, fragments.rows(slice(start, stop)), source, defaults)
-
-    return load
-
-
-def _load_both(head: _Head, rest: Load) -> Load:
-    """Samples of virtual fragments from the moov, of those behind them from their moofs."""
-
-    def load(start: int, stop: int) -> SampleTable:
-        n = len(head.fragments)
-        parts = []
-        if start < min(stop, n):
-            rows = head.fragments.rows(slice(start, min(stop, n)))
-            first = int(rows.sample_start[0])
-            last = int(rows.sample_start[-1] + rows.sample_count[-1])
-            parts.append(head.runs.expand(first, last))
-        if stop > n:
-            parts.append(rest(max(start, n) - n, stop - n))
-        return SampleTable.concat(parts)
-
-    return load
 
 
 def _note_info(info: TrackInfo, findings: Findings) -> None:
@@ -211,7 +204,7 @@ def _note_info(info: TrackInfo, findings: Findings) -> None:
     if shown and info.edits[-1] is not shown[0]:
         findings.add(
             "many-edits",
-            "the edit list has more than one edit; only the first one is applied",
+            "the edit list has more than one edit; seeks follow only the first",
             path="moov/trak/edts/elst",
             track=info.id,
         )
@@ -225,7 +218,7 @@ def _note_info(info: TrackInfo, findings: Findings) -> None:
     if not info.timescale:
         findings.add(
             "no-timescale",
-            "the timescale is unknown or 0, so ticks cannot be told in seconds",
+            "the timescale is unknown or 0, so ticks cannot be converted to seconds",
             path="moov/trak/mdia/mdhd",
             track=info.id,
         )

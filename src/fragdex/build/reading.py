@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from fragdex.build.parallel import read_remote
+from fragdex.build.steps import READ_AHEAD, step
 from fragdex.byterange import ByteRange
 from fragdex.fragments import headers, hop
 from fragdex.fragments.scan import MAX_WHOLE_BOX, MOOV, Scan
 from fragdex.sources import Source
 
-__all__ = ["read_all", "read_local", "read_on", "read_there", "step"]
+__all__ = ["read_all", "read_local", "read_on"]
 
-FIRST_GUESS = 1 << 16
-"""Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
-READ_AHEAD = 1 << 12
-"""Bytes asked for at least at each further hop: a small moof and the header behind it."""
 DENSE = 1 << 14
 """Bytes from one fragment to the next under which mapping beats one read a fragment: a page
 fault costs more than a read, but maps the pages around it as well."""
@@ -76,7 +72,7 @@ def _by_reads(source: Source, size: int, scan: Scan) -> bool:
             learn=scan.shapes.learn,
         )
         source.note_read(count, reads)
-        scan.take_kept(kept, met.top, met.fits)
+        scan.take_buffered(kept, met.top, met.fits)
         head = b""
         if met.status not in (headers.DONE, headers.FULL, headers.DENSE) and met.position < size:
             head = source.read_up_to(ByteRange(met.position, min(met.position + 16, size)))
@@ -92,8 +88,9 @@ def _by_reads(source: Source, size: int, scan: Scan) -> bool:
 def _by_mapping(source: Source, view: memoryview, scan: Scan) -> None:
     while True:
         met = hop.walk(view, scan.position, STRETCH, shapes=scan.shapes.packed)
-        source.note_read(int(np.where(met.top["whole"], met.top["size"], met.top["header"]).sum()))
+        before = scan.box_bytes
         scan.take(view, met)
+        source.note_read(scan.box_bytes - before)
         source.passed(min(met.position, len(view)))
         scan.stand(met.position, met.status, view[met.position : met.position + 16])
         if met.status != headers.FULL:
@@ -110,36 +107,15 @@ def _rest(source: Source, size: int, scan: Scan, status: int) -> None:
 
 def read_all(source: Source, scan: Scan) -> None:
     """Hop through a source by reads, as few and as small as its fragments allow."""
-    ahead = FIRST_GUESS if source.remote else READ_AHEAD
-    while step(source, scan, ahead):
-        ahead = FIRST_GUESS if source.remote and scan.position < FIRST_GUESS else _guess(scan)
+    if source.remote:
+        read_remote(source, scan)
+    else:
+        ahead = READ_AHEAD
+        while step(source, scan, ahead):
+            ahead = _guess(scan)
     if source.size is None:
         need = scan.need
         source.size = _end_of(source, scan.fed, None if need is None else need.start)
-
-
-def step(source: Source, scan: Scan, ahead: int) -> bool:
-    """One read of what the scan needs, `ahead` bytes at least; False at the end."""
-    need = scan.need
-    if need is None or (source.size is not None and need.start >= source.size):
-        return False
-    stop = max(need.stop, need.start + ahead)
-    if source.size is not None:
-        stop = min(stop, source.size)
-    data = read_there(source, ByteRange(need.start, stop))
-    if not data:
-        return False
-    scan.size = source.size
-    scan.feed(data, need.start)
-    return True
-
-
-def read_there(source: Source, wanted: ByteRange) -> bytes:
-    """Read what there is of a range; what comes short ends a source that has not told its size."""
-    data = source.read_up_to(wanted)
-    if source.size is None and 0 < len(data) < wanted.size:
-        source.size = wanted.start + len(data)
-    return data
 
 
 def _end_of(source: Source, low: int, high: int | None) -> int:
@@ -169,5 +145,5 @@ def _end_of(source: Source, low: int, high: int | None) -> int:
 
 def _guess(scan: Scan) -> int:
     """As much as the last fragment's moof took, and the headers around it."""
-    sizes = scan.moofs()[1]
-    return int(sizes[-1]) + 64 if len(sizes) else READ_AHEAD
+    size = scan.last_moof_size
+    return size + 64 if size else READ_AHEAD

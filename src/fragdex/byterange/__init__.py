@@ -29,3 +29,7 @@ __all__ = [
     "parse_range",
     "plan_reads",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

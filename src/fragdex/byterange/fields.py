@@ -164,7 +164,7 @@ def parse_content_range(text: str) -> ContentRange:
     match = _CONTENT_RANGE.fullmatch(text.strip(_OWS))
     if match is None:
         raise InvalidRange(
-            "this is no Content-Range", expected="bytes FIRST-LAST/TOTAL", found=repr(text[:80])
+            "this is not a Content-Range", expected="bytes FIRST-LAST/TOTAL", found=repr(text[:80])
         )
     if match["length"] is not None:
         return ContentRange(None, _position(match["length"]))
@@ -209,7 +209,7 @@ def content_range(range: ByteRange | None, total: int | None) -> str:
         return f"bytes */{total}"
     if range.size == 0 or (total is not None and range.stop > total):
         raise InvalidRange(
-            "this range cannot stand in Content-Range",
+            "this range cannot be written as Content-Range",
             expected="at least one byte, inside the total",
             found=f"{range} of {total}",
         )

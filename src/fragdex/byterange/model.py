@@ -14,8 +14,8 @@ __all__ = ["ByteRange"]
 class ByteRange:
     """The bytes from `start` (inclusive) to `stop` (exclusive), counted from 0.
 
-    Any integer type is taken and kept as int. Ordered by start, then stop. An empty range
-    (`start == stop`) is a value like others, but has no form in HTTP. Raises InvalidRange unless
+    Any integer type is accepted and stored as int. Ordered by start, then stop. An empty range
+    (`start == stop`) is valid, but cannot be written in HTTP. Raises InvalidRange unless
     0 <= start <= stop.
 
     >>> head = ByteRange(0, 500)
@@ -41,7 +41,7 @@ class ByteRange:
             object.__setattr__(self, "stop", stop)
         if not 0 <= start <= stop:
             raise InvalidRange(
-                "these positions make no range",
+                "these positions are not a range",
                 expected="0 <= start <= stop",
                 found=f"start {_shown(start)}, stop {_shown(stop)}",
             )
@@ -74,7 +74,9 @@ class ByteRange:
         'bytes=500-999'
         """
         if self.start == self.stop:
-            raise InvalidRange("an empty range has no form in HTTP", found=self, expected="bytes")
+            raise InvalidRange(
+                "an empty range cannot be written in HTTP", found=self, expected="bytes"
+            )
         return f"bytes={self.start}-{self.stop - 1}"
 
     def __contains__(self, position: int) -> bool:

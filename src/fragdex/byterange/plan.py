@@ -51,10 +51,10 @@ def plan_reads(
     """Plan the fewest reads that cover every byte of `ranges`.
 
     Reads are sorted and disjoint. No read is longer than `max_size` bytes (None: any length), and
-    none carries more than `max_gap` bytes in a row that nobody asked for; a range longer than
+    none has more than `max_gap` unwanted bytes in a row; a range longer than
     `max_size` is read in pieces. Where that gives more than `max_requests` reads, wider gaps are
-    read too, as few and as small as will do. Raises BudgetExceeded where even that is not enough,
-    LimitExceeded past MAX_PLANNED_READS, InvalidRange for limits that no plan can keep.
+    read too, as few and as small as possible. Raises BudgetExceeded where even that is not enough,
+    LimitExceeded past MAX_PLANNED_READS, InvalidRange for impossible limits.
 
     >>> wanted = [ByteRange(0, 100), ByteRange(110, 200), ByteRange(5000, 5100)]
     >>> [str(read) for read in plan_reads(wanted, max_gap=64, max_size=4096)]
@@ -64,7 +64,7 @@ def plan_reads(
     """
     if max_gap < 0 or (max_size is not None and max_size < 1):
         raise InvalidRange(
-            "no plan keeps these limits",
+            "no plan fits these limits",
             expected="max_gap >= 0 and max_size >= 1",
             found=f"max_gap {max_gap}, max_size {max_size}",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import sys
@@ -42,37 +43,37 @@ app = typer.Typer(
 )
 COMMANDS: dict[Callable[..., int], str] = {
     index: "Write the index of files, in any form.",
-    seek: "Find the bytes of a moment.",
-    plan: "Say what a seek would read, and why.",
-    info: "Show tracks, codecs, times, and what is odd.",
+    seek: "Find the bytes for a moment.",
+    plan: "Show what a seek would read, and why.",
+    info: "Show tracks, codecs, times and findings.",
     dump: "Print the tree of boxes.",
     md5: "Print or check md5 digests, as md5sum does.",
-    verify: "Hold an index against its file.",
-    plot: "Draw fragments, bit rate, key frames and interleaving.",
+    verify: "Check an index against its file.",
+    plot: "Plot fragments, bit rate, key frames and interleaving.",
     extract: "Cut out a playable clip without re-encoding.",
-    render: "Render a page to a film or a still, frame by frame.",
+    render: "Render a web page to a film or a still, frame by frame.",
     transcribe: "Turn speech into words with times, and captions.",
 }
 """Each command and its line in the list of commands."""
 
 SERVICE_COMMANDS: dict[Callable[..., int], str] = {
     serve: "Serve media over HTTP, in one process.",
-    worker: "Work on the service's jobs in one more process.",
+    worker: "Run the service's jobs in another process.",
     config: "Show the service's settings, and where each comes from.",
-    doctor: "Say which parts work on this machine, and how to get the others.",
+    doctor: "Check which parts work on this machine, and how to get the others.",
 }
 SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]] = {
     "key": (
-        "Make, list and revoke keys of the service.",
+        "Create, list and revoke API keys.",
         {
-            "create": (key.create, "Make a key and print it, once."),
+            "create": (key.create, "Create a key; it is printed once."),
             "list": (key.list_keys, "List keys, without their secrets."),
-            "revoke": (key.revoke, "End a key."),
+            "revoke": (key.revoke, "Revoke a key."),
         },
     ),
     "db": (
-        "Keep the service's database.",
-        {"upgrade": (db.upgrade, "Bring the database to what this version needs.")},
+        "Manage the service's database.",
+        {"upgrade": (db.upgrade, "Migrate the database to this version.")},
     ),
 }
 """The commands of the service, which docs/operations.md explains."""
@@ -113,9 +114,9 @@ def fragdex(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Find the bytes of any moment of an MP4 without reading the MP4.
+    """Find the bytes of any moment of an MP4 without reading the media.
 
-    Exit codes: 0 done; 1 a check that fails, or a fault; 2 bad usage or bad input.
+    Exit codes: 0 success; 1 a failed check, or a fault; 2 bad usage or bad input.
 
     Examples:
       fragdex index movie.mp4              write movie.fidx
@@ -164,7 +165,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         complain(said)
         return 2
     except OSError as error:
-        complain(told(error))
+        complain(_stdout_fails(error) or told(error))
         return exit_code(error)
     except Exception as error:  # noqa: BLE001 — the last line before the user: a fault is told, too
         if os.environ.get("FRAGDEX_TRACEBACK"):
@@ -174,9 +175,25 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _stdout_fails(error: OSError) -> str | None:
+    """What to say where stdout takes no more, as on a full disk; None where it does."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence_stdout()
+    else:
+        if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return None
+    return f"the output cannot be written: {error.strerror}"
+
+
 def _reader_gone() -> int:
-    """Keep the interpreter from flushing into the closed pipe once more when it ends."""
+    _silence_stdout()
+    return READER_GONE
+
+
+def _silence_stdout() -> None:
+    """Keep the interpreter from flushing into what takes no more when it ends."""
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, sys.stdout.fileno())
     os.close(silence)
-    return READER_GONE

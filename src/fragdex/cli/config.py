@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fragdex.cli import options, serving
 from fragdex.cli.output import json_line
-from fragdex.cli.report import complain
-from fragdex.cli.serving import service, settings_of
+from fragdex.cli.serving import settings_of
 
 __all__ = ["config"]
 
@@ -33,6 +32,4 @@ def config(
         width = max(map(len, shown))
         for name, value in shown.items():
             print(f"{name:{width}}  {value or '-'}  ({origins[name]})")
-    for name in service("config").strange_variables():
-        complain(f"{name} in the environment is no setting")
     return 0

@@ -14,7 +14,7 @@ def upgrade(
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
 ) -> int:
-    """Bring the database to what this version needs; harmless where it is.
+    """Migrate the database to this version; does nothing if it is up to date.
 
     `fragdex serve` and `fragdex worker` do the same when they start.
 
@@ -22,5 +22,5 @@ def upgrade(
       fragdex db upgrade --database-url postgresql+psycopg://media@db/fragdex
     """
     service("app").open_database(settings_of(config, data=data, database_url=database_url)).close()
-    complain("the database is what this version needs")
+    complain("the database is up to date")
     return 0

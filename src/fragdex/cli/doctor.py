@@ -22,6 +22,7 @@ __all__ = ["CHECKS", "Part", "State", "doctor"]
 
 _FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
 _FONT_SUFFIXES: Final = {".ttf", ".otf", ".ttc", ".woff2", ".pfb"}
+_ADVICE_OF_WALLS: Final = "Linux 5.13 or later has all of them; see docs/operations.md"
 _LITTLE_ROOM: Final = 4 << 30
 
 
@@ -112,7 +113,7 @@ def stills() -> list[Part]:
 
 
 def browser() -> list[Part]:
-    """Chromium, tried with a page; the walls around it."""
+    """Chromium, tried with a page; its sandbox."""
     try:
         finding = importlib.import_module("fragdex.service.renders.browser.finding")
         stage = importlib.import_module("fragdex.service.renders.browser.stage")
@@ -138,18 +139,30 @@ def browser() -> list[Part]:
             Part(
                 "beginFrame",
                 State.LIMITED,
-                "frames come unasked: pages run on a clock of ours, at half the speed or less",
+                "no frames on request: pages run on a scripted clock, at half the speed or less",
                 finding.ADVICE,
             )
         )
-    if notes.browser:
-        missing = [line for line in notes.browser if "frames on request" not in line]
-        parts += [Part("walls", State.LIMITED, line) for line in missing]
-    if len(parts) == 2:
-        parts.append(
-            Part("walls", State.OK, "network namespace, user without rights, Chromium's sandbox")
-        )
+    missing = [line for line in notes.browser if "frames on request" not in line]
+    parts += [Part("sandbox", State.LIMITED, line) for line in missing]
+    if not missing:
+        parts.append(Part("sandbox", State.OK, "Chromium's own, and no network"))
     return parts
+
+
+def walls() -> list[Part]:
+    """What is around the processes that open the files of strangers."""
+    try:
+        check = importlib.import_module("fragdex.service.processes.check")
+        missing = check.missing_walls()
+    except (ImportError, MissingExtra) as error:
+        return [Part("walls", State.MISSING, str(error), "pip install 'fragdex[service]'")]
+    except (FragdexError, RuntimeError, OSError) as error:
+        return [Part("walls", State.MISSING, f"no child process can be started: {error}")]
+    if missing:
+        return [Part("walls", State.LIMITED, line, _ADVICE_OF_WALLS) for line in missing]
+    said = "no network, no privileges, files of their own, bounds of memory"
+    return [Part("walls", State.OK, said)]
 
 
 def _chosen_engines() -> list[Any]:
@@ -210,6 +223,7 @@ CHECKS: list[Callable[[], list[Part]]] = [
     service,
     media,
     stills,
+    walls,
     browser,
     fonts,
     speech,

@@ -11,8 +11,8 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.inputs import Work, expand
-from fragdex.cli.output import emit, json_line
-from fragdex.errors import FragdexError
+from fragdex.cli.output import emit, json_text
+from fragdex.errors import FragdexError, printable
 
 __all__ = ["dump"]
 
@@ -46,11 +46,12 @@ def dump(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Print the tree of boxes, with offsets, sizes and fields; media data are not read.
+    """Print the tree of boxes, with offsets, sizes and fields; media data is not read.
 
     Tables are cut after a few rows, long bytes after 16, and reserved fields are left out, unless
     --full is given. JSON has all fields and rows; bytes that no declaration covers are in it with
-    --full.
+    --full. It is one document a file, written box by box: where a file is damaged, it ends with the
+    key error.
 
     Examples:
       fragdex dump movie.mp4
@@ -66,16 +67,19 @@ def dump(
 
     def pieces() -> Iterator[str]:
         title = len(names) > 1 and not json
-        if json or jobs > 1:
+        if jobs > 1:
             for name, text in work.each(whole, names, jobs):
                 yield f"{name}:\n{text}" if title else text
             return
         # What stands before damage is shown before the complaint.
         for name in names:
             if title:
-                yield f"{name}:\n"
+                yield f"{printable(name)}:\n"
             try:
-                yield from _as_text(name, path, full, strict, opening)
+                if json:
+                    yield from _as_json(name, path, full, strict, opening)
+                else:
+                    yield from _as_text(name, path, full, strict, opening)
             except FragdexError as error:
                 work.fail(name, str(error))
 
@@ -91,9 +95,8 @@ def _whole(
     json: bool,
     opening: dict[str, Any],
 ) -> tuple[str, Sequence[str]]:
-    if json:
-        return _as_json(name, paths, full, strict, opening), ()
-    return "".join(_as_text(name, paths, full, strict, opening)), ()
+    told = _as_json if json else _as_text
+    return "".join(told(name, paths, full, strict, opening)), ()
 
 
 def _as_text(
@@ -110,13 +113,24 @@ def _as_text(
 
 def _as_json(
     name: str, paths: list[str] | None, full: bool, strict: bool, opening: dict[str, Any]
-) -> str:
-    from fragdex.cli.tree_text import box_value
+) -> Iterator[str]:
+    """One document on one line, piece by piece; it ends with the error where there is one."""
+    from fragdex.cli.tree_json import box_pieces
     from fragdex.sources import open_source
 
     with open_source(name, **opening) as source:
-        boxes = [box_value(box, full=full) for box in _chosen(source, paths, strict)]
-    return json_line({"file": name, "boxes": boxes})
+        between = f'{{"file": {json_text(name)}, "boxes": ['
+        try:
+            for box in _chosen(source, paths, strict):
+                yield between
+                yield from box_pieces(box, full=full)
+                between = ", "
+        except FragdexError as error:
+            if between != ", ":
+                raise
+            yield f'], "error": {json_text(str(error))}}}\n'
+            raise
+        yield f"{between if between != ', ' else ''}]}}\n"
 
 
 def _chosen(source: Any, paths: list[str] | None, strict: bool) -> Iterator[Any]:

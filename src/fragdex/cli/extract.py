@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
 
@@ -11,13 +13,13 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.inputs import Work, expand
-from fragdex.cli.output import emit, json_line
-from fragdex.cli.places import places
+from fragdex.cli.output import emit, json_line, say
+from fragdex.cli.output_paths import places
 
 __all__ = ["extract"]
 
 
-@options.opens("init", "strict", "max_bytes", "max_requests")
+@options.opens("init", "strict", "ignore_mtime", "max_bytes", "max_requests")
 def extract(
     files: options.Files,
     start: Annotated[
@@ -32,14 +34,21 @@ def extract(
     output: Annotated[
         str | None,
         options.placed(
-            "Write there: a file, a folder (the clip is called after FILE), or - for stdout."
+            "Write there: a file, a folder (the clip gets FILE's name), or - for stdout."
         ),
     ] = None,
     tracks: options.Tracks = None,
     keep_times: Annotated[
         bool,
         typer.Option(
-            "--keep-times", help="Keep the source's times, instead of a clip that starts at 0."
+            "--keep-times",
+            help="Keep the source's times, in fragments, instead of a clip that starts at 0.",
+        ),
+    ] = False,
+    fragmented: Annotated[
+        bool,
+        typer.Option(
+            "--fragmented", help="Make a fragmented file; it starts at a sync sample before T0."
         ),
     ] = False,
     json: options.Json = False,
@@ -49,9 +58,10 @@ def extract(
 ) -> int:
     """Cut a playable clip out of a file, without re-encoding.
 
-    From a fragmented file, the initialization segment and whole fragments are copied; from a
-    progressive one, the samples themselves, in fragments. A clip starts at the sync sample at or
-    before T0, so that it can be decoded; what it really spans is printed.
+    A clip shows exactly T0 to T1: what a decoder needs before T0 is included, and hidden by an
+    edit list. With --fragmented, and for encrypted files, whole fragments are
+    copied, or samples put into fragments; such a clip starts at the sync sample at or before T0.
+    The actual span of the clip is printed.
 
     Examples:
       fragdex extract movie.mp4 60 90 -o clip.mp4
@@ -59,9 +69,9 @@ def extract(
     """
     first, last = options.parse_time(start), options.parse_time(stop)
     if not first < last:
-        raise typer.BadParameter(f"T1 ({stop}) must lie behind T0 ({start})")
+        raise typer.BadParameter(f"T1 ({stop}) must be after T0 ({start})")
     if output is None:
-        raise typer.BadParameter("say where the clip goes: -o clip.mp4")
+        raise typer.BadParameter("an output is needed: -o clip.mp4")
     names = expand(files)
     targets = places(names, output, lambda name: ".mp4", "clips")
     work = Work("extract")
@@ -72,22 +82,24 @@ def extract(
         stop=last,
         tracks=tracks,
         keep_times=keep_times,
+        fragmented=fragmented,
         opening=opening,
     )
     for name, made in work.each(cutting, names, 1 if output == "-" else jobs):
         text = json_line({"file": name, **made}) if json else _line(name, made)
         # The clip itself may be on stdout: then words go to stderr.
-        typer.echo(text, nl=False, err=output == "-")
+        say(text, err=output == "-")
     return work.code
 
 
 def _extract(
     name: str,
     targets: dict[str, str],
-    start: float,
-    stop: float,
+    start: Fraction | float,
+    stop: Fraction | float,
     tracks: list[int] | None,
     keep_times: bool,
+    fragmented: bool,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     from fragdex import index as index_of
@@ -97,7 +109,7 @@ def _extract(
     from fragdex.errors import InexactIndex
     from fragdex.formats.clip import clip
 
-    saved = open_any(name) if saved_form(name) else None
+    saved = open_any(name, ignore_mtime=opening["ignore_mtime"]) if saved_form(name) else None
     media = media_of(saved, name) if saved is not None else name
     init, init_data, strict = opening["init"], None, opening["strict"]
     budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
@@ -112,6 +124,7 @@ def _extract(
             stop=stop,
             tracks=tracks,
             keep_times=keep_times,
+            fragmented=fragmented,
             init=init_data,
             at_once=source.remote,
         )
@@ -119,8 +132,8 @@ def _extract(
         try:
             made = cutting(index)
         except InexactIndex:
-            # a saved index of a progressive file, without its samples
-            index = index_of(source, init=init, strict=strict, exact=True)
+            # A saved index without its samples, or one from a sidx or mfra.
+            index = _exact(index, source, start, stop, tracks, {"init": init, "strict": strict})
             made = cutting(index)
         size = 0
 
@@ -133,13 +146,36 @@ def _extract(
         emit(data(), targets[name])
     return {
         "clip": targets[name],
-        "asked": [start, None if math.isinf(stop) else stop],
+        "asked": [float(start), None if math.isinf(stop) else float(stop)],
         "start": float(made.start),
         "stop": float(made.stop),
         "tracks": list(made.tracks),
+        "exact": made.exact,
         "whole_fragments": made.whole_fragments,
         "size": size,
     }, notes(index, findings=False)
+
+
+def _exact(
+    index: Any,
+    source: Any,
+    start: Fraction | float,
+    stop: Fraction | float,
+    tracks: list[int] | None,
+    options: dict[str, Any],
+) -> Any:
+    """An index that knows the samples of the clip: of its fragments alone, where that will do."""
+    from fragdex import index as index_of
+    from fragdex.build.part import exact_part
+    from fragdex.errors import InexactIndex
+    from fragdex.formats.clip import clip_range
+    from fragdex.fragments.table import FragmentFlags
+
+    virtual = any((t.fragments.flags & FragmentFlags.VIRTUAL).any() for t in index.tracks)
+    if not virtual and options["init"] is None and not options["strict"]:
+        with suppress(InexactIndex):
+            return exact_part(index, source, clip_range(index, start, stop, tracks))
+    return index_of(source, exact=True, **options)
 
 
 def _line(name: str, made: dict[str, Any]) -> str:
@@ -148,6 +184,7 @@ def _line(name: str, made: dict[str, Any]) -> str:
     asked = [made["asked"][0], math.inf if made["asked"][1] is None else made["asked"][1]]
     words = " – ".join("end" if math.isinf(at) else clock(at) for at in asked)
     what = "whole fragments" if made["whole_fragments"] else "samples, in new fragments"
+    what = "exactly" if made["exact"] else what
     return (
         f"{made['clip']}: {clock(made['start'])} – {clock(made['stop'])} of {name} "
         f"(asked: {words}), {what}, {byte_count(made['size'])}\n"

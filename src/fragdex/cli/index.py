@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, Work, expand
-from fragdex.cli.output import emit, need_folder
-from fragdex.cli.places import places
+from fragdex.cli.inputs import STDIN, Work, expand, is_url
+from fragdex.cli.output import emit, need_folder, say
+from fragdex.cli.output_paths import places
 
 __all__ = ["index"]
 
@@ -33,9 +33,10 @@ class Playlist(StrEnum):
     MEDIA = "media"
     IFRAMES = "iframes"
     MASTER = "master"
+    ALL = "all"
 
 
-@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
 def index(
     files: options.Files,
     output: Annotated[
@@ -58,7 +59,7 @@ def index(
     tracks: options.Tracks = None,
     samples: Annotated[
         bool,
-        typer.Option("--samples", help="Put the samples in (fidx, arrow, parquet)."),
+        typer.Option("--samples", help="Include the samples (fidx, arrow, parquet)."),
     ] = False,
     presentation: Annotated[
         bool, typer.Option("--presentation", help="Apply the edit list to the times (csv).")
@@ -69,13 +70,18 @@ def index(
             "--min-segment-ms",
             min=0,
             metavar="MS",
-            help="Segments last at least so many milliseconds (json, hls, dash, sidx, --embed).",
+            help="Least duration of a segment in milliseconds (json, hls, dash, sidx, --embed).",
             show_default="2000; sidx, --embed: 0",
         ),
     ] = None,
     playlist: Annotated[
         Playlist | None,
-        typer.Option("--playlist", help="Which playlist to write (hls).", show_default="media"),
+        typer.Option(
+            "--playlist",
+            help="Which playlist to write (hls). A master playlist for PATH.m3u8 names"
+            " PATH-media.m3u8 and PATH-iframes.m3u8 beside it; all writes all three.",
+            show_default="media",
+        ),
     ] = None,
     uri: Annotated[
         str | None,
@@ -83,7 +89,7 @@ def index(
             "--uri",
             metavar="URI",
             help="What the playlist or manifest calls the media file (hls, dash).",
-            show_default="its name",
+            show_default="its place, seen from the playlist",
         ),
     ] = None,
     md5: Annotated[
@@ -91,7 +97,9 @@ def index(
     ] = False,
     partial_fragments: Annotated[
         bool,
-        typer.Option("--partial", help="Keep a last fragment whose media data is not whole."),
+        typer.Option(
+            "--partial", help="Keep the last fragment even if its media data is incomplete."
+        ),
     ] = False,
     jobs: options.Jobs = 1,
     *,
@@ -99,13 +107,14 @@ def index(
 ) -> int:
     """Index files: write FILE.fidx beside each, or another form of the index.
 
-    FILE may be a path, a glob, a URL, a saved index, or - for what comes through a pipe. A line on
-    each index that went to a file is printed; oddities of the input go to stderr.
+    FILE may be a path, a glob, a URL, a saved index, or - for stdin. One line is printed for each
+    index file that is written; findings go to stderr.
 
     Examples:
       fragdex index movie.mp4                         write movie.fidx
       fragdex index *.mp4 -o indexes/ --jobs 4
       fragdex index movie.mp4 --json | jq .
+      fragdex index movie.mp4 -f hls --playlist all -o movie.m3u8
       fragdex index movie.mp4 --embed -o seekable.mp4
       curl -s https://example.org/a.mp4 | fragdex index - -o a.fidx
     """
@@ -122,6 +131,8 @@ def index(
         form,
     )
     names = expand(files)
+    if playlist is Playlist.ALL and output in (None, "-"):
+        raise typer.BadParameter("--playlist all writes several files: -o is needed")
     job = _Job(
         form=form,
         targets=_targets(names, form, output),
@@ -139,7 +150,7 @@ def index(
         if data is not None:
             emit([data], None)
         else:
-            print(line)
+            say(line + "\n")
     return work.code
 
 
@@ -166,7 +177,7 @@ def _form(form: options.Form | None, json: bool, embed: bool) -> str:
 def _refuse(misused: dict[str, bool], form: str) -> None:
     for option, wrong in misused.items():
         if wrong:
-            raise typer.BadParameter(f"{option} means nothing for {form}")
+            raise typer.BadParameter(f"{option} does not apply to {form}")
 
 
 def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, str | None]:
@@ -176,7 +187,7 @@ def _targets(names: Sequence[str], form: str, output: str | None) -> dict[str, s
         typer.BadParameter: two inputs would go to one place, or one over itself.
     """
     if form == "embed" and output is None:
-        raise typer.BadParameter("--embed writes a whole media file: say where with -o")
+        raise typer.BadParameter("--embed writes a whole media file: -o is needed")
     on_stdout = output == "-" or (output is None and form in TEXT_FORMS)
     # JSON has a line for each input; of other forms two would run into one another.
     if on_stdout and (len(names) == 1 or form == "json"):
@@ -207,12 +218,16 @@ def _chosen(form: str, tracks: list[int] | None, samples: bool) -> dict[str, Any
 
 def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str]]:
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
-    from fragdex.formats import FORMS
+    from fragdex.cli.playlists import addresses, playback_notes, playlists
+    from fragdex.formats import FORMS, export
 
     opening, asked = dict(job.opening), job.exporting
     # Stale base offsets, which a copy repairs, are found in the moofs alone.
     needs_samples = job.form == "embed" or FORMS[job.form].needs_samples
-    if needs_samples or {"of", "samples"} & asked.keys() or asked.get("playlist") == "iframes":
+    media = saved_form(name) is None and name != STDIN and not is_url(name)
+    pictures = asked.get("playlist") in ("iframes", "all")
+    playable = job.form in ("hls", "dash") and media
+    if needs_samples or {"of", "samples"} & asked.keys() or pictures or playable:
         # the sample-exact way at once, and not a sidx first
         opening["exact"] = True
     made = open_any(name, **opening)
@@ -226,14 +241,24 @@ def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str
         need_folder(target)
         made.save(target, samples=asked.get("samples", False))
         return (None, _line(target, made)), notes(made)
-    with _media(name, made, job.form) as more:
-        data = made.export(job.form, **asked, **more)
+    told = notes(made)
+    if job.form in ("hls", "dash"):
+        asked = {**addresses(name, made, target, job.opening["init"]), **asked}
+        told = [*told, *playback_notes(made)]
+    if job.form == "hls" and asked.get("playlist") in ("master", "all"):
+        written = playlists(name, made, target, asked)
+        for place, data in written[1:]:
+            emit([data], place)
+        data = written[0][1]
+    else:
+        with _media(name, made, job.form) as more:
+            data = export(made, job.form, **asked, **more)
     if target is not None:
         emit([data], target)
-        return (None, _line(target, made)), notes(made)
+        return (None, _line(target, made)), told
     if job.form in TEXT_FORMS and not data.endswith(b"\n"):
         data += b"\n"
-    return (data, ""), notes(made)
+    return (data, ""), told
 
 
 @contextmanager

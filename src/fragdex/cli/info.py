@@ -9,11 +9,12 @@ from typing import Any
 from fragdex.cli import options
 from fragdex.cli.answers import answer
 from fragdex.cli.output import json_line
+from fragdex.errors import printable
 
 __all__ = ["info"]
 
 
-@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
 def info(
     files: options.Files,
     json: options.Json = False,
@@ -22,7 +23,7 @@ def info(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Show what is in files: tracks, codecs, times, fragments, and what is odd about them.
+    """Show what is in files: tracks, codecs, times, fragments and findings.
 
     Examples:
       fragdex info movie.mp4
@@ -38,39 +39,133 @@ def _info(name: str, json: bool, opening: dict[str, Any]) -> tuple[str, Sequence
     index = open_any(name, **opening)
     # The findings are the answer here, and not a word beside it.
     told = notes(index, findings=False)
-    text = json_line({"file": name, **_value(index)}) if json else f"{index!r}\n"
+    text = json_line({"file": name, **_value(index)}) if json else f"{index!r}\n{_more(index)}"
     return text, told
+
+
+class _Rates:
+    """The rates of all tracks of an index.
+
+    Bits are counted of no more samples than the file has bytes: each of many tracks can claim them.
+    """
+
+    def __init__(self, index: Any) -> None:
+        from fragdex.fragments.samples import MAX_WITHOUT_BYTES
+        from fragdex.seeking.rates import MOST
+
+        size = index.source.size
+        self._left = MOST if size is None else size + MAX_WITHOUT_BYTES
+
+    def of(self, track: Any) -> Any:
+        from fragdex.seeking.rates import rates_of
+
+        found = rates_of(track, self._left)
+        if found.bit_rate is not None:
+            self._left -= track.sample_count
+        return found
+
+
+def _more(index: Any) -> str:
+    """A line a track on what its row has no room for, and one a chapter."""
+    from fragdex.seeking.show import MAX_TRACKS, clock
+
+    lines = []
+    left, rates = MAX_TRACKS, _Rates(index)
+    several = len(index.periods) > 1
+    for period in index.periods:
+        place = f"period {period.number} " if several else ""
+        shown = period.tracks[:left]
+        left -= len(shown)
+        for track in shown:
+            words = _words(track, rates)
+            if words:
+                lines.append(f"  {place}track {track.id}: {', '.join(map(printable, words))}\n")
+        for chapter in period.movie.chapters:
+            title = printable(chapter.title)
+            lines.append(f"  {place}chapter {clock(chapter.seconds)} {title}".rstrip() + "\n")
+    return "".join(lines)
+
+
+def _words(track: Any, every: _Rates) -> list[str]:
+    from fragdex.errors import DamagedIndex
+    from fragdex.seeking.rates import Rates
+    from fragdex.seeking.timeline import bit_rate
+
+    info = track.info
+    try:
+        rates = every.of(track)
+    except DamagedIndex:
+        rates = Rates()
+    words = []
+    if rates.frame_rate is not None:
+        words.append(f"{float(rates.frame_rate):.6g} fps")
+    average = rates.bit_rate or info.declared_bit_rate
+    peak = rates.peak_bit_rate or info.declared_peak_bit_rate
+    if average:
+        words.append(bit_rate(average) + (f" (peak {bit_rate(peak)})" if peak else ""))
+    if info.rotation is None:
+        words.append("transformed")
+    elif info.rotation:
+        words.append(f"rotated {info.rotation}°")
+    if info.pixel_aspect and info.pixel_aspect[0] != info.pixel_aspect[1]:
+        words.append("pixels {}:{}".format(*info.pixel_aspect))
+    if info.colour is not None and info.colour.dynamic_range:
+        words.append(f"HDR {info.colour.dynamic_range}")
+    if info.dolby_vision is not None:
+        words.append(f"Dolby Vision profile {info.dolby_vision.profile}")
+    if info.mastering_display is not None:
+        words.append(f"mastered at {info.mastering_display.max_luminance:g} cd/m²")
+    if info.content_light is not None:
+        words.append(f"MaxCLL {info.content_light.max_content} cd/m²")
+    language = info.extended_language or info.language
+    if language:
+        words.append(language)
+    if info.title:
+        words.append(f"“{info.title}”")
+    if not info.enabled:
+        words.append("not enabled")
+    if info.alternate_group:
+        words.append(f"alternate group {info.alternate_group}")
+    if info.chapter_tracks:
+        words.append(f"chapters in track {', '.join(map(str, info.chapter_tracks))}")
+    return words
 
 
 def _value(index: Any) -> dict[str, Any]:
     from dataclasses import asdict
 
+    rates = _Rates(index)
     return {
         "source": asdict(index.source),
         "how": asdict(index.how),
         "duration": index.duration,
         "complete": index.complete,
         "resume_offset": index.resume_offset,
-        "periods": [_period_value(period) for period in index.periods],
+        "periods": [_period_value(period, rates) for period in index.periods],
         "findings": [asdict(finding) for finding in index.findings],
     }
 
 
-def _period_value(period: Any) -> dict[str, Any]:
+def _period_value(period: Any, rates: _Rates) -> dict[str, Any]:
     return {
         "number": period.number,
         "init": [{"start": part.start, "stop": part.stop} for part in period.init],
         "timescale": period.movie.timescale,
         "fragmented": period.movie.fragmented,
-        "tracks": [_track_value(track) for track in period.tracks],
+        "chapters": [{"start": one.seconds, "title": one.title} for one in period.movie.chapters],
+        "tracks": [_track_value(track, rates) for track in period.tracks],
     }
 
 
-def _track_value(track: Any) -> dict[str, Any]:
+def _track_value(track: Any, every: _Rates) -> dict[str, Any]:
     from dataclasses import asdict
 
+    rates = every.of(track)
     value = asdict(track.info)
     value |= {
+        "frame_rate": None if rates.frame_rate is None else float(rates.frame_rate),
+        "bit_rate": rates.bit_rate,
+        "peak_bit_rate": rates.peak_bit_rate,
         "shift": float(track.shift),
         "exact": track.exact,
         "fragment_count": len(track.fragments),

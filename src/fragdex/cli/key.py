@@ -31,14 +31,17 @@ def _database(data: Path | None, config: Path | None, url: str | None) -> Iterat
 
 def create(
     tenant: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose key it is; made where there is none.")
+        str,
+        typer.Option(
+            metavar="NAME", help="The tenant that the key is for; created if there is none."
+        ),
     ] = "default",
     note: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for.")] = "",
     data: serving.Data = None,
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
 ) -> int:
-    """Make a key; the last line is the key alone. It is told once.
+    """Create a key. It is printed once; the last line is the key alone.
 
     Examples:
       fragdex key create
@@ -55,7 +58,7 @@ def list_keys(
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
 ) -> int:
-    """List all keys, without their secrets: id, tenant, when made, when revoked, note.
+    """List all keys without their secrets: id, tenant, creation, revocation, note.
 
     Examples:
       fragdex key list
@@ -84,7 +87,7 @@ def revoke(
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
 ) -> int:
-    """End a key. Running services refuse it within seconds.
+    """Revoke a key. Running services refuse it within seconds.
 
     Examples:
       fragdex key revoke 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11

@@ -28,7 +28,9 @@ def md5(
     files: options.Files,
     check: Annotated[
         bool,
-        typer.Option("--check", "-c", help="FILEs are lists of digests: check what they name."),
+        typer.Option(
+            "--check", "-c", help="FILEs are lists of digests; check the files that they name."
+        ),
     ] = False,
     dashed: Annotated[
         bool, typer.Option("--dashed", help="Print digests in the 8-4-4-4-12 form of UUIDs.")
@@ -56,14 +58,16 @@ def md5(
 
     work = Work("md5")
 
-    def lines() -> Iterator[str]:
+    def lines() -> Iterator[str | bytes]:
         for name, (plain, uuid_form) in work.each(hashing, expand(files), jobs):
             digest = uuid_form if dashed else plain
             if json:
                 yield json_line({"file": name, "md5": digest})
             else:
                 safe = "".join(_ESCAPED.get(c, c) for c in name)
-                yield f"{'' if safe == name else chr(92)}{digest}  {safe}\n"
+                # As bytes: md5sum's escaping, and no other, so that names can be read again.
+                line = f"{'' if safe == name else chr(92)}{digest}  {safe}\n"
+                yield line.encode("utf-8", "surrogateescape")
 
     emit(lines(), output)
     return work.code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +12,7 @@ from fragdex.cli.inputs import STDIN, is_url
 if TYPE_CHECKING:
     from fragdex.seeking.model import FragmentIndex
 
-__all__ = ["media_of", "notes", "open_any", "saved_form"]
+__all__ = ["media_at_hand", "media_of", "notes", "open_any", "saved_form"]
 
 PIECE = 1 << 20
 
@@ -38,8 +39,12 @@ def saved_form(name: str) -> Literal["fidx", "json"] | None:
     return "json" if head.lstrip().startswith(b"{") else None
 
 
-def open_any(name: str, **options: Any) -> FragmentIndex:
+def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentIndex:
     """The index that a name stands for; `options` are those of `fragdex.index`, None left out.
+
+    Args:
+        compare: refuse a .fidx whose media file is at hand and has changed; `ignore_mtime` among
+            the options leaves out the modification time.
 
     Raises: as `fragdex.index` and `fragdex.open_index`.
     """
@@ -48,13 +53,19 @@ def open_any(name: str, **options: Any) -> FragmentIndex:
     given = {
         key: value for key, value in options.items() if value is not None and value is not False
     }
+    ignore_mtime = bool(given.pop("ignore_mtime", False))
     if name == STDIN:
         return _from_stdin(given)
     form = saved_form(name)
     budget = {key: given[key] for key in ("max_bytes", "max_requests") if key in given}
     if form == "fidx":
         # a local file is mapped; anything else is read as a whole, within the budget
-        return fragdex.open_index(fragdex.open_source(name, **budget) if is_url(name) else name)
+        index = fragdex.open_index(fragdex.open_source(name, **budget) if is_url(name) else name)
+        if compare and (media := media_at_hand(index, name)) is not None:
+            from fragdex.formats.fidx import refuse_other_media
+
+            refuse_other_media(index, media, ignore_mtime=ignore_mtime)
+        return index
     if form == "json":
         from fragdex.formats import wire_reading
 
@@ -88,7 +99,16 @@ def media_of(index: FragmentIndex, name: str) -> str:
         raise SourceNotFound(
             f"{name} does not say which file it describes", advice="name the media file itself"
         )
-    return index.source.name
+    return media_at_hand(index, name) or index.source.name
+
+
+def media_at_hand(index: FragmentIndex, name: str) -> str | None:
+    """The local media file of a .fidx: of the recorded name beside it, or at the recorded path."""
+    recorded = index.source.name
+    if not recorded or is_url(recorded) or is_url(name):
+        return None
+    beside = os.path.join(os.path.dirname(name), os.path.basename(recorded))
+    return next((path for path in (beside, recorded) if os.path.isfile(path)), None)
 
 
 def notes(index: FragmentIndex, *, findings: bool = True) -> Sequence[str]:

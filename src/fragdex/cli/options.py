@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import re
 from collections.abc import Callable
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Any
 
 import typer
@@ -31,27 +31,23 @@ class Form(StrEnum):
     CSV = "csv"
 
 
-_CLOCK = re.compile(r"(-?)(?:(\d+):)?(?:(\d+):)?(\d+(?:\.\d*)?|\.\d+)")
-
-
-def parse_time(text: str) -> float:
-    """Seconds from `90`, `90.5`, `1:30.5` or `1:02:03.5`; `end` is behind the last sample.
+def parse_time(text: str) -> Fraction | float:
+    """Seconds from a text as `fragdex.seeking.times` takes them; `end` is infinity.
 
     Raises:
-        typer.BadParameter: it is none of these.
+        typer.BadParameter: it is neither.
 
-    >>> parse_time("1:02:03.5"), parse_time("90"), parse_time("-2.5")
-    (3723.5, 90.0, -2.5)
+    >>> parse_time("1:02:03.5"), parse_time("90s"), parse_time("end")
+    (Fraction(7447, 2), Fraction(90, 1), inf)
     """
     if text == "end":
         return math.inf
-    match = _CLOCK.fullmatch(text)
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is no time: give seconds, or hours:minutes:seconds")
-    sign, first, second, seconds = match.groups()
-    hours, minutes = (first, second) if second is not None else (None, first)
-    value = int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(seconds)
-    return -value if sign else value
+    from fragdex.seeking import times
+
+    try:
+        return times.parse_time(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _track(value: list[int] | None) -> list[int] | None:
@@ -68,7 +64,11 @@ Files = Annotated[
 ]
 Time = Annotated[
     str,
-    typer.Argument(metavar="TIME", help="Seconds, or 1:02:03.5.", show_default=False),
+    typer.Argument(
+        metavar="TIME",
+        help="Seconds (90, 90.5s), a clock (1:02:03.5), or: end.",
+        show_default=False,
+    ),
 ]
 Tracks = Annotated[
     list[int] | None,
@@ -104,7 +104,7 @@ MaxBytes = Annotated[
         "--max-bytes",
         min=0,
         metavar="N",
-        help="Read at most N bytes of an input; stop with an error before more.",
+        help="Read at most N bytes of an input; more is an error.",
         show_default=False,
     ),
 ]
@@ -114,17 +114,19 @@ MaxRequests = Annotated[
         "--max-requests",
         min=0,
         metavar="N",
-        help="Make at most N requests for an input; stop with an error before more.",
+        help="Make at most N requests for an input; more is an error.",
         show_default=False,
     ),
 ]
 Exact = Annotated[
     bool,
-    typer.Option("--exact", help="Read every fragment's header, whatever index is in the file."),
+    typer.Option(
+        "--exact", help="Read every fragment's header, even if the file has an index inside."
+    ),
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Take sample positions as declared, also where they are stale."),
+    typer.Option("--strict", help="Use sample positions as declared, even where they are stale."),
 ]
 Init = Annotated[
     str | None,
@@ -142,10 +144,18 @@ def placed(told: str) -> Any:
     return typer.Option("--output", "-o", metavar="PATH", help=told, show_default=False)
 
 
+IgnoreMtime = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-mtime",
+        help="Use a .fidx even if its media file has another modification time.",
+    ),
+]
 _OPENING: dict[str, tuple[Any, Any]] = {
     "init": (Init, None),
     "exact": (Exact, False),
     "strict": (Strict, False),
+    "ignore_mtime": (IgnoreMtime, False),
     "max_bytes": (MaxBytes, None),
     "max_requests": (MaxRequests, None),
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -13,7 +15,7 @@ from fragdex.cli.output import json_line
 __all__ = ["plan"]
 
 
-@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
 def plan(
     files: options.Files,
     time: options.Time,
@@ -24,7 +26,7 @@ def plan(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Say what a seek to TIME would read: requests, bytes, samples to decode, and why.
+    """Show what a seek to TIME would read: requests, bytes, samples to decode, and why.
 
     Examples:
       fragdex plan movie.mp4 1:02:03.5
@@ -36,15 +38,17 @@ def plan(
 
 
 def _plan(
-    name: str, time: float, tracks: list[int] | None, json: bool, opening: dict[str, Any]
+    name: str, time: Fraction | float, tracks: list[int] | None, json: bool, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
     from fragdex.cli.opening import notes, open_any
-    from fragdex.cli.seek import hit_value
+    from fragdex.cli.seek import edges, hit_value
     from fragdex.errors import NoSyncSample
     from fragdex.seeking.show import byte_count, counted
 
     index = open_any(name, **opening)
     told = notes(index, findings=False)
+    if math.isinf(time):
+        time = edges(index, tracks)[1] or 0.0
     made = index.plan(time, tracks=tracks)
     if not made.hits:
         raise NoSyncSample(f"{name} has no track to seek in")
@@ -53,7 +57,7 @@ def _plan(
         tracks_by_id = {track_id: t for (track_id, _), t in by_place.items()}
         value = {
             "file": name,
-            "time": time,
+            "time": float(time),
             "index": {
                 "method": index.how.method,
                 "exact": index.how.exact,

@@ -12,8 +12,8 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.inputs import Work, expand, is_url
-from fragdex.cli.output import emit, json_line
-from fragdex.cli.places import into_folder, places
+from fragdex.cli.output import emit, json_line, say
+from fragdex.cli.output_paths import into_folder, places
 
 __all__ = ["plot"]
 
@@ -26,7 +26,7 @@ class Picture(StrEnum):
     HTML = "html"
 
 
-@options.opens("init", "strict", "max_bytes", "max_requests")
+@options.opens("init", "strict", "ignore_mtime", "max_bytes", "max_requests")
 def plot(
     files: options.Files,
     output: Annotated[
@@ -47,7 +47,7 @@ def plot(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Draw fragments, bit rate, distance of key frames and interleaving over time.
+    """Plot fragments, bit rate, key frame distance and interleaving over time.
 
     HTML is one file that needs nothing else, and shows values under the pointer; PNG and SVG need
     matplotlib (pip install 'fragdex[plot]').
@@ -70,7 +70,7 @@ def plot(
         emit((text for _, text in results), output)
         return work.code
     for _, line in results:
-        typer.echo(line, nl=False)
+        say(line)
     return work.code
 
 

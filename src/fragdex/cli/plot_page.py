@@ -42,7 +42,7 @@ def page(found: Series, index: Any) -> str:
         ("Fragments", _fragments(found)),
         (found.rate_title, _rate(found)),
         ("From each key frame to the next", _distance(found)),
-        ("Interleaving: where in the file each moment lies", _positions(found)),
+        ("Interleaving: position in the file over time", _positions(found)),
     )
     body = "".join(f"<h2>{title}</h2>{drawn}" for title, drawn in panels)
     return (
@@ -206,12 +206,14 @@ def _distance(found: Series) -> str:
 
 
 def _positions(found: Series) -> str:
-    panel = _Panel(found, 220, float(max(int(lane.positions.max()) for lane in found.lanes)))
+    panel = _Panel(found, 220, float(found.last_position))
     unit = next((u for u in (1, 1 << 10, 1 << 20) if panel.highest < 2000 * u), 1 << 30)
     values = [value * unit for value in _round_values(panel.highest / unit)]
     panel.scale_lines(values, lambda v: byte_count(int(v)))
     dashes = ("", "7 4", "2 3", "9 3 2 3")
     for row, lane in enumerate(found.lanes):
+        if not len(lane.positions):
+            continue
         x, y = panel.x(thinned(lane.times, 1500)), panel.y(thinned(lane.positions, 1500))
         path = "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x, y, strict=True))
         panel.parts.append(

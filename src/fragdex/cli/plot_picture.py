@@ -136,7 +136,7 @@ def _distance(axis: Any, found: Series) -> None:
 
 
 def _positions(axis: Any, found: Series) -> None:
-    highest = max(int(lane.positions.max()) for lane in found.lanes)
+    highest = found.last_position
     scale, unit = next(
         (s, u)
         for s, u in ((1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB"))
@@ -153,4 +153,4 @@ def _positions(axis: Any, found: Series) -> None:
         )
     axis.set_ylim(bottom=0)
     axis.set_ylabel(unit)
-    axis.set_title("Interleaving: where in the file each moment lies", loc="left", fontsize=10)
+    axis.set_title("Interleaving: position in the file over time", loc="left", fontsize=10)

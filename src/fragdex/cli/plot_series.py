@@ -72,6 +72,11 @@ class Series:
     last: float
 
     @property
+    def last_position(self) -> int:
+        """Highest byte position of any lane; fragments without samples have none."""
+        return max((int(lane.positions.max(initial=0)) for lane in self.lanes), default=0)
+
+    @property
     def rate_title(self) -> str:
         """What the bit rates are of."""
         if not self.stacked:

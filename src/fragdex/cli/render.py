@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.output import emit, json_line, need_folder
+from fragdex.cli.output import emit, json_line, need_folder, say
 from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
 
@@ -61,18 +61,23 @@ def render(
         typer.Option(
             "--duration",
             metavar="TIME",
-            help="How long: seconds, or 1:02.5.",
+            help="Duration: seconds, or 1:02.5.",
             show_default="the page's longest animation or media",
         ),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME", help="The moment of a still.", show_default="0"),
+        typer.Option("--at", metavar="TIME", help="The time of a still.", show_default="0"),
     ] = None,
     quality: Annotated[
         int | None,
         typer.Option(
-            "--quality", min=1, max=100, metavar="N", help="Of .jpeg and .webp.", show_default="80"
+            "--quality",
+            min=1,
+            max=100,
+            metavar="N",
+            help="Quality of .jpeg and .webp.",
+            show_default="80",
         ),
     ] = None,
     transparent: Annotated[
@@ -85,7 +90,7 @@ def render(
             "--slices",
             min=1,
             metavar="N",
-            help="Divide the frames in N parts.",
+            help="Divide the frames into N parts.",
             show_default="as many as jobs",
         ),
     ] = None,
@@ -96,8 +101,8 @@ def render(
             "-j",
             min=1,
             metavar="N",
-            help="Browsers side by side.",
-            show_default="one a processor, where there is enough to do",
+            help="Browsers at the same time.",
+            show_default="one per processor, if there is enough work",
         ),
     ] = None,
     allow: Annotated[
@@ -116,15 +121,15 @@ def render(
             metavar="KEY",
             envvar="FRAGDEX_KEY",
             show_default=False,
-            help="For the host of a URL that wants one.",
+            help="API key for the host of the URL.",
         ),
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Render a page, frame by frame: each shows exactly its moment, however long it takes.
+    """Render a web page frame by frame: each frame shows exactly its moment, however long it takes.
 
-    The page is seen by a browser that reaches nothing but the page's own files, or the host of the
-    URL that is given. Requests that were blocked and errors of the page go to stderr.
+    The browser can read only the page's own files, or the host of the given URL. Blocked requests
+    and errors of the page go to stderr.
 
     Examples:
       fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
@@ -132,13 +137,13 @@ def render(
       fragdex render page.html -o poster.png --at 2.5 --transparent
     """  # fmt: skip
     if output is None:
-        raise typer.BadParameter("say where it goes: -o film.mp4")
+        raise typer.BadParameter("an output is needed: -o film.mp4")
     wanted = _wanted(output, size, fps, duration, at, quality, transparent)
     if page == "-":
         site = service("renders.site").Page(sys.stdin.buffer.read().decode("utf-8", "replace"))
         outside = service("renders.outside").NOTHING
     else:
-        site, outside = service("renders.places").site_at(page, key)
+        site, outside = service("renders.site_locator").site_at(page, key)
     if allow:
         hosts = service("renders.hosts").AllowedHosts(allow)
         outside = service("renders.outside").FirstOf(outside, hosts)
@@ -152,7 +157,7 @@ def render(
         finish()
     _tell(made)
     # The film itself may be on stdout: then words go to stderr.
-    typer.echo(json_line(facts) if json else _line(facts), nl=False, err=output == "-")
+    say(json_line(facts) if json else _line(facts), err=output == "-")
     return 0
 
 
@@ -166,11 +171,11 @@ def _wanted(
     film = container == "mp4"
     for option, given in (("--at", at), ("--quality", quality), ("--transparent", transparent)):
         if given and film:
-            raise typer.BadParameter(f"{option} means nothing for a film")
+            raise typer.BadParameter(f"{option} does not apply to a film")
     if duration is not None and not film:
-        raise typer.BadParameter("--duration means nothing for a still: --at says which moment")
+        raise typer.BadParameter("--duration does not apply to a still: use --at")
     if quality is not None and container == "png":
-        raise typer.BadParameter("--quality means nothing for .png")
+        raise typer.BadParameter("--quality does not apply to .png")
     if transparent and container == "jpeg":
         raise typer.BadParameter("a .jpeg cannot be transparent")
     width, height = _size(size)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from fragdex.errors import printable
+
 __all__ = ["byte_progress", "complain", "counting", "exit_code", "part_progress", "told"]
 
 Progress = Callable[[int, int | None], object]
@@ -16,7 +18,7 @@ def complain(message: str) -> None:
 
     Control characters are shown escaped: a terminal would obey them.
     """
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+    line = printable(message)
     try:
         print(f"fragdex: {line}", file=sys.stderr)
     except UnicodeEncodeError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,10 +15,12 @@ from fragdex.cli import options
 from fragdex.cli.answers import answer
 from fragdex.cli.output import json_line
 
-__all__ = ["hit_value", "seek"]
+__all__ = ["edges", "hit_value", "seek"]
+
+Seconds = Fraction | float
 
 
-@options.opens("init", "exact", "strict", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
 def seek(
     files: options.Files,
     time: options.Time,
@@ -30,6 +34,13 @@ def seek(
             show_default=False,
         ),
     ] = None,
+    verified: Annotated[
+        bool,
+        typer.Option(
+            "--verified",
+            help="Check the media, and go back to where a decoder can really start.",
+        ),
+    ] = False,
     tracks: options.Tracks = None,
     json: options.Json = False,
     output: options.Output = None,
@@ -37,45 +48,58 @@ def seek(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Find the bytes of a moment: where decoding starts for TIME in each track.
+    """Find the bytes for a moment: where decoding starts for TIME in each track.
 
     TIME is presentation time, the time a player shows. Byte ranges are written as HTTP has them:
     first and last byte, both inclusive. Times before the start or after the end give the nearest
-    place and are marked as clamped. A time below 0 goes behind --.
+    place and are marked as clamped. A negative time goes after --.
+
+    Some files mark pictures as sync samples that depend on others. With --verified the pictures
+    themselves are checked; for a saved index, those of the file that it was made from.
 
     Examples:
       fragdex seek movie.mp4 1:02:03.5
+      fragdex seek movie.mp4 90 --verified
       fragdex seek movie.fidx 60 --until 90 --track 1
     """
     start = options.parse_time(time)
     stop = None if until is None else options.parse_time(until)
     if stop is not None and stop < start:
         raise typer.BadParameter(f"--until {until} lies before {time}")
-    finding = partial(_seek, start=start, stop=stop, tracks=tracks, json=json, opening=opening)
+    asked = _ResourceFetcher(start, stop, tracks, verified)
+    finding = partial(_seek, asked=asked, json=json, opening=opening)
     return answer("seek", finding, files, jobs=jobs, output=output, titles=not json)
 
 
+@dataclass(frozen=True, slots=True)
+class _ResourceFetcher:
+    """What is sought: seconds, or infinity for the end."""
+
+    start: Seconds
+    stop: Seconds | None
+    tracks: list[int] | None
+    verified: bool
+
+
 def _seek(
-    name: str,
-    start: float,
-    stop: float | None,
-    tracks: list[int] | None,
-    json: bool,
-    opening: dict[str, Any],
+    name: str, asked: _ResourceFetcher, json: bool, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
     from fragdex.cli.opening import notes, open_any
-    from fragdex.errors import NoSyncSample
 
     index = open_any(name, **opening)
+    start, stop, tracks = asked.start, asked.stop, asked.tracks
     told = notes(index, findings=False)
-    first, last = _edges(index, tracks)
+    first, last = edges(index, tracks)
     at_end = math.isinf(start)
     if at_end:
         start = last if last is not None else 0.0
     if stop is not None:
         if math.isinf(stop):
             stop = last if last is not None else start
-        span = index.ranges(start, max(start, stop), tracks=tracks)
+        begin: Any = start
+        if asked.verified:
+            begin = min(hit.time for _, hit in _hits(index, name, start, asked, opening))
+        span = index.ranges(begin, max(start, stop), tracks=tracks)
         beyond = [] if first is None or last is None else _beyond(start, stop, first, last)
         told = [*told, *([] if at_end else beyond)]
         if json:
@@ -84,20 +108,53 @@ def _seek(
         lines = [f"init  {part.header}\n" for part in span.init]
         lines += [f"media {part.header}\n" for part in span.media]
         return "".join(lines), told
+    hits = _hits(index, name, start, asked, opening)
+    if json:
+        value = {"file": name, "time": float(start), "hits": [hit_value(*h) for h in hits]}
+        return json_line(value), told
+    return "".join(_line(track, hit, index) for track, hit in hits), told
+
+
+def _hits(
+    index: Any, name: str, start: Seconds, asked: _ResourceFetcher, opening: dict[str, Any]
+) -> list[tuple[Any, Any]]:
+    """Each track that is sought in, and where decoding starts in it."""
+    from fragdex.errors import NoSyncSample
+
     chosen = (
-        [index.track(track) for track in tracks]
-        if tracks is not None
+        [index.track(track) for track in asked.tracks]
+        if asked.tracks is not None
         else [track for track in index.tracks if track.timescale and len(track.sync)]
     )
     if not chosen:
         raise NoSyncSample(f"{name} has no track to seek in")
-    hits = [(track, track.seek(start)) for track in chosen]
-    if json:
-        return json_line({"file": name, "time": start, "hits": [hit_value(*h) for h in hits]}), told
-    return "".join(_line(track, hit, index) for track, hit in hits), told
+    if not asked.verified:
+        return [(track, track.seek(start)) for track in chosen]
+    with _media(index, name, opening) as source:
+        return [(track, track.seek(start, verified=True, source=source)) for track in chosen]
 
 
-def _edges(index: Any, tracks: list[int] | None) -> tuple[float | None, float | None]:
+def _media(index: Any, name: str, opening: dict[str, Any]) -> Any:
+    """The media of an input, with what is left of its budget."""
+    from fragdex.cli.inputs import STDIN
+    from fragdex.cli.opening import media_of
+    from fragdex.errors import SourceNotFound
+    from fragdex.sources import open_source
+
+    if name == STDIN:
+        raise SourceNotFound(
+            "--verified reads the media again, which a pipe does not allow", advice="name a file"
+        )
+    media = media_of(index, name)
+    source = open_source(media)
+    if media == name:
+        # Indexing has spent of the same budget.
+        source.requests, source.bytes_read = index.how.requests, index.how.bytes_read
+    source.max_bytes, source.max_requests = opening["max_bytes"], opening["max_requests"]
+    return source
+
+
+def edges(index: Any, tracks: list[int] | None) -> tuple[float | None, float | None]:
     """Seconds at which the first track starts and the last one ends, where that is known."""
     chosen = index.tracks if tracks is None else [index.track(track) for track in tracks]
     starts = [float(t.start) for t in chosen if t.start is not None]
@@ -105,7 +162,7 @@ def _edges(index: Any, tracks: list[int] | None) -> tuple[float | None, float | 
     return min(starts, default=None), max(ends, default=None)
 
 
-def _beyond(start: float, stop: float, first: float, last: float) -> list[str]:
+def _beyond(start: Seconds, stop: Seconds, first: float, last: float) -> list[str]:
     """A sentence where a span reaches outside of what there is to play."""
     what = f"clamped: it plays from {first:.6f} s to {last:.6f} s"
     if start >= last or stop < first:
@@ -131,11 +188,16 @@ def hit_value(track: Any, hit: Any) -> dict[str, Any]:
     }
 
 
-def _span_value(start: float, stop: float, span: Any) -> dict[str, Any]:
+def _span_value(start: Seconds, stop: Seconds, span: Any) -> dict[str, Any]:
     def plain(parts: Any) -> list[dict[str, int]]:
         return [{"start": part.start, "stop": part.stop} for part in parts]
 
-    return {"time": start, "until": stop, "init": plain(span.init), "media": plain(span.media)}
+    return {
+        "time": float(start),
+        "until": float(stop),
+        "init": plain(span.init),
+        "media": plain(span.media),
+    }
 
 
 def _line(track: Any, hit: Any, index: Any) -> str:

@@ -9,6 +9,7 @@ from fragdex.cli import serving
 from fragdex.cli.serving import (
     is_loopback,
     log_to_stderr,
+    raise_file_limit,
     service,
     settings_of,
     share_one_arena,
@@ -31,8 +32,9 @@ def serve(
 ) -> int:
     """Serve media over HTTP: API and worker in one process.
 
-    The data folder and its database are made where they are missing. On a loopback address the
-    first start makes a key and prints it, once; on others a key must be there before.
+    The data folder and the database are created if they are missing. On a loopback address the
+    first start creates a key, which is printed once; for other addresses, create one first
+    (fragdex key create).
 
     Examples:
       fragdex serve
@@ -52,22 +54,24 @@ def serve(
     )
     log_to_stderr(settings.log_level)
     share_one_arena()
+    raise_file_limit()
     app_module, keys = service("app"), service("records.keys")
-    house = app_module.open_house(settings)
-    if not keys.has_keys(house.database):
+    context = app_module.open_context(settings)
+    service("processes.check").log_missing_walls()
+    if not keys.has_keys(context.database):
         if not is_loopback(settings.host):
             raise service("errors").ConfigError(
-                f"there is no key yet, and {settings.host} can be reached by others",
-                advice="make one first: fragdex key create, with the same --data or database",
+                f"there is no key yet, and {settings.host} is reachable by others",
+                advice="create one first: fragdex key create, with the same --data or database",
             )
-        key = keys.create_key(house.database)
-        print(f"A key was made; it is told once:\n{key}", flush=True)
-    app = app_module.make_app(house)
+        key = keys.create_key(context.database)
+        print(f"A key was created; it is printed once:\n{key}", flush=True)
+    app = app_module.make_app(context)
     server = service("web.server").server_of(
         app, settings, lambda url: print(f"Serving {url} (interface: {url}/docs)", flush=True)
     )
     server.run()
-    app_module.close_house(house)
+    app_module.close_context(context)
     if app.state.stuck_jobs:
         # their threads would hold the process; their work was handed back
         sys.stdout.flush()

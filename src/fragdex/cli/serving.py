@@ -34,6 +34,7 @@ __all__ = [
     "StoreUrl",
     "is_loopback",
     "log_to_stderr",
+    "raise_file_limit",
     "service",
     "settings_of",
     "share_one_arena",
@@ -45,7 +46,9 @@ ConfigFile = Annotated[
 ]
 Data = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder of the database and the bytes.", show_default=False),
+    typer.Option(
+        metavar="DIR", help="Folder for the database and the stored bytes.", show_default=False
+    ),
 ]
 DatabaseUrl = Annotated[
     str | None,
@@ -54,7 +57,7 @@ DatabaseUrl = Annotated[
 ]  # fmt: skip
 StoreUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Where bytes are kept: file:///…, s3://bucket/prefix ….",
+    typer.Option(metavar="URL", help="Where bytes are stored: file:///…, s3://bucket/prefix ….",
                  show_default=False),
 ]  # fmt: skip
 PublicUrl = Annotated[
@@ -126,12 +129,27 @@ def is_loopback(host: str) -> bool:
 
 def log_to_stderr(level: str) -> None:
     """One line an event, for people and for journals."""
-    logging.basicConfig(
-        level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logs = service("logs")
+    logging.basicConfig(level=level.upper())
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(logs.SafeFormatter(_LINE))
+        handler.addFilter(logs.OncePerMinute())
     # what they say of every step is no news to an operator
     for name in ("alembic", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def raise_file_limit() -> None:
+    """Let this process open as many files and connections as the system allows it to.
+
+    The soft limit of most systems is 1,024: fewer than the connections that `max_connections`
+    allows.
+    """
+    with suppress(ImportError, OSError, ValueError):  # another system, or it says no
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def share_one_arena() -> None:
@@ -145,5 +163,6 @@ def share_one_arena() -> None:
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
+_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # <malloc.h> of the GNU C library
 _M_ARENA_MAX = -8

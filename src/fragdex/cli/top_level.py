@@ -9,11 +9,14 @@ from fragdex.boxes import OPAQUE, Box, parse_box
 from fragdex.boxes.limits import MAX_BOXES, MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput
+from fragdex.fragments.scan import MEDIA_TYPES
 
 __all__ = ["top_level_boxes"]
 
 HEADER = 32
 """Bytes of the longest box header: 64-bit size and user type."""
+
+MOST_AHEAD = 1 << 16
 
 _SKIPPED = frozenset(code for code, _ in OPAQUE)
 
@@ -30,13 +33,17 @@ def top_level_boxes(source: Any, paths: list[str] | None, strict: bool) -> Itera
     """
     wanted = {path.partition("/")[0].partition("[")[0] for path in paths or ["*"]}
     at = count = 0
-    while head := source.read_up_to(ByteRange.of(at, HEADER)):
+    ahead = _Ahead(source)
+    while head := ahead.header(at):
         size = _size(head, at, source)
         count += 1
         if count > MAX_BOXES:
             raise LimitExceeded("too many boxes", offset=at, expected=MAX_BOXES)
         code = head[4:8].decode("latin-1")
-        if source.size is not None and at + size > source.size:
+        whole = source.size is None or at + size <= source.size
+        if not at and not whole and int.from_bytes(head[4:8], "big") not in MEDIA_TYPES:
+            raise _no_media(source)
+        if not whole:
             raise TruncatedInput(
                 "the input ends inside a box",
                 path=code,
@@ -54,11 +61,46 @@ def top_level_boxes(source: Any, paths: list[str] | None, strict: bool) -> Itera
                     expected=f"at most {MAX_MOOV_SIZE}",
                     found=size,
                 )
-            data = head if size <= len(head) else source.read(ByteRange.of(at, size))
+            data = ahead.box(at, size)
             yield parse_box(data, offset=at, strict=strict)
         at += size
     if at == 0:
         raise NotISOBMFF(f"{source.name} is empty")
+
+
+def _no_media(source: Any) -> NotISOBMFF:
+    return NotISOBMFF(
+        f"{source.name} is not an ISO base media file",
+        offset=0,
+        expected="a box such as ftyp, styp, moov or moof",
+        found="something else",
+    )
+
+
+class _Ahead:
+    """Reads a little ahead where boxes are small and many, and no more where they are large."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._data, self._start, self._size = b"", 0, HEADER
+
+    def header(self, at: int) -> bytes:
+        """The bytes of a box header, fewer at the end of the source."""
+        place = at - self._start
+        if place + HEADER > len(self._data):
+            # Where the next box lies in what was read before, boxes are small.
+            near = 0 <= place <= len(self._data)
+            self._size = min(self._size * 4, MOST_AHEAD) if near and at else HEADER
+            self._data = self._source.read_up_to(ByteRange.of(at, self._size))
+            self._start, place = at, 0
+        return bytes(self._data[place : place + HEADER])
+
+    def box(self, at: int, size: int) -> bytes:
+        """A whole box."""
+        place = at - self._start
+        if place + size <= len(self._data):
+            return bytes(self._data[place : place + size])
+        return bytes(self._source.read(ByteRange.of(at, size)))
 
 
 def _size(head: bytes, at: int, source: Any) -> int:
@@ -71,15 +113,14 @@ def _size(head: bytes, at: int, source: Any) -> int:
     elif size == 0 and source.size is not None:
         return int(source.size) - at
     if size < least:
-        kind, message = (
-            (NotISOBMFF, "no box stands at the start")
-            if at == 0
-            else (
-                MalformedBox,
-                "a box size smaller than its header",
-            )
+        if at == 0:
+            raise _no_media(source)
+        raise MalformedBox(
+            "a box size smaller than its header",
+            offset=at,
+            expected=f"at least {least}",
+            found=size,
         )
-        raise kind(message, offset=at, expected=f"at least {least}", found=size)
     return size
 
 

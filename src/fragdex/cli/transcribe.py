@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.output import emit, json_line
+from fragdex.cli.output import emit, json_line, say
 from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
 
@@ -43,7 +43,11 @@ def transcribe(
     track: Annotated[
         int | None,
         typer.Option(
-            "--track", "-t", metavar="ID", help="Hear this track.", show_default="the first sound"
+            "--track",
+            "-t",
+            metavar="ID",
+            help="Transcribe this track.",
+            show_default="the first audio track",
         ),
     ] = None,
     engine: Annotated[
@@ -61,11 +65,14 @@ def transcribe(
     language: Annotated[
         str | None,
         typer.Option(
-            "--language", metavar="CODE", help="Such as en or de.", show_default="what is heard"
+            "--language",
+            metavar="CODE",
+            help="Language code, such as en or de.",
+            show_default="detected",
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option("--device", metavar="NAME", help="cpu, cuda, or the better one.")
+        str, typer.Option("--device", metavar="NAME", help="cpu, cuda or auto.")
     ] = "auto",
     compute_type: Annotated[
         str,
@@ -91,8 +98,9 @@ def transcribe(
 ) -> int:
     """Turn speech into words with times, and captions.
 
-    Words go to stdout as they are heard. Each slice is heard by itself, cut at pauses, so that the
-    result does not depend on how many there are. What could not be decoded is told on stderr.
+    Words go to stdout as they are recognized. Each slice is recognized by itself, cut at pauses,
+    so that the result does not depend on their number. What could not be decoded is reported on
+    stderr.
 
     Examples:
       fragdex transcribe movie.mp4 -o movie.vtt
@@ -122,7 +130,7 @@ def transcribe(
             def heard(one: Heard, done: int, of: int) -> None:
                 if shown:
                     for line in _lines(one.words):
-                        typer.echo(line)
+                        say(line + "\n")
                 progress(done, of)
 
             transcript = service("transcriptions.whole").transcribe(
@@ -138,14 +146,16 @@ def transcribe(
             )
         for span in transcript.missing:
             start, stop = span.start_ms / 1000, span.end_ms / 1000
-            complain(f"{file}: {start:.3f} s to {stop:.3f} s could not be heard: {span.reason}")
+            complain(
+                f"{file}: {start:.3f} s to {stop:.3f} s could not be transcribed: {span.reason}"
+            )
         if form is not None:
             _write(transcript, form, output, index, source)
     facts = _facts(file, output, transcript, time.monotonic() - began)
     if json:
-        typer.echo(json_line(facts), nl=False, err=output == "-")
+        say(json_line(facts), err=output == "-")
     else:
-        typer.echo(_line(facts), err=True)
+        say(_line(facts) + "\n", err=True)
     return 0
 
 
@@ -181,7 +191,8 @@ def _write(
 ) -> None:
     if form != "mp4":
         write, _ = service("transcriptions.writing").FORMS[form]
-        emit([write(transcript)], output)
+        # Captions have an escaping of their own.
+        emit([write(transcript).encode()], output)
         return
     from fragdex.cli.copying import bytes_of
     from fragdex.formats.captions_track import with_captions

@@ -1,4 +1,4 @@
-"""Boxes as lines for people and as values for JSON."""
+"""Boxes as lines for people."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import Box
+from fragdex.boxes.lists import LISTS
 
-__all__ = ["box_lines", "box_value"]
+__all__ = ["box_lines"]
 
 WIDTH = 100
 FIRST_ROWS = 5
+BATCH = 4096
+"""Rows of a table that are in memory as text at once."""
 FIRST_BYTES = 16
 INDENT = "  "
 
@@ -29,7 +32,7 @@ def box_lines(box: Box, depth: int = 0, *, full: bool = False) -> Iterator[str]:
     size = f"+{box.size}" + {"large": " (64-bit size)", "to_end": " (to the end)"}.get(
         box.size_form, ""
     )
-    head = f"{indent}{box.type} @{box.offset} {size}"
+    head = f"{indent}{_code(box)} @{box.offset} {size}"
     words, tables = [], []
     for name, value in box.fields.items():
         if name.startswith(("reserved", "pre_defined")) and not full:
@@ -51,31 +54,8 @@ def box_lines(box: Box, depth: int = 0, *, full: bool = False) -> Iterator[str]:
         yield f"{indent}{INDENT}trailing {_hex(box.trailing, full)}"
 
 
-def box_value(box: Box, *, full: bool = False) -> dict[str, Any]:
-    """A box as a value for JSON: type, offset, size, fields, children.
-
-    Bytes are hex; a table is a list with an object for each row. The bytes of opaque boxes are
-    left out (`size` and `offset` say where they are) unless `full`.
-    """
-    value: dict[str, Any] = {"type": box.type, "offset": box.offset, "size": box.size}
-    if box.size_form != "compact":
-        value["size_form"] = box.size_form
-    if box.misfit:
-        value["misfit"] = box.misfit
-    value["fields"] = {
-        name: _plain(field)
-        for name, field in box.fields.items()
-        if full or not (box.opaque and name == "data")
-    }
-    if box.trailing:
-        value["trailing"] = box.trailing.hex()
-    if box.children:
-        value["children"] = [box_value(child, full=full) for child in box.children]
-    return value
-
-
 def _is_list(value: Any) -> bool:
-    return isinstance(value, (tuple, list)) and any(isinstance(v, Mapping) for v in value)
+    return isinstance(value, LISTS) and any(isinstance(v, Mapping) for v in value)
 
 
 def _wrapped(head: str, words: list[str], hanging: str) -> Iterator[str]:
@@ -115,7 +95,7 @@ def _word(name: str, value: Any, full: bool) -> str:
     if isinstance(value, Mapping):
         inner = " ".join(f"{k}={_word(k, v, full)}" for k, v in value.items())
         return f"({inner})"
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, LISTS):
         shown = value if full or len(value) <= 2 * FIRST_BYTES else value[:FIRST_BYTES]
         tail = "" if len(shown) == len(value) else f" … {len(value) - len(shown):,} more"
         return "[" + " ".join(_word("", v, full) for v in shown) + tail + "]"
@@ -129,6 +109,11 @@ def _quoted(text: str) -> str:
     return ascii(text) if not text.isprintable() else repr(text)
 
 
+def _code(box: Box) -> str:
+    """Four letters of a box, which may be any bytes."""
+    return box.type if box.type.isprintable() else ascii(box.type)
+
+
 def _table(name: str, value: Any, indent: str, full: bool) -> Iterator[str]:
     count = len(value)
     shown = value if full or count <= FIRST_ROWS + 1 else value[:FIRST_ROWS]
@@ -138,18 +123,24 @@ def _table(name: str, value: Any, indent: str, full: bool) -> Iterator[str]:
     elif isinstance(value, np.ndarray) and not value.dtype.names:
         return  # rows without columns: every value is a default
     elif count:
-        rows = [_row(row, full) for row in shown]
-        titles = list(rows[0])
-        cells = [titles, *([row.get(title, "") for title in titles] for row in rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for line in cells:
-            yield (
-                indent
-                + INDENT
-                + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            )
+        yield from _aligned(shown, indent + INDENT, full)
     if len(shown) < count:
         yield f"{indent}{INDENT}… {count - len(shown):,} more rows (--full shows all)"
+
+
+def _aligned(shown: Any, indent: str, full: bool) -> Iterator[str]:
+    """Rows under their titles; a long table goes in batches, each aligned by itself."""
+    for start in range(0, len(shown), BATCH):
+        rows = [_row(row, full) for row in shown[start : start + BATCH]]
+        titles = list(rows[0])
+        cells = [[row.get(title, "") for title in titles] for row in rows]
+        if not start:
+            cells.insert(0, titles)
+        widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+        for line in cells:
+            yield indent + "  ".join(
+                cell.rjust(width) for cell, width in zip(line, widths, strict=True)
+            )
 
 
 def _row(row: Any, full: bool) -> dict[str, str]:
@@ -160,27 +151,3 @@ def _row(row: Any, full: bool) -> dict[str, str]:
 
 def _plain_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        names = value.dtype.names
-        if names is None:
-            return [_plain(v) for v in value.tolist()]
-        # Rows without columns have no bytes; only their count is claimed, and it has a field.
-        columns = [value[name].tolist() for name in names]
-        return [
-            dict(zip(names, map(_plain, row), strict=True)) for row in zip(*columns, strict=True)
-        ]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).hex()
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    if isinstance(value, str):
-        # a lone surrogate stands for a byte that is no UTF-8; JSON must have none
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return value

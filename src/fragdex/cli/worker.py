@@ -22,9 +22,9 @@ def worker(
     slice_workers: serving.SliceWorkers = None,
     log_level: serving.LogLevel = None,
 ) -> int:
-    """Work on jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
+    """Run jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
 
-    SIGTERM hands what is not done back to the others.
+    On SIGTERM, unfinished jobs go back to the queue.
 
     Examples:
       fragdex worker --data /srv/fragdex
@@ -49,12 +49,13 @@ def worker(
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
-    house = app.open_house(settings)
-    executor = house.jobs.start_worker(house)
+    context = app.open_context(settings)
+    service("processes.check").log_missing_walls()
+    executor = context.jobs.start_worker(context)
     logging.getLogger("fragdex.service").info("working as %s", executor)
     ending.wait()
-    stuck = house.jobs.stop()
-    app.close_house(house)
+    stuck = context.jobs.stop()
+    app.close_context(context)
     if stuck:
         os._exit(0)
     return 0

@@ -28,7 +28,8 @@ from fragdex.decoding.resampling import MARGIN, needed, resampled
 from fragdex.decoding.samples import TrackSamples, decodable
 from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
 from fragdex.seeking.model import FragmentIndex, TrackIndex
-from fragdex.sources import Source, open_source
+from fragdex.seeking.times import TimeLike, exact_time
+from fragdex.sources import Source, SourceLike, open_source
 
 if TYPE_CHECKING:
     from typing import Self
@@ -62,9 +63,9 @@ class Gap:
 
 def audio(
     index: FragmentIndex,
-    source: Any,
-    start: Any,
-    stop: Any,
+    source: SourceLike,
+    start: TimeLike,
+    stop: TimeLike,
     *,
     track: int | None = None,
     rate: int = 16000,
@@ -72,7 +73,7 @@ def audio(
     dtype: npt.DTypeLike = np.int16,
     init: bytes | None = None,
 ) -> npt.NDArray[Any]:
-    """The sound of a span, sample by sample, read by ranges.
+    """The decoded sound of a span, read by ranges.
 
     Sample n of the answer is shown at start + n / rate seconds, whatever the file's own rate,
     edit lists and start are; where nothing is shown, it is silence. Any span equals the same span
@@ -80,10 +81,10 @@ def audio(
 
     Args:
         index: of the file; where a sidx or mfra made it, the headers of all fragments are read
-            for one that tells more, so give an exact one for a file that is far away.
+            for one that tells more, so use an exact one for a remote file.
         source: the file, in any form that `fragdex.open_source` takes.
-        start: seconds of presentation time, rounded to a sample.
-        stop: seconds, exclusive.
+        start: a presentation time as `TrackIndex.seek` takes it, rounded to a sample.
+        stop: likewise, exclusive.
         track: track_ID; None: the first audio track.
         rate: samples a second.
         channels: 1 or 2; more are mixed to that.
@@ -93,12 +94,12 @@ def audio(
     Returns: shape (samples,) for one channel, (samples, 2) for two.
 
     Raises:
-        TrackNotFound: no such track, or it is no sound.
+        TrackNotFound: no such track, or it is not audio.
         UndecodableMedia: the track is encrypted, its codec is unknown, or nothing of the span
             could be decoded; `start` and `stop` are the span. Damaged parts beside sound are
             silence; `AudioReader` tells of them.
-        ValueError: stop lies before start, or a rate, a number of channels or a dtype that is none
-            of the above.
+        ValueError: stop lies before start, or a rate, number of channels or dtype that is not
+            supported.
         MissingExtra: PyAV is not installed (extra `media`).
 
     >>> import fragdex
@@ -119,8 +120,8 @@ def audio(
             first, last = gaps[0].start, max(gap.stop for gap in gaps)
             raise UndecodableMedia(
                 f"the sound of track {reader.track.id} cannot be decoded: {gaps[0].reason}",
-                start=max(first, float(start)),
-                stop=min(last, float(stop)),
+                start=max(first, float(exact_time(start))),
+                stop=min(last, float(exact_time(stop))),
             )
         return samples
 
@@ -130,10 +131,11 @@ class AudioReader:
 
     Attributes:
         track: the `TrackIndex` that is read.
+        samples: its `TrackSamples`.
         rate, channels: of what `read` gives.
 
     Args and errors as of `audio`. A context manager; a source that it opened is closed with it.
-    To be used by one thread at a time.
+    For one thread at a time.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -147,7 +149,7 @@ class AudioReader:
     def __init__(
         self,
         index: FragmentIndex,
-        source: Any,
+        source: SourceLike,
         *,
         track: int | None = None,
         rate: int = 16000,
@@ -162,7 +164,7 @@ class AudioReader:
             raise ValueError("sound is int16 or float32")
         self.track = _chosen(index, track)
         self._ours = not isinstance(source, Source)
-        self._source: Source = open_source(source) if self._ours else source
+        self._source = source if isinstance(source, Source) else open_source(source)
         try:
             index, self.track = decodable(index, self.track, self._source, init)
             period = index.periods[self.track.period]
@@ -173,23 +175,26 @@ class AudioReader:
             self.close()
             raise
         self._shown = _shown(self.track, period.movie, self._codec.skip)
-        self._samples = TrackSamples(index, self.track, self._source)
+        self.samples = TrackSamples(index, self.track, self._source)
         self._block_ticks = BLOCK_SECONDS * self.track.timescale
         self._before = math.ceil(self._codec.memory * self.track.timescale)
         self._blocks: OrderedDict[int, Block] = OrderedDict()
         self._gaps: dict[int, list[Gap]] = {}
 
-    def read(self, start: Any, stop: Any) -> npt.NDArray[Any]:
-        """The sound from `start` to `stop` (exclusive), seconds of presentation time.
+    def read(self, start: TimeLike, stop: TimeLike) -> npt.NDArray[Any]:
+        """The sound from `start` to `stop` (exclusive), times as `TrackIndex.seek` takes them.
 
         Raises: ValueError, LimitExceeded (an answer of more than 2^31 values); and what reading
         the source raises, but for a file that ends too early.
         """
-        first, last = (round(Fraction(at) * self.rate) for at in (start, stop))
+        times = exact_time(start), exact_time(stop)
+        if math.inf in map(abs, times):
+            raise ValueError(f"a span needs a finite start and end, not {start} to {stop}")
+        first, last = (round(time * self.rate) for time in times)
         if last < first:
             raise ValueError(f"the span ends ({stop}) before it starts ({start})")
         if (last - first) * self.channels > MOST_VALUES:
-            raise LimitExceeded("so much sound is not put into one array", found=last - first)
+            raise LimitExceeded("the span is too long for one array", found=last - first)
         answer = np.zeros((last - first, self.channels), self._dtype)
         step = AT_ONCE * self.rate
         for at in range(first, last, step):
@@ -203,11 +208,12 @@ class AudioReader:
             answer[at - first : until - first] = found
         return answer[:, 0] if self.channels == 1 else answer
 
-    def gaps(self, start: Any, stop: Any) -> tuple[Gap, ...]:
+    def gaps(self, start: TimeLike, stop: TimeLike) -> tuple[Gap, ...]:
         """What could not be decoded between `start` and `stop`, as far as it was read."""
+        begin, end = exact_time(start), exact_time(stop)
         every = (gap for gaps in self._gaps.values() for gap in gaps)
         found = sorted(every, key=lambda gap: gap.start)
-        return tuple(_joined([g for g in found if g.stop > start and g.start < stop]))
+        return tuple(_joined([g for g in found if g.stop > begin and g.start < end]))
 
     def close(self) -> None:
         """Close the source, if it was opened here."""
@@ -272,7 +278,7 @@ class AudioReader:
         """The blocks with sound between two times of the media timeline, in ticks."""
         size = self._block_ticks
         numbers: set[int] = set()
-        for table in self._samples.between(low, high):
+        for table in self.samples.between(low, high):
             numbers.update(np.unique(table.dts // size).tolist())
         missing = sorted(numbers - self._blocks.keys())
         if missing:
@@ -287,7 +293,7 @@ class AudioReader:
     def _decode(self, numbers: Sequence[int]) -> None:
         size = self._block_ticks
         tables = {
-            number: list(self._samples.between(number * size - self._before, (number + 1) * size))
+            number: list(self.samples.between(number * size - self._before, (number + 1) * size))
             for number in numbers
         }
         parts = {
@@ -343,7 +349,9 @@ def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
         if chosen.kind != "audio":
             names = ", ".join(str(t.id) for t in sounds) or "none"
             raise TrackNotFound(
-                f"track {track} is no audio track", expected=f"one of {names}", found=chosen.kind
+                f"track {track} is not an audio track",
+                expected=f"one of {names}",
+                found=chosen.kind,
             )
     if not chosen.timescale:
         raise TrackNotFound(f"the timescale of track {chosen.id} is unknown, so it has no times")

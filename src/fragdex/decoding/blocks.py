@@ -168,6 +168,8 @@ def _decoded(decoder: Any, data: bytes | None) -> tuple[list[Any], str]:
         return [], ""
     try:
         frames = decoder.decode(av.Packet(data))
+    except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sound's
+        raise
     except (av.FFmpegError, ValueError):
         return [], "damaged"
     return [frame for frame in frames if frame.sample_rate and frame.samples], ""

@@ -27,7 +27,7 @@ class TrackCodec:
     """What is needed to decode a track, again and again from fresh.
 
     Attributes:
-        name: of the codec, as FFmpeg calls it.
+        name: of the codec, as FFmpeg calls it, whichever of its decoders is used.
         kind: `audio` or `video`.
         wide: whether a high band is made out of the lower one (HE-AAC).
         skip: samples that the decoder gives at the start of the track and that are not sound
@@ -60,7 +60,7 @@ class TrackCodec:
         self.skip = 0
         self.wide = codec in _WIDE
         context = self.fresh()
-        self.name: str = context.name
+        self.name: str = context.codec.canonical_name
         self.kind: str = context.type
 
     @property
@@ -93,6 +93,8 @@ class TrackCodec:
                 io.BytesIO(self._init), format="mov", options={"protocol_whitelist": "none"}
             )
             context = container.streams[0].codec_context
+        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the file's
+            raise
         except (av.FFmpegError, IndexError, ValueError, UnicodeError) as error:
             raise self._unknown() from error
         if context is None:
@@ -100,7 +102,7 @@ class TrackCodec:
         # One thread: frames come out with the packet they belong to.
         context.thread_count = 1
         extra = context.extradata or b""
-        if context.name == "opus" and extra[:8] == _OPUS_HEAD:
+        if context.codec.canonical_name == "opus" and extra[:8] == _OPUS_HEAD:
             # Each block would lose its first samples: only the start of the track may.
             self.skip = int.from_bytes(extra[10:12], "little")
             context.extradata = extra[:10] + b"\0\0" + extra[12:]
@@ -108,6 +110,6 @@ class TrackCodec:
 
     def _unknown(self) -> UndecodableMedia:
         return UndecodableMedia(
-            f"FFmpeg's libraries know no decoder for track {self._track}",
-            advice="a build of PyAV with more decoders may",
+            f"FFmpeg has no decoder for track {self._track}",
+            advice="install a build of PyAV with more decoders",
         )

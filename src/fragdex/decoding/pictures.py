@@ -22,7 +22,7 @@ from fragdex.decoding.samples import TrackSamples, decodable
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
-from fragdex.seeking.times import floor_ticks
+from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 from fragdex.sources import Source, open_source
 
 if TYPE_CHECKING:
@@ -123,11 +123,11 @@ class PictureReader:
         self._waiting: dict[int, Any] = {}
         self._shown: tuple[int, int, Picture] | None = None
 
-    def at(self, time: Any) -> Picture:
+    def at(self, time: TimeLike) -> Picture:
         """The picture of a time: before the first that one, after the end the last.
 
         Args:
-            time: seconds of presentation time, taken as the exact number it is.
+            time: as `TrackIndex.seek` takes it.
 
         Raises:
             UndecodableMedia: the samples of this time cannot be decoded.
@@ -142,7 +142,7 @@ class PictureReader:
         last = self._rows_until(hit.fragment, target)
         wanted, until, begin, end = self._wanted(hit.fragment, hit.cts, last, target)
         if wanted not in self._waiting:
-            self._decode(begin, end, wanted, float(time))
+            self._decode(begin, end, wanted, float(exact_time(time)))
         for _ in range(EARLIER):
             if wanted in self._waiting or hit.clamped:
                 break
@@ -150,13 +150,13 @@ class PictureReader:
             hit = self.track.seek((hit.cts - 1 + self.track.shift) / self.track.timescale)
             begin = self._sync_place(hit.fragment, hit.cts)
             self._next = None
-            self._decode(begin, end, wanted, float(time))
+            self._decode(begin, end, wanted, float(exact_time(time)))
         found = wanted
         if found not in self._waiting:
             # Dropped by the decoder: what stands before it stays.
             before = [cts for cts in self._waiting if cts <= wanted]
             if not before:
-                raise self._undecodable(float(time))
+                raise self._undecodable(float(exact_time(time)))
             found = max(before)
         frame = self._waiting[found]
         self._waiting = {cts: kept for cts, kept in self._waiting.items() if cts >= found}
@@ -166,7 +166,7 @@ class PictureReader:
         self._shown = first, until, picture
         return picture
 
-    def time_at(self, time: Any) -> Fraction:
+    def time_at(self, time: TimeLike) -> Fraction:
         """When the picture of a time begins, without decoding it; raises as `at`."""
         target = floor_ticks(time, self.track.timescale, self.track.shift)
         hit = self.track.seek(time)
@@ -285,6 +285,8 @@ class PictureReader:
             return
         except av.error.InvalidDataError:
             return  # of a damaged sample there is no picture
+        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sample's
+            raise
         except av.FFmpegError as error:
             raise self._undecodable(time) from error
         for frame in frames:
@@ -333,7 +335,7 @@ def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
     else:
         pictures = [t for t in index.tracks if t.kind == "video" and len(t.sync)]
         if not pictures:
-            raise TrackNotFound("there is no track of pictures")
+            raise TrackNotFound("there is no video track")
         chosen = pictures[0]
     if chosen.kind != "video" or not chosen.timescale:
         raise TrackNotFound(f"track {chosen.id} has no pictures with times", found=chosen.kind)

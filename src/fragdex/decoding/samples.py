@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
-from fragdex.boxes import find, parse
 from fragdex.build import index as index_of
-from fragdex.byterange import ByteRange
-from fragdex.errors import InexactIndex
-from fragdex.fragments.findings import Findings
-from fragdex.fragments.sample_runs import SampleRuns, read_sample_runs
-from fragdex.fragments.samples import samples_of
-from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
-from fragdex.fragments.tracks import sample_tables
+from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.row_samples import RowSamples
 from fragdex.sources import Source
 
 __all__ = ["TrackSamples", "decodable"]
 
 MOST_ROWS = 4096
 """Fragments whose samples are asked for at once; a hostile file may put all at one time."""
-MOST_MOOF = 64 << 20
-"""Bytes of a moof; larger ones hold days of samples, or lie."""
 FAR = 1 << 62
 """No time lies beyond."""
 
@@ -45,7 +36,7 @@ def decodable(
     return index, index.periods[track.period].track(track.id)
 
 
-class TrackSamples:
+class TrackSamples(RowSamples):
     """Finds samples by decode time.
 
     Args:
@@ -65,11 +56,10 @@ class TrackSamples:
     """
 
     def __init__(self, index: FragmentIndex, track: TrackIndex, source: Source) -> None:
-        self._period = index.periods[track.period]
-        self._track, self._source = track, source
-        self._runs: SampleRuns | None = None
-        # Where the index can give samples, it is asked; found out at the first question.
-        self._own = track.has_samples
+        period = index.periods[track.period]
+        infos = [one.info for one in period.tracks]
+        defaults = {info.id: info.defaults for info in infos if info.defaults is not None}
+        super().__init__(track, source, period.init, defaults)
 
     def between(self, low: int, high: int) -> Iterator[SampleTable]:
         """Samples decoded from `low` (inclusive) to `high` (exclusive), in ticks of dts.
@@ -97,74 +87,3 @@ class TrackSamples:
             places = np.flatnonzero(wanted)
             if len(places):
                 yield samples.rows(slice(int(places[0]), int(places[-1]) + 1))
-
-    def rows(self, start: int, stop: int) -> SampleTable:
-        """The samples of rows `start` to `stop` (exclusive) of the fragment table.
-
-        Raises: as `between`.
-        """
-        if self._own:
-            try:
-                return self._track.samples_of(start, stop)
-            except InexactIndex:
-                self._own = False
-        virtual = (self._track.fragments.flags[start:stop] & FragmentFlags.VIRTUAL) != 0
-        parts = []
-        for low, high in _stretches(virtual):
-            part = self._of_moov if virtual[low] else self._of_moofs
-            parts.append(part(start + low, start + high))
-        return SampleTable.concat(parts)
-
-    def _of_moofs(self, start: int, stop: int) -> SampleTable:
-        tracks = self._period.tracks
-        defaults = {t.id: t.info.defaults for t in tracks if t.info.defaults is not None}
-        rows = self._track.fragments.rows(slice(start, stop))
-        return samples_of(self._track.id, rows, self._moofs, defaults)
-
-    def _moofs(self, offsets: Int64) -> tuple[bytes, Int64]:
-        parts = []
-        for offset in offsets.tolist():
-            head = self._source.read(ByteRange.of(offset, 8))
-            size = int.from_bytes(head[:4], "big")
-            if head[4:] != b"moof" or not 8 <= size <= MOST_MOOF:
-                raise InexactIndex(
-                    "there is no moof where the index tells of one",
-                    offset=offset,
-                    advice="build the index again",
-                )
-            parts.append(self._source.read(ByteRange.of(offset, size)))
-        return b"".join(parts), np.array([len(part) for part in parts], np.int64)
-
-    def _of_moov(self, start: int, stop: int) -> SampleTable:
-        if self._runs is None:
-            self._runs = self._read_runs()
-        rows = self._track.fragments.rows(slice(start, stop))
-        first = int(rows.sample_start[0])
-        last = int(rows.sample_start[-1]) + int(rows.sample_count[-1])
-        if not 0 <= first <= last <= self._runs.count:
-            raise InexactIndex(
-                "the moov has other samples than the index", advice="build the index again"
-            )
-        return self._runs.expand(first, last)
-
-    def _read_runs(self) -> SampleRuns:
-        for place in self._period.init:
-            moov = find(parse(self._source.read(place)), "moov")
-            stbl = sample_tables(moov).get(self._track.id) if moov is not None else None
-            runs = None
-            if stbl is not None:
-                size = self._source.size
-                runs = read_sample_runs(stbl, self._track.id, Findings(), file_end=size)
-            if runs is not None:
-                return runs
-        raise InexactIndex(
-            f"the samples of track {self._track.id} are in neither the index nor the moov",
-            advice="build the index with exact=True",
-        )
-
-
-def _stretches(flags: object) -> Iterator[tuple[int, int]]:
-    """Places [low, high) of equal neighbours."""
-    values = np.asarray(flags)
-    edges = [0, *(np.flatnonzero(np.diff(values.astype(np.int8))) + 1).tolist(), len(values)]
-    yield from pairwise(edges)

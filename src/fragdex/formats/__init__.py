@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
-from typing import Any
 
+from fragdex.errors import did_you_mean, refuse_unknown
 from fragdex.seeking import registry
 from fragdex.seeking.model import FragmentIndex
 
@@ -117,7 +117,7 @@ FORMS: dict[str, Form] = {
 """Short name, as `index.export` and `--format` take it → the form."""
 
 
-def export(index: FragmentIndex, form: str, **options: Any) -> bytes:
+def export(index: FragmentIndex, form: str, **options: object) -> bytes:
     """The index in another form.
 
     Args:
@@ -126,15 +126,21 @@ def export(index: FragmentIndex, form: str, **options: Any) -> bytes:
 
     Raises:
         ValueError: there is no such form.
-        InexactIndex: the form needs samples that this index does not hold.
+        TypeError: the form has no such option.
+        InexactIndex: the form needs samples that this index does not have.
 
     >>> from fragdex.seeking.model import How, SourceInfo
     >>> export(FragmentIndex(SourceInfo(), How("boxes", True), ()), "json")
     b'{}'
     """
     if form not in FORMS:
-        raise ValueError(f"there is no form {form!r}: expected one of {', '.join(FORMS)}")
+        near = did_you_mean(str(form), FORMS)
+        raise ValueError(f"there is no form {form!r}: expected one of {', '.join(FORMS)}{near}")
     writer = getattr(import_module(FORMS[form].module), FORMS[form].function)
+    if options:
+        from inspect import signature
+
+        refuse_unknown(f"the form {form}", options, list(signature(writer).parameters)[1:])
     written: bytes = writer(index, **options)
     return written
 
@@ -155,3 +161,7 @@ def save(index: FragmentIndex, path: str | PathLike[str], *, samples: bool = Fal
 
 registry.offer("export", export)
 registry.offer("save", save)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

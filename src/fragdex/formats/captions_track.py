@@ -17,15 +17,14 @@ from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
 from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
-from fragdex.formats.embed import (
+from fragdex.formats.embed import mended, obsolete, walked
+from fragdex.formats.embed_fragments import (
     Edit,
+    Fragments,
     Piece,
     Read,
-    joined,
-    mended,
-    mended_fragments,
+    default_sizes,
     moofs_of,
-    walked,
 )
 from fragdex.seeking.model import FragmentIndex
 
@@ -72,7 +71,7 @@ def with_captions(
     if size is None:
         raise BuildError("the size of the source is not known")
     if len(cues) > MAX_CUES:
-        raise BuildError("so many cues do not go into a track", found=len(cues))
+        raise BuildError("too many cues for a track", found=len(cues))
     fragmented = any((track.fragments.moof_offset >= 0).any() for track in index.tracks)
     moofs = moofs_of(index) if fragmented else {}
     outside = list(walked(read, 0, min(moofs) if moofs else size))
@@ -94,13 +93,15 @@ def with_captions(
         return grown if part == place else read(part)
 
     edits: list[Edit] = [(ByteRange(place.stop, place.stop), made)]
-    shifts, changed = mended(source, outside, edits)
+    existing = Fragments(read, moofs, default_sizes(index.periods[0]))
+    if existing.grown:
+        edits += obsolete(read, 0, size)
+    shifts, changed = mended(source, outside, [*edits, *existing.edits])
     edits += [
         (part, data if part != place or fragments else _pointed(data, part.start))
         for part, data in changed
     ]
-    edits += mended_fragments(read, moofs, shifts)
-    return list(joined(edits, size))
+    return existing.finished(edits, shifts, size)
 
 
 def _samples(cues: Cues) -> list[tuple[int, bytes]]:

@@ -12,30 +12,35 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from fragdex.boxes import parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init
 from fragdex.formats.clip_samples import Cut, decoded_sooner, sample_fragments
+from fragdex.formats.clip_source import FAR, Reader, SampleBudget
+from fragdex.formats.clip_spans import RESERVOIR, movie_timescale, part_of
+from fragdex.formats.clip_tables import progressive, unfit
+from fragdex.formats.embed_fragments import default_sizes
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
-from fragdex.seeking.times import floor_ticks
+from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
-__all__ = ["Clip", "clip"]
+__all__ = ["Clip", "clip", "clip_range"]
 
 LEFT_OUT = ("timecode", "hint")
 """Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of
 their place they would lie."""
 
-FAR = 1 << 62
-"""No byte lies beyond."""
+DOUBTS = ("sync-depends", "sync-reordered")
+"""Findings on pictures that are marked sync and may need others before them."""
 
 Read = Callable[[ByteRange], bytes]
 Piece = bytes | ByteRange
@@ -51,6 +56,7 @@ class Clip:
         start, stop: seconds of the source's presentation that the clip really spans (exclusive).
         tracks: track ids in it.
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
+        exact: whether it presents what was asked for and no more.
 
     >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
     Fraction(2, 1)
@@ -61,31 +67,40 @@ class Clip:
     stop: Fraction
     tracks: tuple[int, ...]
     whole_fragments: bool
+    exact: bool = False
 
 
 def clip(
     index: FragmentIndex,
     read: Read,
-    start: Any,
-    stop: Any,
+    start: TimeLike,
+    stop: TimeLike,
     *,
     tracks: Iterable[int] | None = None,
     keep_times: bool = False,
     init: bytes | None = None,
     at_once: bool = False,
+    fragmented: bool = False,
 ) -> Clip:
     """The pieces of a clip that plays from `start` to `stop`.
+
+    It is a progressive file, whose edit lists present exactly this span. Where sample tables cannot
+    say what the source does (encrypted samples, decode times that fall back), and on request, it
+    is made of fragments and begins at the sync sample at or before `start`.
 
     Args:
         index: of the source.
         read: exactly the bytes of a range of the source. Called while the pieces are iterated, too.
-        start: seconds of presentation time; the clip begins at the sync sample at or before it.
-        stop: seconds, exclusive; infinity: to the end.
+        start: a presentation time as `TrackIndex.seek` takes it; the clip begins at the sync
+            sample at or before it.
+        stop: likewise, exclusive; infinity: to the end.
         tracks: track ids; None: all. Other tracks in the same fragments come along.
-        keep_times: keep the decode times of the source.
+        keep_times: keep the decode times of the source, in fragments.
         init: the initialization segment, for segments that have none.
         at_once: read each fragment as a whole, where a read costs more than its bytes; its media
             data are then among the pieces as bytes.
+        fragmented: make a fragmented file: whole fragments of a fragmented source, else samples in
+            fragments of about a second.
 
     Raises:
         ValueError: stop does not lie behind start, or one of them is NaN.
@@ -93,37 +108,47 @@ def clip(
         TrackNotFound: there is no such track.
         BuildError: there is no initialization segment, or the samples are encrypted in a way that
             cannot be moved into fragments (keys that change between samples).
+        LimitExceeded: the tracks claim more samples than the source has bytes for.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> data = movie(fragments=4)
-    >>> made = clip(fragdex.index(data), lambda part: data[part.start : part.stop], 0, 1)
-    >>> made.whole_fragments
-    True
+    >>> index = fragdex.index(data)
+    >>> made = clip(index, lambda part: data[part.start : part.stop], 0.1, 0.3)
+    >>> made.exact, made.start, made.stop
+    (True, Fraction(1, 10), Fraction(3, 10))
     """
-    if not start < stop:
+    begin, end = exact_time(start), exact_time(stop)
+    if not begin < end:
         raise ValueError(f"a clip must end ({stop}) after it starts ({start})")
-    period = _period(index, start)
+    period = _period(index, begin)
     if init is None and not period.init:
         raise BuildError(
-            "there is no initialization segment, so that a clip could not be played",
+            "there is no initialization segment, so a clip could not be played",
             advice="give it with init=",
         )
-    chosen = _spans(period, start, stop, None if tracks is None else set(tracks))
+    chosen = _spans(period, begin, end, None if tracks is None else set(tracks))
     init_boxes = init if init is not None else b"".join(read(part) for part in period.init)
+    if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
+        doubted = {found.track for found in index.findings if found.code in DOUBTS}
+        source = Reader(read, index.source.size, at_once, doubted)
+        exact = _progressive([s.track for s in chosen], start, stop, init_boxes, source)
+        if exact is not None:
+            return exact
     if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
         first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
         last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
-        pieces = _copied(chosen, init_boxes, read, keep_times, at_once)
+        pieces = _copied(chosen, init_boxes, read, keep_times, at_once, default_sizes(period))
         return Clip(pieces, first, last, tuple(s.track.id for s in chosen), True)
     chosen = [s for s in chosen if s.track.kind not in LEFT_OUT] or chosen
     paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
     size = index.source.size
-    cuts = [cut for s in paced if (cut := _cut(s, size)) is not None]
+    budget = SampleBudget(size)
+    cuts = [cut for s in paced if (cut := _cut(s, size, budget)) is not None]
     if not cuts:
         raise NoSyncSample("the file ends before the samples of this span")
     first = min(_bound(c.track, c.samples.cts, min) for c in cuts)
-    rest = (_cut(s, size) for s in chosen if s not in paced)
+    rest = (_cut(s, size, budget) for s in chosen if s not in paced)
     cuts += [_trimmed(cut, first) for cut in rest if cut is not None]
     last = max(_bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
     ids = tuple(c.track.id for c in cuts)
@@ -134,6 +159,58 @@ def clip(
     head = clip_init(init_boxes, set(ids), delays=keep_times, from_samples=True)
     body = sample_fragments(cuts, init_boxes, back, read)
     return Clip(_chained(head, body), first, last, ids, False)
+
+
+def clip_range(
+    index: FragmentIndex, start: Any, stop: Any, tracks: Iterable[int] | None = None
+) -> ByteRange:
+    """The bytes whose fragments a clip needs; for an index that does not know samples.
+
+    Raises: as `clip`.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> index = fragdex.index(movie(fragments=4))
+    >>> clip_range(index, 0, 0.1).start - int(index.track(1).fragments.offset[0])
+    0
+    """
+    period = _period(index, start)
+    early = max(start - float(RESERVOIR), 0) if start > 0 else start
+    spans = _spans(period, early, stop, None if tracks is None else set(tracks))
+    first = min(int(span.rows.offset.min()) for span in spans)
+    last = max(int((span.rows.offset + span.rows.size).max()) for span in spans)
+    return ByteRange(first, last)
+
+
+def _progressive(
+    tracks: Sequence[TrackIndex], start: Any, stop: Any, init: bytes, source: Reader
+) -> Clip | None:
+    """A clip that presents exactly what is asked for; None where sample tables cannot say it."""
+    tracks = [track for track in tracks if track.kind not in LEFT_OUT] or tracks
+    timescale = movie_timescale(tracks)
+    first = max(_exact(start), min(t.start.exact for t in tracks if t.start is not None))
+    last = min(_exact(stop), max(t.end.exact for t in tracks if t.end is not None))
+    first, last = (Fraction(round(at * timescale), timescale) for at in (first, last))
+    last = max(last, first + Fraction(1, timescale))
+    parts = [part for track in tracks if (part := part_of(track, first, last, timescale, source))]
+    if not parts:
+        raise NoSyncSample("the file has none of the samples of this span")
+    boxes = parse(init)
+    if unfit(parts, boxes):
+        return None
+    # Where no track has anything to show yet, the clip has not begun.
+    waiting = min(part.edits[0][0] if part.edits[0][1] < 0 else 0 for part in parts)
+    parts = [part.without(waiting) for part in parts]
+    first += Fraction(waiting, timescale)
+    stop_at = first + Fraction(max(part.duration for part in parts), timescale)
+    pieces = list(progressive(parts, boxes, timescale))
+    return Clip(iter(pieces), first, stop_at, tuple(part.track.id for part in parts), False, True)
+
+
+def _exact(seconds: Any) -> Fraction:
+    if seconds in (float("inf"), float("-inf")):
+        return Fraction(FAR if seconds > 0 else -FAR)
+    return Fraction(*seconds.as_integer_ratio())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +228,7 @@ class _Span:
         return self.track.fragments.rows(slice(self.first, self.last))
 
 
-def _period(index: FragmentIndex, start: Any) -> Period:
+def _period(index: FragmentIndex, start: Fraction | float) -> Period:
     """The period that shows this time; the first where none or several do."""
     for period in index.periods:
         ends = [track.end for track in period.tracks if track.end is not None]
@@ -160,7 +237,9 @@ def _period(index: FragmentIndex, start: Any) -> Period:
     return index.periods[0]
 
 
-def _spans(period: Period, start: Any, stop: Any, ids: set[int] | None) -> list[_Span]:
+def _spans(
+    period: Period, start: Fraction | float, stop: Fraction | float, ids: set[int] | None
+) -> list[_Span]:
     for track_id in ids or ():
         period.track(track_id)
     chosen = [
@@ -172,7 +251,7 @@ def _spans(period: Period, start: Any, stop: Any, ids: set[int] | None) -> list[
     ]
     # Sound begins with the first picture, which may be shown before `start`.
     pictures = next((track for track in chosen if track.kind == "video"), None)
-    begin = start if pictures is None else min(start, pictures.seek(start).time)
+    begin = start if pictures is None else min(start, pictures.seek(start).time.exact)
     found = []
     for track in chosen:
         # A composition time before the limit is presented before `stop`.
@@ -194,12 +273,12 @@ def _bound(track: TrackIndex, column: Any, pick: Callable[[Any], Any]) -> Fracti
     return track.presentation(int(pick(known)) if len(known) else 0).exact
 
 
-def _cut(span: _Span, size: int | None) -> Cut | None:
+def _cut(span: _Span, size: int | None, budget: SampleBudget) -> Cut | None:
     """The samples from the sync sample on, in decode order, up to the last that is shown.
 
     Of a truncated file, those that are in it; None where that is not even the first.
     """
-    samples = span.track.samples_of(span.first, span.last)
+    samples = budget.take(span.track, span.first, span.last, span.first)
     low = (span.sample or 0) - int(span.track.fragments.sample_start[span.first])
     shown = np.flatnonzero(samples.cts[low:] < span.limit)
     high = low + int(shown[-1]) + 1 if len(shown) else low + 1
@@ -253,7 +332,12 @@ def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def _copied(
-    spans: Sequence[_Span], init: bytes, read: Read, keep_times: bool, at_once: bool
+    spans: Sequence[_Span],
+    init: bytes,
+    read: Read,
+    keep_times: bool,
+    at_once: bool,
+    sizes: Mapping[int, int],
 ) -> Iterator[Piece]:
     """Whole fragments in file order, each once, however many tracks share it."""
     head = clip_init(init, None, delays=keep_times, from_samples=False)
@@ -272,13 +356,13 @@ def _copied(
                 repaired.add((moof, span.track.id))
     # An exact index has looked; a strict one has looked and kept what the file declares.
     repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in spans)
-    move = Move(Fraction(0), {}, {}, repaired, repair)
+    move = Move(Fraction(0), {}, {}, repaired, repair, sizes)
     if not keep_times:
         firsts = _firsts(spans, read)
         seconds, back = _back(firsts)
         # Where no tfdt says it, readers would start each track at 0.
         untold = {track.id: dts for track, dts, _ in firsts}
-        move = Move(seconds, back, untold, repaired, repair)
+        move = Move(seconds, back, untold, repaired, repair, sizes)
     for offset, size in sorted(places.items()):
         place = ByteRange.of(offset, size)
         near = _slicing(read(place), offset) if at_once else read

@@ -122,7 +122,7 @@ def protection(
             )
     if vectors is None:
         raise BuildError(
-            f"track {track_id} is encrypted, and in no way of ISO/IEC 23001-7",
+            f"track {track_id} is encrypted, but not as ISO/IEC 23001-7 says",
             path="moov/trak/mdia/minf/stbl/stsd",
             advice="leave it out with tracks=",
         )
@@ -153,7 +153,7 @@ def protection(
         )
     if (places < 0).any():
         raise BuildError(
-            "auxiliary information lies beyond 63 bits", path="moov/trak/mdia/minf/stbl/saio"
+            "auxiliary information is beyond 2^63 bytes", path="moov/trak/mdia/minf/stbl/saio"
         )
     return Protection(_read_all(places, sizes[first:], read), vectors)
 

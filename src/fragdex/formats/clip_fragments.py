@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
-from fragdex.boxes.tfhd import BASE_DATA_OFFSET, DEFAULT_BASE_IS_MOOF
-from fragdex.boxes.trun import DATA_OFFSET
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded, MalformedBox
+from fragdex.formats.copy_check import check_runs
+from fragdex.formats.moved_moof import moved_moof, rebased, runs_of
 
 __all__ = ["Move", "decode_times", "moved_fragment"]
 
@@ -35,6 +35,7 @@ class Move:
         repaired: (moof offset, track_ID) whose declared base is stale: positions count from the
             moof.
         repair: look for more of them, as an index that was not made from the moofs cannot tell.
+        default_sizes: track_ID → default_sample_size of its trex.
     """
 
     seconds: Fraction
@@ -42,23 +43,52 @@ class Move:
     firsts: dict[int, int]
     repaired: set[tuple[int, int]]
     repair: bool
+    default_sizes: Mapping[int, int] = field(default_factory=dict)
 
 
 def moved_fragment(
     read: Read, place: ByteRange, to: int, move: Move
 ) -> Iterator[bytes | ByteRange]:
-    """The pieces of one fragment (the boxes in `place`), put at byte `to` of another file."""
-    grown = 0
+    """The pieces of one fragment (the boxes in `place`), put at byte `to` of another file.
+
+    Raises:
+        BuildError: samples of the fragment would not be where the copy says.
+    """
     boxes = list(_boxes(read, place))
     media = [box for box, _ in boxes if box.type in ("mdat", "imda")]
+    moofs: dict[int, tuple[Box, Box, set[int]]] = {}
+    places: list[tuple[_Place, int]] = []
+    at = to
     for box, data in boxes:
+        places.append((box, at))
+        at += box.size
         if box.type == "moof" and data is not None:
-            moof = parse_box(data, offset=box.start)
+            old = parse_box(data, offset=box.start)
             if move.repair:
-                move.repaired.update(_stale(moof, media))
-            data = _moof(moof, data, to + box.start - place.start + grown, move)
-            grown += len(data) - box.size
-            yield data
+                move.repaired.update(_stale(old, media))
+            stale = {track for moof, track in move.repaired if moof == box.start}
+            new = _timed(rebased(old, stale), move)
+            moofs[box.start] = old, new, stale
+            at += len(build(new)) - box.size
+
+    def moved(position: int) -> int:
+        number = bisect_right(places, position, key=lambda pair: pair[0].start)
+        box, start = places[max(number - 1, 0)]
+        return start + position - box.start
+
+    copied = [(ByteRange(box.start, box.stop), start) for box, start in places]
+    for (box, data), (_, at) in zip(boxes, places, strict=True):
+        if box.start in moofs and data is not None:
+            old, new, stale = moofs[box.start]
+            around = ByteRange(place.start, place.stop)
+            new = moved_moof(old, new, at, moved, stale, around)
+            check_runs(
+                runs_of(old, old.offset, move.default_sizes, stale),
+                runs_of(new, at, move.default_sizes),
+                copied,
+                old.offset,
+            )
+            yield build(new)
         elif box.type in OBSOLETE and data is not None:
             yield data[:4] + b"free" + data[8:]
         elif box.type == "emsg" and data is not None and move.back:
@@ -145,38 +175,21 @@ def _stale(moof: Box, media: Sequence[_Place]) -> set[tuple[int, int]]:
     return {(moof.offset, track) for base in stale for track in bases[base]}
 
 
-def _moof(moof: Box, data: bytes, new: int, move: Move) -> bytes:
-    before = build(moof)
-    old = moof.offset
-    children: list[Box] = []
-    grown = 0
-    # Boxes that are added push the media data behind the moof: how far is known at the end.
-    for child in moof.children:
-        if child.type == "traf":
-            child, more = _timed(child, move)
-            grown += more
-        children.append(child)
-    inserted, number = 0, 0
-    for place, child in enumerate(children):
-        if child.type != "traf":
-            continue
-        inserted += len(build(child, parent="moof")) - moof.children[place].size
-        children[place] = _placed(child, number == 0, old, new - old, grown, inserted, move)
-        number += 1
-    changed = moof.replace(children=children)
-    built = build(changed)
-    return data if built == before else built
+def _timed(moof: Box, move: Move) -> Box:
+    """A moof with its decode times moved."""
+    children = [_timed_traf(child, move) if child.type == "traf" else child for child in moof]
+    if all(new is old for new, old in zip(children, moof, strict=True)):
+        return moof
+    return moof.replace(children=children)
 
 
-def _timed(traf: Box, move: Move) -> tuple[Box, int]:
-    """A traf with its decode time moved, and the bytes by which it grew."""
+def _timed_traf(traf: Box, move: Move) -> Box:
     tfhd = traf.find("tfhd")
     track = tfhd["track_ID"] if tfhd is not None else 0
     back = move.back.get(track)
     if back is None:
-        return traf, 0
+        return traf
     children: list[Box] = []
-    grown = 0
     for child in traf.children:
         if child.type == "tfdt":
             time = (_signed(child) - back) % _range(child)
@@ -187,42 +200,14 @@ def _timed(traf: Box, move: Move) -> tuple[Box, int]:
         children.append(child)
     first = move.firsts.pop(track, None)
     if first is not None and traf.find("tfdt") is None:
-        ticks = first - back
-        tfdt = make_box("tfdt", version=1, baseMediaDecodeTime=ticks % (1 << 64))
-        grown = len(build(tfdt))
+        tfdt = make_box("tfdt", version=1, baseMediaDecodeTime=(first - back) % (1 << 64))
         children.insert(1, tfdt)
-    return traf.replace(children=children), grown
+    return traf.replace(children=children)
 
 
 def _range(box: Box) -> int:
     """How many times a version 0 or 1 field can tell."""
     return 1 << (64 if box["version"] else 32)
-
-
-def _placed(
-    traf: Box, first: bool, old: int, delta: int, grown: int, inserted: int, move: Move
-) -> Box:
-    """A traf whose data moved by `delta`, and by `grown` more for what the moof takes up now."""
-    tfhd = traf.find("tfhd")
-    if tfhd is None:
-        return traf
-    flags = tfhd["flags"]
-    repaired = (old, tfhd["track_ID"]) in move.repaired
-    based = bool(flags & BASE_DATA_OFFSET)
-    from_moof = not based and (first or repaired or bool(flags & DEFAULT_BASE_IS_MOOF))
-    children: list[Box] = []
-    for child in traf.children:
-        if child.type == "tfhd" and based:
-            base = old if repaired else child["base_data_offset"]
-            child = child.replace(base_data_offset=(base + delta + grown) % (1 << 64))
-        elif child.type == "trun" and from_moof and grown and child["flags"] & DATA_OFFSET:
-            child = child.replace(data_offset=child["data_offset"] + grown)
-        elif child.type == "saio" and inserted and not based:
-            entries: Any = child["entries"].copy()
-            entries["offset"] += inserted
-            child = child.replace(entries=entries)
-        children.append(child)
-    return traf.replace(children=children)
 
 
 def _emsg(data: bytes, move: Move) -> bytes:

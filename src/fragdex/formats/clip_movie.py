@@ -5,15 +5,22 @@ What says how long the source was, or where its samples lie, goes; the rest stay
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fragdex.boxes import Box, build, find, make_box, parse
 from fragdex.errors import BuildError
 
-__all__ = ["clip_init"]
+__all__ = ["clip_init", "movie_brands", "references"]
 
 BRANDS = ("iso6", "mp41")
 """Brands of fragments with default-base-is-moof (ISO/IEC 14496-12, Annex E.7)."""
+
+
+PROGRESSIVE = frozenset(
+    ["isom", "iso2", "iso3", "iso4", "mp41", "mp42", "avc1", "av01", "qt  ", "M4A ", "M4V "]
+)
+"""Brands that ask nothing of fragments."""
 
 
 def clip_init(
@@ -51,6 +58,18 @@ def clip_init(
         else:
             pieces.append(init[box.offset : box.stop])
     return pieces
+
+
+def movie_brands(boxes: Sequence[Box]) -> bytes:
+    """The ftyp of a progressive file: that of the source, without the brands of fragments."""
+    ftyp = find(boxes, "ftyp")
+    fragmented = find(boxes, "moov/mvex") is not None
+    if ftyp is None or not fragmented:
+        return b"" if ftyp is None else build(ftyp)
+    brands = [brand for brand in ftyp.get("compatible_brands", ()) if brand in PROGRESSIVE]
+    major = "qt  " if ftyp.get("major_brand") == "qt  " else "isom"
+    kept = tuple(dict.fromkeys((major, *(() if major == "qt  " else ("iso2", "mp41")), *brands)))
+    return build(make_box("ftyp", major_brand=major, minor_version=0, compatible_brands=kept))
 
 
 def _moov(moov: Box, tracks: set[int] | None, delays: bool, from_samples: bool) -> Box:
@@ -91,7 +110,7 @@ def _trak(trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool) 
         if child.type == "tkhd":
             child = _without_duration(child)
         elif child.type == "tref" and tracks is not None:
-            child = _references(child, tracks)
+            child = references(child, tracks)
         elif child.type == "edts":
             child = child.replace(children=[_edits(b, delays) for b in child.children])
         elif child.type == "mdia":
@@ -100,7 +119,7 @@ def _trak(trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool) 
     return trak.replace(children=children)
 
 
-def _references(tref: Box, tracks: set[int]) -> Box:
+def references(tref: Box, tracks: set[int]) -> Box:
     """Without the references to tracks that are left out."""
     kept = []
     for child in tref.children:

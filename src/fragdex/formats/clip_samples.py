@@ -28,7 +28,7 @@ from fragdex.formats.clip_encryption import Protection, Read, protection, with_o
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import TrackIndex
 
-__all__ = ["Cut", "decoded_sooner", "sample_fragments"]
+__all__ = ["Cut", "decoded_sooner", "described", "ranges", "sample_fragments"]
 
 LEAST_SECONDS = 1.0
 """A fragment starts at a sync sample, at least so long after the one before."""
@@ -83,20 +83,23 @@ def sample_fragments(
     bounds = _bounds(cuts)
     places = [np.searchsorted(_seconds(c), bounds[1:-1]).tolist() for c in cuts]
     edges = [[0, *at, len(c.samples)] for c, at in zip(cuts, places, strict=True)]
-    descriptions = [_descriptions(traks.get(c.track.id), c) for c in cuts]
+    descriptions = [
+        described(traks[c.track.id], _numbers(c))
+        if c.track.id in traks
+        else np.ones(len(c.samples), np.int64)
+        for c in cuts
+    ]
     for number in range(len(bounds) - 1):
         trafs, media, sizes = [], [], []
-        for cut, edge, described, protected in zip(
-            cuts, edges, descriptions, protections, strict=True
-        ):
+        for cut, edge, mine, protected in zip(cuts, edges, descriptions, protections, strict=True):
             earlier = back.get(cut.track.id, 0)
-            for low, high in _runs(described, edge[number], edge[number + 1]):
+            for low, high in _runs(mine, edge[number], edge[number + 1]):
                 part = cut.samples.rows(slice(low, high))
-                description = int(described[low])
+                description = int(mine[low])
                 more = protected.boxes(low, high, description) if protected else []
                 trafs.append(_traf(cut.track.id, description, part, earlier, more))
                 sizes.append(int(part.size.sum()))
-                media += _ranges(part)
+                media += ranges(part)
         if trafs:
             yield _moof(number + 1, trafs, sizes)
             yield from media
@@ -135,10 +138,10 @@ def _traks(init: bytes) -> dict[int, Box]:
     return {tkhd["track_ID"]: trak for trak, tkhd in headers if tkhd is not None}
 
 
-def _descriptions(trak: Box | None, cut: Cut) -> npt.NDArray[np.int64]:
-    """sample_description_index of each sample, from stsc (8.7.4)."""
-    numbers = cut.first + np.arange(len(cut.samples))
-    if trak is None:
+def described(trak: Box, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """sample_description_index of samples of the moov by their numbers, from stsc (8.7.4)."""
+    stsd = trak.find("mdia/minf/stbl/stsd")
+    if stsd is None or len(stsd.children) < 2:
         return np.ones(len(numbers), np.int64)
     return _chunks(trak, numbers)[0]
 
@@ -176,12 +179,15 @@ def _runs(described: npt.NDArray[np.int64], low: int, high: int) -> Iterator[tup
     yield from pairwise(edges)
 
 
+def _numbers(cut: Cut) -> npt.NDArray[np.int64]:
+    return cut.first + np.arange(len(cut.samples))
+
+
 def _protection(trak: Box | None, cut: Cut, read: Read) -> Protection | None:
     """What decrypts the samples of a cut."""
     if trak is None or cut.track.info.encryption is None:
         return None
-    numbers = cut.first + np.arange(len(cut.samples))
-    _, chunk, chunk_first = _chunks(trak, numbers)
+    _, chunk, chunk_first = _chunks(trak, _numbers(cut))
     return protection(trak, cut.track.id, cut.first, (chunk, chunk_first), read)
 
 
@@ -230,8 +236,8 @@ def _moof(number: int, trafs: Sequence[Box], sizes: Sequence[int]) -> bytes:
     return build(with_offsets(make_box("moof", children=[header, *placed]))) + mdat
 
 
-def _ranges(samples: SampleTable) -> list[ByteRange]:
-    """The bytes of samples, those that touch joined."""
+def ranges(samples: SampleTable) -> list[ByteRange]:
+    """The bytes of samples, in their order; those that touch are joined."""
     if not len(samples):
         return []
     starts, stops = samples.offset, samples.offset + samples.size

@@ -7,6 +7,7 @@ the segments are written out (SegmentList).
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -15,6 +16,8 @@ from fragdex.boxes import parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.formats.hls import uri_of
+from fragdex.formats.hls_attributes import WRITABLE_CODEC
+from fragdex.formats.hls_attributes import address as escaped
 from fragdex.formats.subsegments import (
     Subsegments,
     init_range,
@@ -29,6 +32,7 @@ __all__ = ["index_range", "write"]
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
 LISTED = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FIRST_GUESS = 4096
 """Bytes read at once behind the initialization segment, where a sidx is looked for."""
 LARGEST = 1 << 20
@@ -42,6 +46,7 @@ def write(
     source: Any = None,
     track: int | None = None,
     min_segment_ms: float = MIN_SEGMENT_MS,
+    init_uri: str | None = None,
 ) -> bytes:
     """The manifest, as UTF-8 text; each period of the index is one of the presentation.
 
@@ -52,6 +57,7 @@ def write(
             segments are listed.
         track: the reference stream; None: the first video track, or else the first audio track.
         min_segment_ms: a listed segment lasts at least so long.
+        init_uri: address of the initialization segment, where the file has none itself.
 
     Raises:
         BuildError: there are no movie fragments, or no initialization segment.
@@ -77,7 +83,12 @@ def write(
             {"id": str(period.number), "start": _duration(total), "duration": _duration(shown)},
         )
         total += shown
-        _adaptation(element, period, chosen, found, address, ready)
+        init = (
+            {"sourceURL": escaped(init_uri)}
+            if init_uri is not None and not period.init
+            else {"range": _span(init_range(period))}
+        )
+        _adaptation(element, period, chosen, found, address, ready, init)
         plain &= ready is not None and sum(len(t.fragments) > 0 for t in period.tracks) == 1
     longest = Fraction(2)
     mpd.set("mediaPresentationDuration", _duration(total))
@@ -153,6 +164,7 @@ def _adaptation(
     found: Subsegments,
     address: str,
     ready: ByteRange | None,
+    init: dict[str, str],
 ) -> None:
     tracks = [t for t in period.tracks if len(t.fragments)]
     kind = chosen.kind if chosen.kind in ("video", "audio") else "application"
@@ -163,12 +175,12 @@ def _adaptation(
     if len(tracks) == 1:
         adaptation.set("contentType", "text" if kind == "application" else kind)
         if chosen.info.language:
-            adaptation.set("lang", chosen.info.language)
+            adaptation.set("lang", _legal(chosen.info.language))
     else:
         for track in tracks:
             about = {"id": str(track.id), "contentType": _content(track.kind)}
             if track.info.language:
-                about["lang"] = track.info.language
+                about["lang"] = _legal(track.info.language)
             ET.SubElement(adaptation, "ContentComponent", about)
     seconds = Fraction(int(found.duration.sum()), chosen.timescale)
     size = int(found.size.sum())
@@ -181,11 +193,20 @@ def _adaptation(
         },
     )
     codecs = [track.codec for track in tracks]
-    if all(codecs):
+    if all(codec and WRITABLE_CODEC.fullmatch(codec) for codec in codecs):
         representation.set("codecs", ",".join(dict.fromkeys(c for c in codecs if c)))
     _describe(representation, tracks)
     ET.SubElement(representation, "BaseURL").text = address
-    _segments(representation, period, chosen, found, ready)
+    _segments(representation, chosen, found, ready, init)
+
+
+def _legal(text: str) -> str:
+    r"""Text without the characters that XML cannot hold in any form (XML 1.0, 2.2).
+
+    >>> _legal("a\x00b") == "a\ufffdb"
+    True
+    """
+    return _NO_XML.sub("\ufffd", text)
 
 
 def _content(kind: str) -> str:
@@ -211,7 +232,7 @@ def frame_rate(track: TrackIndex) -> Fraction | None:
     """Samples a second on average, as a fraction of small numbers; None where it is not known.
 
     >>> from fragdex.fragments.table import FragmentTable, SyncTable
-    >>> from fragdex.fragments.tracks import TrackInfo
+    >>> from fragdex.fragments.track_info import TrackInfo
     >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
     >>> frame_rate(track) is None
     True
@@ -224,12 +245,11 @@ def frame_rate(track: TrackIndex) -> Fraction | None:
 
 def _segments(
     parent: ET.Element,
-    period: Period,
     chosen: TrackIndex,
     found: Subsegments,
     ready: ByteRange | None,
+    init: dict[str, str],
 ) -> None:
-    init = {"range": _span(init_range(period))}
     first = max(int(found.time[0]), 0)
     about = {"timescale": str(chosen.timescale)}
     if first:

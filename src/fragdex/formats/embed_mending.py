@@ -11,11 +11,11 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
 
-__all__ = ["Shifts", "mended_box", "mended_mfra", "mended_moof"]
+__all__ = ["Shifts", "mended_box", "mended_mfra", "needs_rebasing"]
 
 BASE_DATA_OFFSET = 0x1
 """base-data-offset-present in tfhd's flags (ISO/IEC 14496-12, 8.8.7)."""
-HEADER, FULL = 8, 12
+HEADER = 8
 
 
 class Shifts:
@@ -179,77 +179,24 @@ def mended_mfra(data: bytes, offset: int, shifts: Shifts) -> bytes:
     )
 
 
-def mended_moof(
-    moof: bytes,
-    header: int,
-    offset: int,
-    stop: int,
-    shifts: Shifts,
-    data_starts: dict[int, int],
-    stale: set[int],
-) -> bytes | None:
-    """A moof with its declared base offsets moved, in the same size; None where it says none.
+def needs_rebasing(moof: bytes, header: int) -> bool:
+    """Whether a moof declares a base offset, or has auxiliary offsets, which may count from afar.
 
     Args:
-        header: bytes of the moof's own header.
-        offset: of the moof in the source.
-        stop: byte of the source behind its media data.
-        data_starts: track_ID → first byte of its samples in the source: its base moves as they do.
-        stale: tracks whose declared base is wrong; the moof becomes their base.
+        moof: all of it.
+        header: bytes of its own header.
 
     >>> tfhd = make_box("tfhd", flags=1, track_ID=1, base_data_offset=800)
     >>> data = build(make_box("moof", children=[make_box("traf", children=[tfhd])]))
-    >>> out = mended_moof(data, 8, 800, 900, Shifts([(ByteRange(0, 0), 50)]), {}, set())
-    >>> parse_box(out).find("traf/tfhd")["base_data_offset"]
-    850
+    >>> needs_rebasing(data, 8)
+    True
     """
-    out: bytearray | None = None
-    for traf, end in _inside(moof, header, len(moof), b"traf"):
-        base, shift = offset, 0
-        for at, _ in _inside(moof, traf + HEADER, end, b"tfhd"):
-            track = int.from_bytes(moof[at + 12 : at + 16], "big")
-            if not moof[at + 11] & BASE_DATA_OFFSET:
-                continue
-            out = out or bytearray(moof)
-            base = int.from_bytes(moof[at + 16 : at + 24], "big")
-            lead = data_starts.get(track, offset)
-            shift = shifts.one(lead) - lead
-            new = shifts.one(offset) if track in stale else (base + shift) % (1 << 64)
-            out[at + 16 : at + 24] = new.to_bytes(8, "big")
-        for at, box_end in _inside(moof, traf + HEADER, end, b"saio"):
-            out = _absolute(moof, out, at, box_end, ByteRange(offset, stop), base, shifts)
-    return bytes(out) if out is not None and out != moof else None
-
-
-def _absolute(
-    moof: bytes,
-    out: bytearray | None,
-    at: int,
-    end: int,
-    fragment: ByteRange,
-    base: int,
-    shifts: Shifts,
-) -> bytearray | None:
-    """The offsets of a traf's saio where they count from the start of the file.
-
-    They should count from the base of the traf (8.7.9), and then stay as they are. Those that lie
-    in this fragment the one way and not the other are meant so.
-    """
-    version, flags = moof[at + HEADER], moof[at + 11]
-    first = at + FULL + (8 if flags & 1 else 0)
-    size = 8 if version else 4
-    count = int.from_bytes(moof[first : first + 4], "big")
-    for entry in range(min(count, (end - first - 4) // size)):
-        where = first + 4 + entry * size
-        place = int.from_bytes(moof[where : where + size], "big")
-        if place not in fragment or base + place in fragment:
-            continue
-        new = shifts.one(place)
-        if new >> 8 * size:
-            raise BuildError("an auxiliary offset does not fit any more", path="moof/traf/saio")
-        out = out or bytearray(moof)
-        out[where : where + size] = new.to_bytes(size, "big")
-    return out
+    return any(
+        code == b"saio" or moof[at + 11] & BASE_DATA_OFFSET
+        for traf, end in _inside(moof, header, len(moof), b"traf")
+        for code in (b"tfhd", b"saio")
+        for at, _ in _inside(moof, traf + HEADER, end, code)
+    )
 
 
 def _inside(data: bytes, at: int, stop: int, code: bytes) -> list[tuple[int, int]]:

@@ -8,31 +8,37 @@ reads no column and copies nothing.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from os import PathLike
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, InvalidRange
+from fragdex.formats.fidx_checks import check_samples, check_tables
 from fragdex.formats.fidx_columns import AnyTable, ColumnReader, ColumnWriter, GroupTable
-from fragdex.formats.fidx_head import MAGIC, VERSION, build_head, parse_head
+from fragdex.formats.fidx_head import MAGIC, VERSION, begin_head, finish_head, parse_head
 from fragdex.formats.records import from_plain, integer, item, refuse, to_plain
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
-from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.fragments.table import FAR, FragmentTable, SampleTable, SyncTable, Table
+from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.seeking.track import TrackTables
-from fragdex.sources import Source, open_source
+from fragdex.sources import SourceLike, open_source
 from fragdex.sources.writing import write_file
 
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["MAGIC", "VERSION", "open_index", "pieces", "read", "save", "verify", "write"]
+__all__ = [
+    "MAGIC",
+    "VERSION",
+    "open_index",
+    "pieces",
+    "read",
+    "refuse_other_media",
+    "save",
+    "verify",
+    "write",
+]
 
 # ---- writing
 
@@ -41,7 +47,7 @@ def write(index: FragmentIndex, *, samples: bool = False) -> bytes:
     """The binary index as bytes.
 
     Args:
-        samples: put the sample tables in as well.
+        samples: include the sample tables.
 
     Raises:
         InexactIndex: samples are asked for that the index does not hold.
@@ -58,7 +64,7 @@ def save(index: FragmentIndex, path: str | PathLike[str], *, samples: bool = Fal
 
     Args:
         path: where to; an older file there is replaced at the very end and keeps its mode bits.
-        samples: put the sample tables in as well.
+        samples: include the sample tables.
 
     Raises:
         InexactIndex: samples are asked for that the index does not hold.
@@ -80,39 +86,43 @@ def pieces(index: FragmentIndex, *, samples: bool = False) -> Iterator[bytes | m
         "how": to_plain(index.how),
         "complete": index.complete,
         "resume_offset": index.resume_offset,
-        "findings": to_plain(index.findings),
-        "periods": [_plain_period(period, samples, columns) for period in index.periods],
+        "findings": map(to_plain, index.findings),
+        "periods": (_plain_period(period, samples, columns) for period in index.periods),
     }
-    yield build_head(plain, columns.size)[0]
+    head = begin_head(plain)  # by then, all columns have their places
+    yield memoryview(finish_head(head, columns.size)[0])
     yield from columns.pieces()
 
 
 def _plain_period(period: Period, samples: bool, columns: ColumnWriter) -> dict[str, Any]:
     known = {info: number for number, info in enumerate(period.movie.tracks)}
-    tracks = []
-    for track in period.tracks:
-        tables = [columns.add(track.fragments), columns.add(track.sync)]
-        names = ["fragments", "sync"]
-        if samples:
-            names.append("samples")
-            tables.append(columns.add(track.samples))
-        if track.groups:
-            names.append("groups")
-            tables.append(columns.add(GroupTable.of_groups(track.groups)))
-        tracks.append(
-            {
-                # A track of the moov is told by its number there, another one is spelled out.
-                "info": known.get(track.info, to_plain(track.info)),
-                "shift": list(track.shift.as_integer_ratio()),
-                "exact": track.exact,
-                "tables": dict(zip(names, tables, strict=True)),
-            }
-        )
+    movie = to_plain(replace(period.movie, tracks=()))
     return {
         "number": period.number,
         "init": [[part.start, part.stop] for part in period.init],
-        "movie": to_plain(period.movie),
-        "tracks": tracks,
+        "movie": movie | {"tracks": map(to_plain, period.movie.tracks)},
+        "tracks": (_plain_track(track, known, samples, columns) for track in period.tracks),
+    }
+
+
+def _plain_track(
+    track: TrackIndex, known: Mapping[TrackInfo, int], samples: bool, columns: ColumnWriter
+) -> dict[str, Any]:
+    tables = [columns.add(track.fragments), columns.add(track.sync)]
+    names = ["fragments", "sync"]
+    if samples:
+        names.append("samples")
+        tables.append(columns.add(track.samples))
+    if track.groups:
+        names.append("groups")
+        tables.append(columns.add(GroupTable.of_groups(track.groups)))
+    number = known.get(track.info)
+    return {
+        # A track of the moov is named by its number there, another one is spelled out.
+        "info": to_plain(track.info) if number is None else number,
+        "shift": list(track.shift.as_integer_ratio()),
+        "exact": track.exact,
+        "tables": dict(zip(names, tables, strict=True)),
     }
 
 
@@ -120,27 +130,60 @@ def _plain_period(period: Period, samples: bool, columns: ColumnWriter) -> dict[
 
 
 def open_index(
-    what: str | PathLike[str] | bytes | bytearray | memoryview | Source,
+    what: SourceLike,
+    *,
+    media: SourceLike | None = None,
+    ignore_mtime: bool = False,
 ) -> FragmentIndex:
     """Open a binary index: one mmap for a file, no copy, whatever its size.
 
     Args:
-        what: a path, bytes, or anything else that `open_source` takes; what is not local is read
+        what: a path, bytes, or anything else that `open_source` takes; a remote file is read
             whole.
+        media: the path of the file that the index describes, or that file as an open `Source`: its
+            size, modification time and ETag are compared, if both are known, without reading it.
+            An index of an incomplete file may have grown. None: nothing is compared.
+        ignore_mtime: do not compare the modification time.
 
     The arrays of the index are read-only views of the file. It must not be changed in place while
-    they are used; `save` never does, it puts a new file in its place. Those of a track are taken
-    out of the file when they are first asked for, and raise `DamagedIndex` then where the JSON
+    they are used; `save` never does, it puts a new file in its place. Those of a track are made
+    when first used, and raise `DamagedIndex` then where the JSON
     part describes columns that the file does not have.
 
     Raises:
-        DamagedIndex: this is no binary index, of a newer major version, cut off, or damaged.
+        DamagedIndex: this is not a binary index, of a newer major version, cut off, or damaged.
         SourceError: it cannot be read.
+        SourceChanged: `media` is not the file that was indexed, or has changed since.
 
     >>> open_index(write(FragmentIndex(SourceInfo("a.mp4"), How("sidx", False), ()))).how.method
     'sidx'
     """
-    return read(_content(what))
+    index = read(_content(what))
+    if media is not None:
+        refuse_other_media(index, media, ignore_mtime=ignore_mtime)
+    return index
+
+
+def refuse_other_media(
+    index: FragmentIndex, media: SourceLike, *, ignore_mtime: bool = False
+) -> None:
+    """Compare an index with the media file that it should describe, as `open_index` does.
+
+    Raises:
+        SourceChanged: it is not the file that was indexed, or has changed since.
+        SourceNotFound: it is not there.
+
+    >>> refuse_other_media(FragmentIndex(SourceInfo(), How("boxes", True), ()), "pyproject.toml")
+    """
+    source = open_source(media)
+    try:
+        if not index.complete and (source.size or 0) >= (index.source.size or 0):
+            return
+        mtime = None if ignore_mtime else source.mtime_ns
+        index.source.refuse_other(source.name, size=source.size, etag=source.etag, mtime_ns=mtime)
+    finally:
+        if source is not media:
+            source.close()
 
 
 def read(data: bytes | bytearray | memoryview) -> FragmentIndex:
@@ -153,7 +196,7 @@ def read(data: bytes | bytearray | memoryview) -> FragmentIndex:
 
 
 def verify(
-    what: str | PathLike[str] | bytes | bytearray | memoryview | Source | FragmentIndex,
+    what: SourceLike | FragmentIndex,
 ) -> None:
     """Test all that opening leaves untested: the checksums of the columns, and what lies between.
 
@@ -168,12 +211,10 @@ def verify(
     >>> verify(write(FragmentIndex(SourceInfo(), How("sidx", False), ())))
     """
     if isinstance(what, FragmentIndex):
-        _all_coherent(what)
+        _check_all(what)
         return
     data = memoryview(_content(what)).cast("B")
-    index, columns, text_end, start = _read(data)
-    for track in index.tracks:
-        _ = track.fragments  # its columns are known when they have been asked for
+    index, columns, text_end, start = _read(data, verifying=True)
     gaps = [(text_end, start)]
     end = start
     for column in sorted(columns.placed, key=lambda placed: placed.offset):
@@ -186,19 +227,27 @@ def verify(
                 found=f"{zlib.crc32(column.array.data):08x}",
                 advice="build the index again",
             )
-        if column.array.dtype == np.bool_ and (column.array.view(np.uint8) > 1).any():
-            raise refuse(column.pointer, "bytes 0 and 1", "others")
         if column.array.nbytes:
             gaps.append((end, start + column.offset))
             end = max(end, start + column.offset + column.array.nbytes)
     gaps.append((end, len(data)))
     for gap_start, gap_stop in gaps:
         if any(data[gap_start:gap_stop]):
-            raise DamagedIndex("what fills up between the columns is not zero", offset=gap_start)
-    _all_coherent(index)
+            raise DamagedIndex("the padding between the columns is not zero", offset=gap_start)
+    _check_all(index)
 
 
-def _content(what: Any) -> memoryview:
+def _check_all(index: FragmentIndex) -> None:
+    for number, track in enumerate(index.tracks):
+        pointer = f"/tracks/{number}"
+        samples = track.samples if track.samples_ready else None
+        rows = None if samples is None else len(samples)
+        check_tables(track.id, track.fragments, track.sync, track.groups, rows, pointer)
+        if samples is not None:
+            check_samples(track.id, samples, pointer)
+
+
+def _content(what: SourceLike) -> memoryview:
     with open_source(what) as source:
         view = source.view()
         if view is not None:
@@ -206,10 +255,12 @@ def _content(what: Any) -> memoryview:
         return memoryview(b"".join(source.pieces()))
 
 
-def _read(data: bytes | bytearray | memoryview) -> tuple[FragmentIndex, ColumnReader, int, int]:
+def _read(
+    data: bytes | bytearray | memoryview, *, verifying: bool = False
+) -> tuple[FragmentIndex, ColumnReader, int, int]:
     view = memoryview(data).cast("B").toreadonly()
     plain, text_end, start = parse_head(view)
-    columns = ColumnReader(view[start:])
+    columns = ColumnReader(view[start:], verifying=verifying)
     complete = item(plain, "complete")
     if not isinstance(complete, bool):
         raise refuse("/complete", "true or false", complete)
@@ -217,7 +268,7 @@ def _read(data: bytes | bytearray | memoryview) -> tuple[FragmentIndex, ColumnRe
         from_plain(SourceInfo, item(plain, "source"), "/source"),
         from_plain(How, item(plain, "how"), "/how"),
         [
-            _read_period(period, columns, f"/periods/{number}")
+            _read_period(period, number, columns, f"/periods/{number}")
             for number, period in enumerate(_list(plain, "periods"))
         ],
         findings=[
@@ -237,9 +288,9 @@ def _list(plain: Any, key: str, pointer: str = "") -> list[Any]:
     return value
 
 
-def _read_period(plain: Any, columns: ColumnReader, pointer: str) -> Period:
+def _read_period(plain: Any, number: int, columns: ColumnReader, pointer: str) -> Period:
     movie = from_plain(Movie, item(plain, "movie", pointer), f"{pointer}/movie")
-    number = integer(item(plain, "number", pointer), f"{pointer}/number", 0)
+    integer(item(plain, "number", pointer), f"{pointer}/number", number, number)
     init = []
     for place, part in enumerate(_list(plain, "init", pointer)):
         try:
@@ -266,93 +317,62 @@ def _read_track(
         raise refuse(f"{pointer}/exact", "true or false", exact)
     return TrackIndex.deferred(
         info,
-        partial(_read_tables, item(plain, "tables", pointer), columns, f"{pointer}/tables"),
+        _SavedTables(item(plain, "tables", pointer), info.id, columns, f"{pointer}/tables"),
         shift=_shift(item(plain, "shift", pointer), f"{pointer}/shift"),
         period=period,
         exact=exact,
+        movie_timescale=movie.timescale,
     )
 
 
-def _read_tables(plain: Any, columns: ColumnReader, pointer: str) -> TrackTables:
-    def read(kind: type[AnyTable]) -> AnyTable:
-        name = kind.SCHEMA_NAME
-        return columns.table(kind, item(plain, name, pointer), f"{pointer}/{name}")
+class _SavedTables:
+    """The tables of one track: their places were checked at opening, their numbers are not yet."""
 
-    return TrackTables(
-        read(FragmentTable),
-        read(SyncTable),
-        read(GroupTable).groups() if "groups" in plain else (),
-        read(SampleTable) if "samples" in plain else None,
-    )
+    __slots__ = ("_columns", "_places", "_pointer", "_track")
+
+    def __init__(self, plain: Any, track: int, columns: ColumnReader, pointer: str) -> None:
+        self._columns, self._pointer, self._track = columns, pointer, track
+        self._places = {
+            kind: columns.locate(kind, item(plain, name, pointer), f"{pointer}/{name}")
+            for name, kind, needed in _TABLES
+            if needed or name in plain
+        }
+
+    def unchecked(self) -> tuple[FragmentTable, SyncTable]:
+        return self._table(FragmentTable), self._table(SyncTable)
+
+    def checked(self) -> TrackTables:
+        fragments, sync = self.unchecked()
+        samples = self._table(SampleTable) if SampleTable in self._places else None
+        groups = self._table(GroupTable).groups() if GroupTable in self._places else ()
+        rows = None if samples is None else len(samples)
+        check_tables(self._track, fragments, sync, groups, rows, self._pointer)
+        return TrackTables(fragments, sync, groups, samples)
+
+    def check_samples(self, samples: SampleTable) -> None:
+        check_samples(self._track, samples, self._pointer)
+
+    def _table(self, kind: type[AnyTable]) -> AnyTable:
+        return self._columns.table(kind, self._places[kind])
+
+
+_TABLES: tuple[tuple[str, type[Table], bool], ...] = (
+    (FragmentTable.SCHEMA_NAME, FragmentTable, True),
+    (SyncTable.SCHEMA_NAME, SyncTable, True),
+    (GroupTable.SCHEMA_NAME, GroupTable, False),
+    (SampleTable.SCHEMA_NAME, SampleTable, False),
+)
+
+
+_NO_SHIFT = Fraction(0)
 
 
 def _shift(plain: Any, pointer: str) -> Fraction:
     if not isinstance(plain, list) or len(plain) != 2:
         raise refuse(pointer, "[numerator, denominator]", plain)
-    # A product of two 64-bit fields over a 32-bit one: more than an int64 holds.
-    return Fraction(
-        integer(plain[0], f"{pointer}/0", -(2**127), 2**127),
-        integer(plain[1], f"{pointer}/1", 1, 2**127),
-    )
-
-
-def _all_coherent(index: FragmentIndex) -> None:
-    for number, track in enumerate(index.tracks):
-        _coherent(track, f"/tracks/{number}")
-
-
-def _coherent(track: TrackIndex, pointer: str) -> None:
-    fragments, sync = track.fragments, track.sync
-    rules = {
-        "bytes count from 0": not ((fragments.offset < 0) | (fragments.size < 0)).any(),
-        "sync samples stand in rows of the fragment table": not (
-            (sync.fragment < 0) | (sync.fragment >= len(fragments))
-        ).any(),
-        "each run has a sync sample": not (sync.count < 1).any(),
-        "runs are in order of time": not (sync.cts[1:] < sync.cts[:-1]).any(),
-        "steps lead forward": not ((sync.step < 0) | (sync.sample_step < 0)).any(),
-        "times fit into 64 bits": _fit(sync.cts, sync.step, sync.count)
-        and _fit(sync.dts, sync.step, sync.count),
-        "sample numbers fit into 64 bits": _fit(sync.sample, sync.sample_step, sync.count),
-        "runs of several sync samples say which samples they are": _numbered(track),
-        "sample numbers count the samples before": _counted(track),
-        "sync samples are samples of their fragments": _contained(track),
-    }
-    for rule, holds in rules.items():
-        if not holds:
-            raise DamagedIndex(
-                f"the tables of track {track.id} contradict this: {rule}", path=pointer
-            )
-
-
-def _fit(first: Int64, step: Int64, count: Int64) -> bool:
-    """Whether the last of each run is a number that an int64 holds, with room to spare."""
-    last = np.where(first == NULL, 0, first) + step.astype(np.float64) * (count - 1)
-    return bool((np.abs(last) < 2.0**63 - 2.0**12).all())
-
-
-def _numbered(track: TrackIndex) -> bool:
-    several = track.sync.rows(track.sync.count > 1)
-    known = not (track.fragments.sample_start == NULL).any()
-    return not len(several) or (
-        known and not ((several.sample == NULL) | (several.sample_step < 1)).any()
-    )
-
-
-def _contained(track: TrackIndex) -> bool:
-    fragments, sync = track.fragments, track.sync
-    if ((sync.fragment < 0) | (sync.fragment >= len(fragments))).any():
-        return False
-    first, count = fragments.sample_start[sync.fragment], fragments.sample_count[sync.fragment]
-    known = (sync.sample != NULL) & (first != NULL)
-    within = sync.sample - first
-    return not (known & ((within < 0) | (within >= count))).any()
-
-
-def _counted(track: TrackIndex) -> bool:
-    starts, counts = track.fragments.sample_start, track.fragments.sample_count
-    if (starts == NULL).any() or (counts == NULL).any():
-        return not track.has_samples
-    if (counts < 0).any() or not np.array_equal(starts, np.cumsum(counts) - counts):
-        return False
-    return not track.has_samples or int(counts.sum()) == len(track.samples)
+    # A delay is counted in ticks of the movie, whose timescale has 32 bits.
+    numerator = integer(plain[0], f"{pointer}/0", -(2**94), 2**94)
+    denominator = integer(plain[1], f"{pointer}/1", 1, 2**32 - 1)
+    if not -FAR * denominator < numerator < FAR * denominator:
+        raise refuse(pointer, "a shift of less than 2^62 ticks", plain)
+    return Fraction(numerator, denominator) if numerator else _NO_SHIFT

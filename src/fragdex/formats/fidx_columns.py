@@ -10,7 +10,8 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from pickle import PickleBuffer
+from typing import Any, NamedTuple, Self, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,15 @@ from fragdex.formats.records import integer, item, refuse
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable, Table
 from fragdex.seeking.model import SampleGroup
 
-__all__ = ["ALIGNMENT", "ColumnReader", "ColumnWriter", "GroupTable", "PlacedColumn", "aligned"]
+__all__ = [
+    "ALIGNMENT",
+    "ColumnReader",
+    "ColumnWriter",
+    "GroupTable",
+    "PlacedColumn",
+    "TablePlaces",
+    "aligned",
+]
 
 ALIGNMENT = 64
 """Bytes: a cache line, and what Arrow recommends."""
@@ -98,8 +107,10 @@ class ColumnWriter:
         places = []
         for declared in table.schema():
             dtype = np.dtype(declared.dtype).newbyteorder("<")
-            array = np.ascontiguousarray(getattr(table, declared.name), dtype)
-            places.append([declared.name, dtype.str, self.size, zlib.crc32(array.data)])
+            array = getattr(table, declared.name)
+            if array.dtype != dtype or not array.flags.c_contiguous:
+                array = np.ascontiguousarray(array, dtype)
+            places.append([declared.name, dtype.str, self.size, zlib.crc32(_bytes_of(array))])
             self._arrays.append(array)
             self.size += aligned(array.nbytes)
         return {"rows": len(table), "columns": places}
@@ -108,8 +119,13 @@ class ColumnWriter:
         """The bytes of all columns with what fills up between them; no column is copied."""
         for array in self._arrays:
             if array.nbytes:
-                yield array.data.cast("B")
+                yield _bytes_of(array)
                 yield bytes(-array.nbytes % ALIGNMENT)
+
+
+def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
+    """The bytes of a contiguous array; asked for its buffer itself, it would grow for good."""
+    return array.view(np.uint8).data
 
 
 class PlacedColumn(NamedTuple):
@@ -127,84 +143,159 @@ class PlacedColumn(NamedTuple):
     checksum: int
 
 
+class Form(NamedTuple):
+    """How a column is stored: the dtype that it is shown in, and the name of the stored one."""
+
+    dtype: np.dtype[Any]
+    stored: str
+    itemsize: int
+
+
+class TablePlaces(NamedTuple):
+    """Where the columns of one table are.
+
+    Attributes:
+        rows: of each column.
+        offsets: of the columns in the order of the kind, in bytes from the first of the file.
+    """
+
+    rows: int
+    offsets: tuple[int, ...]
+
+
+class _Listed(NamedTuple):
+    """A table as the JSON part has it, and the JSON pointer of it there."""
+
+    kind: type[Table]
+    entries: list[Any]
+    rows: int
+    pointer: str
+
+
 class ColumnReader:
     """Takes tables out of the column part of a file, without copying or reading them.
 
     Opening an index is mostly this, once a column: what only errors tell is made for errors alone.
 
+    Args:
+        space: all columns.
+        verifying: keep what the JSON part says of each, so that `placed` can be asked.
+
     >>> writer = ColumnWriter()
     >>> plain = writer.add(SampleTable.empty())
-    >>> len(ColumnReader(memoryview(b"")).table(SampleTable, plain, "/samples"))
+    >>> reader = ColumnReader(memoryview(b""))
+    >>> len(reader.table(SampleTable, reader.locate(SampleTable, plain, "/samples")))
     0
     """
 
-    def __init__(self, space: memoryview) -> None:
+    def __init__(self, space: memoryview, *, verifying: bool = False) -> None:
         self._space = space
         self._whole: dict[str, npt.NDArray[Any]] = {}
-        self._read: list[tuple[type[Table], list[Any], int, str]] = []
+        self._left = len(space)
+        self._listed: list[_Listed] | None = [] if verifying else None
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """Pickled as the bytes of all columns; out of band, and not copied, where that is asked."""
+        space = PickleBuffer(self._space) if int(protocol) >= 5 else bytes(self._space)
+        return _of_bytes, (space,)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # nothing of it changes
 
     @property
     def placed(self) -> list[PlacedColumn]:
-        """Every column of the tables read so far."""
+        """Every column of the tables located so far, of a reader that is `verifying`."""
         found = []
-        for kind, entries, rows, pointer in self._read:
-            wanted = _dtypes(kind)
-            for number, (name, _, offset, checksum) in enumerate(entries):
-                if name in wanted:
-                    array = self._column(int(offset), rows, *wanted[name])
-                    place = f"{pointer}/columns/{number}"
+        for table in self._listed or ():
+            forms = _forms(table.kind)
+            for number, (name, _, offset, checksum) in enumerate(table.entries):
+                if name in forms:
+                    array = self._column(int(offset), table.rows, forms[name])
+                    place = f"{table.pointer}/columns/{number}"
                     found.append(PlacedColumn(place, array, int(offset), int(checksum)))
         return found
 
-    def table(self, kind: type[AnyTable], plain: Any, pointer: str) -> AnyTable:
-        """The table of a kind as its entry in the JSON part describes it.
+    def locate(self, kind: type[Table], plain: Any, pointer: str) -> TablePlaces:
+        """Where the columns of a table are, checked in exact integers; no column is read.
 
         Columns that the kind does not have are passed over: a later minor version may add some.
 
         Raises:
-            DamagedIndex: a column is missing, of another dtype, or leads outside the file.
+            DamagedIndex: a column is missing, of another dtype, or leads outside the file, or all
+                columns together take more bytes than the file has.
         """
         rows = integer(item(plain, "rows", pointer), f"{pointer}/rows", 0)
         entries = item(plain, "columns", pointer)
-        if not isinstance(entries, list):
+        if type(entries) is not list:
             raise refuse(f"{pointer}/columns", "a list", entries)
-        wanted = _dtypes(kind)
-        size = len(self._space)
-        found = {}
-        for number, entry in enumerate(entries):
-            if type(entry) is not list or len(entry) != 4 or type(entry[0]) is not str:
-                raise refuse(f"{pointer}/columns/{number}", "[name, dtype, offset, crc32]", entry)
-            name, said, offset, checksum = entry
-            if name not in wanted:
-                continue
-            dtype, stored = wanted[name]
-            last = size - rows * dtype.itemsize
-            if (
-                said != stored
-                or type(offset) is not int
-                or not 0 <= offset <= last
-                or offset % ALIGNMENT
-                or type(checksum) is not int
-                or not 0 <= checksum < 2**32
-            ):
-                offset = _checked(entry, stored, rows, last, f"{pointer}/columns/{number}")
-            found[name] = self._column(offset, rows, dtype, stored)
-        for name in wanted:
-            if name not in found:
-                raise refuse(f"{pointer}/columns", f"a column {name}", "none")
-        self._read.append((kind, entries, rows, pointer))
-        return kind(**found)
+        offsets = self._offsets(kind, entries, rows)
+        if offsets is None:
+            offsets = self._searched(kind, entries, rows, f"{pointer}/columns")
+        self._left -= rows * sum([width for _, _, width in _layout(kind)])
+        if self._left < 0:
+            raise refuse(f"{pointer}/columns", "columns that do not overlap", "some that do")
+        if self._listed is not None:
+            self._listed.append(_Listed(kind, entries, rows, pointer))
+        return TablePlaces(rows, tuple(offsets))
 
-    def _column(
-        self, offset: int, rows: int, dtype: np.dtype[Any], stored: str
-    ) -> npt.NDArray[Any]:
-        whole = self._whole.get(stored)
+    def table(self, kind: type[AnyTable], places: TablePlaces) -> AnyTable:
+        """The table at these places, as views of the file."""
+        rows, forms = places.rows, _forms(kind).values()
+        return kind(*[self._column(at, rows, form) for at, form in zip(places.offsets, forms)])  # noqa: B905 - slower
+
+    def _offsets(self, kind: type[Table], entries: list[Any], rows: int) -> list[int] | None:
+        """Where the columns start, where every entry is as we write it."""
+        expected = _layout(kind)
+        if len(entries) != len(expected):
+            return None
+        size, offsets = len(self._space), []
+        try:
+            for (name, said, offset, checksum), (wanted, stored, width) in zip(
+                entries, expected, strict=True
+            ):
+                # Only integers have bits to look at: others raise TypeError.
+                if (
+                    name != wanted
+                    or said != stored
+                    or offset & 63
+                    or checksum >> 32
+                    or not 0 <= offset <= size - rows * width
+                ):
+                    return None
+                offsets.append(offset)
+        except (TypeError, ValueError):
+            return None
+        return offsets
+
+    def _searched(
+        self, kind: type[Table], entries: list[Any], rows: int, pointer: str
+    ) -> list[int]:
+        """Where the columns start, whatever else there is; refuses what is wrong."""
+        forms, found = _forms(kind), {}
+        for number, entry in enumerate(entries):
+            place = f"{pointer}/{number}"
+            if type(entry) is not list or len(entry) != 4 or type(entry[0]) is not str:
+                raise refuse(place, "[name, dtype, offset, crc32]", entry)
+            form = forms.get(entry[0])
+            if form is None:
+                continue
+            if entry[0] in found:
+                raise refuse(place, "each column once", entry[0])
+            last = len(self._space) - rows * form.itemsize
+            found[entry[0]] = _checked(entry, form.stored, rows, last, place)
+        for name in forms:
+            if name not in found:
+                raise refuse(pointer, f"a column {name}", "none")
+        return [found[name] for name in forms]
+
+    def _column(self, offset: int, rows: int, form: Form) -> npt.NDArray[Any]:
+        whole = self._whole.get(form.stored)
         if whole is None:
-            whole = self._whole[stored] = self._as(dtype, stored)
-        start = offset // dtype.itemsize
+            whole = self._whole[form.stored] = self._as(form.dtype, form.stored)
+        start = offset // form.itemsize
         array = whole[start : start + rows]
-        if whole.dtype != dtype:
-            array = array.astype(dtype)
+        if _SWAPPED:
+            array = array.astype(form.dtype)
             array.setflags(write=False)
         return array
 
@@ -214,6 +305,10 @@ class ColumnReader:
         read = dtype if sys.byteorder == "little" else np.dtype(stored)
         rows = len(self._space) // read.itemsize
         return np.frombuffer(self._space if rows else _NOTHING, read, rows)
+
+
+def _of_bytes(data: Any) -> ColumnReader:
+    return ColumnReader(memoryview(data).cast("B").toreadonly())
 
 
 def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) -> int:
@@ -230,17 +325,29 @@ def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) 
     return offset
 
 
-def _dtypes(kind: type[Table]) -> dict[str, tuple[np.dtype[Any], str]]:
-    """Of each column the dtype it is shown in, and the name of the one it is stored in."""
-    if kind not in _DTYPES:
-        _DTYPES[kind] = {
-            c.name: (np.dtype(c.dtype), np.dtype(c.dtype).newbyteorder("<").str)
+def _forms(kind: type[Table]) -> dict[str, Form]:
+    if kind not in _FORMS:
+        _FORMS[kind] = {
+            c.name: Form(
+                np.dtype(c.dtype),
+                np.dtype(c.dtype).newbyteorder("<").str,
+                np.dtype(c.dtype).itemsize,
+            )
             for c in kind.schema()
         }
-    return _DTYPES[kind]
+    return _FORMS[kind]
 
 
-_DTYPES: dict[type[Table], dict[str, tuple[np.dtype[Any], str]]] = {}
+def _layout(kind: type[Table]) -> list[tuple[str, str, int]]:
+    """Name, stored dtype and bytes a row of the columns: `_forms` without look-ups."""
+    if kind not in _LAYOUTS:
+        _LAYOUTS[kind] = [(name, f.stored, f.itemsize) for name, f in _forms(kind).items()]
+    return _LAYOUTS[kind]
+
+
+_LAYOUTS: dict[type[Table], list[tuple[str, str, int]]] = {}
+_FORMS: dict[type[Table], dict[str, Form]] = {}
+_SWAPPED = sys.byteorder == "big"
 # frombuffer refuses an empty buffer
 _NOTHING = bytes(8)
 

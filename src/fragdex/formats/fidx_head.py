@@ -8,13 +8,22 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from fragdex.errors import DamagedIndex
 from fragdex.formats.fidx_columns import aligned
 
-__all__ = ["HEADER_SIZE", "MAGIC", "VERSION", "build_head", "parse_head"]
+__all__ = [
+    "HEADER_SIZE",
+    "MAGIC",
+    "VERSION",
+    "begin_head",
+    "build_head",
+    "finish_head",
+    "parse_head",
+]
 
 MAGIC = b"\x89FDX\r\n\x1a\n"
 """First a byte that is no text, last what conversions of line ends would spoil."""
@@ -35,26 +44,81 @@ def build_head(plain: Any, columns_size: int) -> tuple[bytes, int]:
     >>> len(head) == start == 128
     True
     """
-    text = json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")
-    start = aligned(HEADER.size + len(text))
-    header = HEADER.pack(MAGIC, *VERSION, BYTE_ORDER, start + columns_size, len(text), start, 0)
-    checksum = zlib.crc32(text, zlib.crc32(header[:CHECKED]))
-    head = header[:CHECKED] + struct.pack("<I", checksum) + text
-    return head.ljust(start, b"\0"), start
+    head, start = finish_head(begin_head(plain), columns_size)
+    return bytes(head), start
+
+
+def begin_head(plain: Any) -> bytearray:
+    """Room for the header, and the JSON part.
+
+    Args:
+        plain: JSON values; iterators among the values of objects are written as lists, element by
+            element, so that a large one never stands in memory as Python objects.
+
+    >>> bytes(begin_head({"a": iter([1, 2])})[64:])
+    b'{"a":[1,2]}'
+    """
+    head = bytearray(HEADER.size)
+    for text in _pieces(plain):
+        head += text.encode("ascii")
+    return head
+
+
+def finish_head(head: bytearray, columns_size: int) -> tuple[bytearray, int]:
+    """`begin_head`'s bytes with the header filled in, up to where the columns start."""
+    text_size = len(head) - HEADER.size
+    start = aligned(len(head))
+    header = HEADER.pack(MAGIC, *VERSION, BYTE_ORDER, start + columns_size, text_size, start, 0)
+    head[:CHECKED] = header[:CHECKED]
+    with memoryview(head) as view:
+        checksum = zlib.crc32(view[HEADER.size :], zlib.crc32(view[:CHECKED]))
+    head[CHECKED : HEADER.size] = struct.pack("<I", checksum)
+    head += bytes(start - len(head))
+    return head, start
+
+
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def _pieces(plain: Any) -> Iterator[str]:
+    """The JSON text of a value, elements of iterators one by one."""
+    if isinstance(plain, Iterator):
+        before = "["
+        for element in plain:
+            yield before
+            yield from _pieces(element)
+            before = ","
+        yield "]" if before == "," else "[]"
+    elif _streamed(plain):
+        before = "{"
+        for name, value in plain.items():
+            yield f"{before}{_ENCODE(name)}:"
+            yield from _pieces(value)
+            before = ","
+        yield "}"
+    else:
+        yield _ENCODE(plain)
+
+
+def _streamed(plain: Any) -> bool:
+    """Whether an object has an iterator among its values, or in an object there."""
+    return isinstance(plain, dict) and any(
+        isinstance(value, Iterator) or _streamed(value) for value in plain.values()
+    )
 
 
 def parse_head(view: memoryview) -> tuple[Any, int, int]:
     """The JSON part, where its text ends, and where the columns start.
 
     Raises:
-        DamagedIndex: this is no binary index, of a newer major version, cut off, or damaged.
+        DamagedIndex: this is not a binary index, of a newer major version, cut off, or damaged.
 
     >>> parse_head(memoryview(build_head({"a": 1}, 0)[0]))
     ({'a': 1}, 71, 128)
     """
     if view[: len(MAGIC)] != MAGIC:
         raise DamagedIndex(
-            "this is no binary index", offset=0, expected=MAGIC, found=bytes(view[: len(MAGIC)])
+            "this is not a binary index", offset=0, expected=MAGIC, found=bytes(view[: len(MAGIC)])
         )
     if len(view) < HEADER.size:
         raise DamagedIndex(
@@ -101,7 +165,7 @@ def parse_head(view: memoryview) -> tuple[Any, int, int]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 # Made once: making it takes as long as reading the text.

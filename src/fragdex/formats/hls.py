@@ -7,28 +7,37 @@ can be played so: a progressive file has no segments to point at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from urllib.parse import quote
 
 import numpy as np
 
 from fragdex.errors import BuildError, InexactIndex, NoSyncSample
+from fragdex.formats.hls_attributes import (
+    Range,
+    address,
+    bandwidths,
+    bytes_of_name,
+    media,
+    named_codecs,
+    picture_rate,
+    picture_size,
+    target_duration,
+)
 from fragdex.formats.subsegments import (
     Subsegments,
     init_range,
     period_of,
     reference_track,
     subsegments,
+    timed,
 )
 from fragdex.formats.wire import MIN_SEGMENT_MS
 from fragdex.fragments.table import NULL
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = ["uri_of", "write", "write_iframes", "write_master"]
-
-Range = tuple[Fraction, int, int]
-"""Seconds, offset and size of a segment."""
+__all__ = ["has_iframes", "uri_of", "write", "write_iframes", "write_master"]
 
 
 def write(
@@ -39,6 +48,9 @@ def write(
     min_segment_ms: float = MIN_SEGMENT_MS,
     playlist: str = "media",
     growing: bool = False,
+    init_uri: str | None = None,
+    media_uri: str = "media.m3u8",
+    iframes_uri: str | None = None,
 ) -> bytes:
     """A media playlist, as UTF-8 text; periods are parted by EXT-X-DISCONTINUITY.
 
@@ -49,6 +61,8 @@ def write(
         min_segment_ms: a segment lasts at least so long.
         playlist: `media`, `iframes` (see `write_iframes`) or `master` (see `write_master`).
         growing: leave out EXT-X-ENDLIST, so that players come back for more.
+        init_uri: address of the initialization segment, where the file has none itself.
+        media_uri, iframes_uri: what a `master` playlist names.
 
     Raises:
         BuildError: there are no movie fragments, or no initialization segment.
@@ -60,9 +74,15 @@ def write(
     '#EXT-X-ENDLIST'
     """
     if playlist == "iframes":
-        return write_iframes(index, uri=uri, track=track)
+        return write_iframes(index, uri=uri, track=track, init_uri=init_uri)
     if playlist == "master":
-        return write_master(index, track=track)
+        return write_master(
+            index,
+            media_uri=media_uri,
+            iframes_uri=iframes_uri,
+            track=track,
+            min_segment_ms=min_segment_ms,
+        )
     if playlist != "media":
         raise ValueError(f"no playlist {playlist!r}: expected media, iframes or master")
     groups = []
@@ -72,11 +92,15 @@ def write(
         found = subsegments(period, chosen.id, min_ticks=ticks, at_sync=True)
         groups.append((period, list(media_segments(found, chosen.timescale))))
     head = ["#EXT-X-INDEPENDENT-SEGMENTS"]
-    return _playlist(groups, uri_of(index, uri), head, growing)
+    return _playlist(groups, uri_of(index, uri), head, init_uri, growing)
 
 
 def write_iframes(
-    index: FragmentIndex, *, uri: str | None = None, track: int | None = None
+    index: FragmentIndex,
+    *,
+    uri: str | None = None,
+    track: int | None = None,
+    init_uri: str | None = None,
 ) -> bytes:
     """An I-frame playlist of a video track (RFC 8216, 4.3.3.6), as UTF-8 text.
 
@@ -84,7 +108,7 @@ def write_iframes(
     sample; the samples before and after it cannot be left out by a byte range.
 
     Args:
-        uri: as for `write`.
+        uri, init_uri: as for `write`.
         track: the video track; None: the first one.
 
     Raises:
@@ -102,7 +126,7 @@ def write_iframes(
         groups.append((period, list(_iframes(chosen))))
     if groups and not any(segments for _, segments in groups):
         raise NoSyncSample("no fragment begins with a sync sample")
-    return _playlist(groups, uri_of(index, uri), ["#EXT-X-I-FRAMES-ONLY"])
+    return _playlist(groups, uri_of(index, uri), ["#EXT-X-I-FRAMES-ONLY"], init_uri)
 
 
 def write_master(
@@ -114,14 +138,17 @@ def write_master(
     period: int | None = None,
     min_segment_ms: float = MIN_SEGMENT_MS,
 ) -> bytes:
-    """A master playlist with one variant (RFC 8216, 4.3.4), as UTF-8 text.
+    """A multivariant playlist with one variant, the file (RFC 8216, 4.3.4), as UTF-8 text.
+
+    Sound beside pictures is an audio group without a URI: it is in the variant itself.
 
     Args:
-        media_uri: address of the media playlist.
-        iframes_uri: address of the I-frame playlist, if there is one.
+        media_uri: address of the media playlist, which `write` gives with the same `track` and
+            `min_segment_ms`.
+        iframes_uri: address of the I-frame playlist (see `write_iframes`), if there is one.
         track: as for `write`.
         period: number of the period that is described; needed where there are several.
-        min_segment_ms: as in the media playlist; the peak bandwidth is that of a segment.
+        min_segment_ms: as in the media playlist; the peak bandwidth is that of its segments.
 
     Raises: as `write`.
 
@@ -142,16 +169,39 @@ def write_master(
     )
     peak, average = bandwidths(segments)
     about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
-    about += named_codecs(t.codec for t in found.tracks if len(t.fragments))
+    about += named_codecs(
+        t.codec
+        for t in found.tracks
+        if len(t.fragments) and (t.codec or t.kind in ("video", "audio"))
+    )
     about += [*picture_size(chosen), *picture_rate(chosen, segments)]
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
+    sound = next((t for t in found.tracks if t.kind == "audio" and len(t.fragments)), None)
+    if sound is not None and chosen.kind == "video":
+        lines.append(media(sound, "audio", sound.info.language or "audio"))
+        about.append('AUDIO="audio"')
     lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(media_uri)]
     if iframes_uri is not None:
-        pictures = list(_iframes(chosen))
-        named = [f"BANDWIDTH={bandwidths(pictures)[0]}", *named_codecs([chosen.codec])]
-        named += [*picture_size(chosen), f'URI="{address(iframes_uri)}"']
+        peak, average = bandwidths(list(_iframes(chosen)))
+        named = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
+        named += [*named_codecs([chosen.codec]), *picture_size(chosen)]
+        named.append(f'URI="{address(iframes_uri)}"')
         lines.append("#EXT-X-I-FRAME-STREAM-INF:" + ",".join(named))
     return ("\n".join(lines) + "\n").encode()
+
+
+def has_iframes(index: FragmentIndex, track: int | None = None) -> bool:
+    """Whether an I-frame playlist can be written: pictures, and a fragment that begins with one.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> has_iframes(fragdex.index(movie()))
+    True
+    """
+    chosen = [reference_track(period, track) for period in index.periods]
+    return all(t.kind == "video" and t.has_samples for t in chosen) and any(
+        (t.fragments.sync == 0).any() for t in chosen
+    )
 
 
 def uri_of(index: FragmentIndex, uri: str | None) -> str:
@@ -167,31 +217,33 @@ def uri_of(index: FragmentIndex, uri: str | None) -> str:
     if "://" in name:
         return address(name)
     # A colon in the first part would be read as a scheme (RFC 3986, 4.2).
-    return quote(name.replace("\\", "/").rpartition("/")[2] or "media.mp4", safe="")
-
-
-def address(uri: str) -> str:
-    """A URI as it may stand on a line and in quotes; what is escaped already stays."""
-    return quote(uri, safe="%/:?#[]@!$&'()*+,;=~")
+    return quote(bytes_of_name(name.replace("\\", "/").rpartition("/")[2] or "media.mp4"), safe="")
 
 
 def _playlist(
-    groups: list[tuple[Period, list[Range]]], uri: str, head: list[str], growing: bool = False
+    groups: list[tuple[Period, list[Range]]],
+    uri: str,
+    head: list[str],
+    init_uri: str | None,
+    growing: bool = False,
 ) -> bytes:
-    longest = max((seconds for _, part in groups for seconds, _, _ in part), default=Fraction(1))
+    target = target_duration(seconds for _, part in groups for seconds, _, _ in part)
     lines = [
         "#EXTM3U",
         "#EXT-X-VERSION:7",
-        f"#EXT-X-TARGETDURATION:{max(1, int(longest + Fraction(1, 2)))}",
+        f"#EXT-X-TARGETDURATION:{target}",
         "#EXT-X-MEDIA-SEQUENCE:0",
         f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if growing else 'VOD'}",
         *head,
     ]
     for number, (period, segments) in enumerate(groups):
-        init = init_range(period)
         if number:
             lines.append("#EXT-X-DISCONTINUITY")
-        lines.append(f'#EXT-X-MAP:URI="{uri}",BYTERANGE="{init.size}@{init.start}"')
+        if init_uri is not None and not period.init:
+            lines.append(f'#EXT-X-MAP:URI="{address(init_uri)}"')
+        else:
+            init = init_range(period)
+            lines.append(f'#EXT-X-MAP:URI="{uri}",BYTERANGE="{init.size}@{init.start}"')
         reached = Fraction(0)
         for seconds, offset, size in segments:
             # Rounded ends, not rounded durations: the sum does not drift.
@@ -216,6 +268,7 @@ def _iframes(track: TrackIndex) -> Iterator[Range]:
             f"the samples of track {track.id} are not in this index",
             advice="build it with exact=True, or save it with samples=True",
         )
+    timed(track)
     table, samples = track.fragments, track.samples
     rows = np.flatnonzero((table.sync == 0) & (table.moof_offset != NULL))
     first = table.sample_start[rows]
@@ -233,34 +286,3 @@ def _iframes(track: TrackIndex) -> Iterator[Range]:
                 "the media data of a fragment lies before its moof", offset=low, found=high
             )
         yield Fraction(duration, track.timescale), low, high - low
-
-
-def bandwidths(segments: Sequence[Range]) -> tuple[int, int]:
-    """Bits a second of the segment that needs most, and of all together; 1 where nothing is."""
-    rates = [Fraction(8 * size) / seconds for seconds, _, size in segments if seconds]
-    whole = sum(seconds for seconds, _, _ in segments)
-    bits = 8 * sum(size for _, _, size in segments)
-    return int(max(rates, default=Fraction(0))) + 1, int(bits / whole) + 1 if whole else 1
-
-
-def named_codecs(codecs: Iterable[str | None]) -> list[str]:
-    """The attribute CODECS, each named once; nothing where one is not known."""
-    known = list(dict.fromkeys(codecs))
-    return [] if None in known or not known else [f'CODECS="{",".join(map(str, known))}"']
-
-
-def picture_size(track: TrackIndex) -> list[str]:
-    """The attribute RESOLUTION of a video track, where it is known."""
-    info = track.info
-    if track.kind != "video" or not info.width or not info.height:
-        return []
-    return [f"RESOLUTION={info.width}x{info.height}"]
-
-
-def picture_rate(track: TrackIndex, segments: Sequence[Range]) -> list[str]:
-    """The attribute FRAME-RATE of a video track, where it is known."""
-    seconds = sum(duration for duration, _, _ in segments)
-    count = track.sample_count
-    if track.kind != "video" or not seconds or not count:
-        return []
-    return [f"FRAME-RATE={float(count / seconds):.3f}"]

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from fragdex.errors import BuildError
-from fragdex.formats.hls import (
+from fragdex.formats.hls import media_segments
+from fragdex.formats.hls_attributes import (
     Range,
     address,
     bandwidths,
-    media_segments,
+    media,
     named_codecs,
     picture_rate,
     picture_size,
@@ -81,7 +82,10 @@ def write(renditions: Sequence[Rendition], *, min_segment_ms: float = MIN_SEGMEN
         # what is the variant itself needs no group unless there is something to choose
         if found and (found != [lead] or len(found) > 1):
             groups.append(f'{kind.upper()}="{kind}"')
-            lines += [_media(kind, one, one is found[0]) for one in found]
+            lines += [
+                media(one.track, kind, one.name, default=one is found[0], uri=one.uri)
+                for one in found
+            ]
             beside += [one for one in found if lead.track.kind != kind]
     segments = _segments(lead, min_segment_ms)
     rates = [bandwidths(_segments(one, min_segment_ms)) for one in beside]
@@ -93,22 +97,6 @@ def write(renditions: Sequence[Rendition], *, min_segment_ms: float = MIN_SEGMEN
     about += [*picture_size(lead.track), *picture_rate(lead.track, segments), *groups]
     lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(lead.uri)]
     return ("\n".join(lines) + "\n").encode()
-
-
-def _media(kind: str, one: Rendition, default: bool) -> str:
-    info = one.track.info
-    about = [f"TYPE={kind.upper()}", f'GROUP-ID="{kind}"', f'NAME="{_quoted(one.name)}"']
-    if info.language:
-        about.append(f'LANGUAGE="{_quoted(info.language)}"')
-    about += [f"DEFAULT={'YES' if default else 'NO'}", "AUTOSELECT=YES"]
-    if info.channel_count:
-        about.append(f'CHANNELS="{info.channel_count}"')
-    return "#EXT-X-MEDIA:" + ",".join([*about, f'URI="{address(one.uri)}"'])
-
-
-def _quoted(text: str) -> str:
-    """What may stand in quotes: no quotes and no ends of lines (RFC 8216, 4.2)."""
-    return text.translate({ord('"'): "'", ord("\n"): " ", ord("\r"): " "})
 
 
 def _segments(one: Rendition, min_segment_ms: float) -> list[Range]:

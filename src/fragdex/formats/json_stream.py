@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
@@ -21,7 +22,17 @@ SPACE = " \t\n\r"
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is larger than any number of 64 bits")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
 class JsonStream:
@@ -38,7 +49,7 @@ class JsonStream:
     def __init__(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
         self._pieces = iter(pieces)
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
-        self._scan = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+        self._scan = _DECODER.raw_decode
         self._text, self._place, self._ended = "", 0, False
         self._before = 0
         self.pointer: list[str | int] = []

@@ -6,6 +6,8 @@ presentation times; below 0, where the edit list hides them, 0 is written.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.formats.subsegments import first_access, period_of
 from fragdex.fragments.table import NULL, Int64
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import FragmentIndex, TrackIndex
 
 __all__ = ["write"]
 
@@ -45,14 +47,16 @@ def write(index: FragmentIndex, *, period: int | None = None, source: Any = None
     """
     found = period_of(index, period)
     moofs: dict[int, Box] = {}
+    before: Counter[int] = Counter()
     tfras = []
     for track in found.tracks:
         rows = np.flatnonzero(track.fragments.moof_offset != NULL)
         if len(rows):
-            tfras.append(_tfra(found, track, rows, source, moofs))
+            tfras.append(_tfra(track, rows, before, source, moofs))
+            before.update(set(track.fragments.moof_offset.tolist()))
     if not tfras:
         raise BuildError(
-            "this form needs movie fragments whose places are known",
+            "this form needs movie fragments at known positions",
             advice="build the index with exact=True, or make a fragmented copy first",
         )
     mfro = make_box("mfro")
@@ -61,8 +65,9 @@ def write(index: FragmentIndex, *, period: int | None = None, source: Any = None
 
 
 def _tfra(
-    period: Period, track: TrackIndex, rows: Int64, source: Any, moofs: dict[int, Box]
+    track: TrackIndex, rows: Int64, before: Mapping[int, int], source: Any, moofs: dict[int, Box]
 ) -> Box:
+    """The tfra of a track; `before`: offset of a moof → tracks in it that come before this one."""
     in_row, access = (column[rows] for column in first_access(track))
     if (in_row == NULL).any():
         raise InexactIndex(
@@ -72,7 +77,8 @@ def _tfra(
     listed = np.flatnonzero((in_row >= 0) & (access != NULL))
     place = track.fragments.moof_offset[rows][listed]
     number = in_row[listed]
-    traf = _traf_numbers(period, track, place)
+    # One traf a track, in the order of the tracks.
+    traf = np.array([before[at] + 1 for at in place.tolist()], np.int64)
     trun = np.ones(len(listed), np.int64)
     if source is not None:
         for entry, (at, sample) in enumerate(zip(place.tolist(), number.tolist(), strict=True)):
@@ -100,16 +106,6 @@ def _width(column: Int64) -> int:
     """Bytes that a column needs, less one."""
     largest = int(column.max()) if len(column) else 0
     return max((largest.bit_length() + 7) // 8, 1) - 1
-
-
-def _traf_numbers(period: Period, track: TrackIndex, place: Int64) -> Int64:
-    """One traf a track, in the order of the tracks."""
-    before = np.zeros(len(place), np.int64)
-    for other in period.tracks:
-        if other.id == track.id:
-            break
-        before += np.isin(place, other.fragments.moof_offset)
-    return before + 1
 
 
 def _numbers(moof: Box, track: int, sample: int) -> tuple[int, int, int]:

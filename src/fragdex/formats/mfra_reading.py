@@ -20,7 +20,7 @@ from fragdex.byterange import ByteRange
 from fragdex.formats.segment_map import FAR, Tables, approximate, rescaled
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SyncTable
-from fragdex.fragments.tracks import Movie, SampleDefaults, TrackInfo
+from fragdex.fragments.track_info import Movie, SampleDefaults, TrackInfo
 
 __all__ = ["Entries", "RandomAccess", "mfra_range", "read", "tables"]
 
@@ -115,16 +115,19 @@ class RandomAccess:
         for track, entries in self.tracks.items():
             place, time = entries.moof_offset, entries.time
             if (place >= self.start).any():
-                found.add("mfra-past-end", "a moof is said behind the media", path="mfra/tfra")
+                found.add("mfra-past-end", "it puts a moof after the media", path="mfra/tfra")
             if (np.diff(place) < 0).any() or (np.diff(time) < 0).any():
                 found.add(
-                    "mfra-order", "places or times do not rise", path="mfra/tfra", track=track
+                    "mfra-order",
+                    "positions or times do not increase",
+                    path="mfra/tfra",
+                    track=track,
                 )
             for at in (heads or {}).keys() & set(place.tolist()):
                 if bytes((heads or {})[at][4:8]) != b"moof":
                     found.add(
                         "mfra-lie",
-                        "no moof stands where the mfra says",
+                        "there is no moof where the mfra says",
                         offset=at,
                         path="mfra/tfra",
                     )
@@ -133,7 +136,7 @@ class RandomAccess:
                 if not _is_sync((moofs or {})[at], entries, row, track, defaults.get(track)):
                     found.add(
                         "mfra-lie",
-                        "no sync sample stands where the mfra says",
+                        "there is no sync sample where the mfra says",
                         offset=at,
                         path="mfra/tfra",
                         track=track,
@@ -231,7 +234,7 @@ def tables(
             source, flags = lead, flags | FragmentFlags.TIMES_GUESSED
             findings.add(
                 "mfra-one-track",
-                "the mfra does not list this track; the times of another one were taken",
+                "the mfra does not list this track; times of another track are used",
                 path="mfra",
                 track=info.id,
             )

@@ -11,14 +11,27 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fragdex.errors import DamagedIndex
+from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 
 __all__ = ["from_plain", "integer", "item", "refuse", "to_plain"]
 
 T = TypeVar("T")
 Reader = Callable[[Any, str], Any]
+
+_COUNT: Final = (0, 2**63 - 1)
+_FIELD: Final = (0, 2**32 - 1)
+_TICKS: Final = (-(2**62), 2**62)
+_BOUNDS: Final[dict[tuple[type, str], tuple[int, int]]] = {
+    (Edit, "media_time"): _TICKS,
+    (Movie, "timescale"): _FIELD,
+    (TrackInfo, "timescale"): _FIELD,
+    # -1 is a track made for scrubbing.
+    (TrackInfo, "id"): (-1, 2**32 - 1),
+}
+"""Least and greatest value of integers that are more or less than a count of 63 bits."""
 
 
 def refuse(pointer: str, expected: object, found: object) -> DamagedIndex:
@@ -36,7 +49,7 @@ def refuse(pointer: str, expected: object, found: object) -> DamagedIndex:
 def to_plain(value: Any) -> Any:
     """Dataclasses as objects without the fields that equal their defaults, tuples as lists.
 
-    >>> from fragdex.fragments.tracks import Edit
+    >>> from fragdex.fragments.track_info import Edit
     >>> to_plain(Edit(duration=0, media_time=1024))
     {'duration': 0, 'media_time': 1024}
     """
@@ -57,7 +70,7 @@ def from_plain(kind: type[T], value: Any, pointer: str = "") -> T:
     Raises:
         DamagedIndex: a field is missing or of the wrong type; `path` is its JSON pointer.
 
-    >>> from fragdex.fragments.tracks import Edit
+    >>> from fragdex.fragments.track_info import Edit
     >>> from_plain(Edit, {"duration": 0, "media_time": 1024, "later": True})
     Edit(duration=0, media_time=1024, rate=1.0)
     """
@@ -109,25 +122,30 @@ def _reader(kind: Any) -> Reader:
         (inner,) = (k for k in get_args(kind) if k is not NoneType)
         read = _reader(inner)
         return lambda value, pointer: None if value is None else read(value, pointer)
-    return {int: integer, float: _number, str: _text, bool: _truth}[kind]
+    return {int: _bounded(*_COUNT), float: _number, str: _text, bool: _truth}[kind]
 
 
 def _dataclass_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind)
-    readers = [
-        (f.name, f.default is MISSING, _reader(hints[f.name]), _plain(hints[f.name]))
-        for f in fields(kind)
-    ]
+    readers = []
+    for field in fields(kind):
+        plain, bounds = _plain(hints[field.name]), _BOUNDS.get((kind, field.name), _COUNT)
+        reader = _bounded(*bounds) if hints[field.name] is int else _reader(hints[field.name])
+        readers.append((field.name, field.default is MISSING, reader, plain, *bounds))
 
     def read(value: Any, pointer: str) -> Any:
         if not isinstance(value, dict):
             raise refuse(pointer, "an object", value)
         found = {}
-        for name, needed, reader, plain in readers:
+        for name, needed, reader, plain, least, most in readers:
             if name in value:
                 given = value[name]
                 # Most of a file is this; where each value stands is told by errors alone.
-                if type(given) is not plain or (plain is int and not -(2**63) <= given < 2**63):
+                if (
+                    type(given) is not plain
+                    or (plain is int and not least <= given <= most)
+                    or (plain is str and not given.isascii())
+                ):
                     given = reader(given, f"{pointer}/{name}")
                 found[name] = given
             elif needed:
@@ -137,8 +155,12 @@ def _dataclass_reader(kind: Any) -> Reader:
     return read
 
 
+def _bounded(least: int, most: int) -> Reader:
+    return lambda value, pointer: integer(value, pointer, least, most)
+
+
 def _plain(kind: Any) -> Any:
-    """The type whose values need no reader but, if they are integers, to be small; None: none."""
+    """The type whose values need no reader if they are small integers or ASCII; None: none."""
     if get_origin(kind) in (UnionType, Union):
         (kind,) = (k for k in get_args(kind) if k is not NoneType)
     return kind if kind in (int, str, bool) else None
@@ -162,6 +184,11 @@ def _number(value: Any, pointer: str) -> float:
 def _text(value: Any, pointer: str) -> str:
     if not isinstance(value, str):
         raise refuse(pointer, "a string", value)
+    try:
+        # Lone surrogates stand for bytes of a file name that is no UTF-8; others say nothing.
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise refuse(pointer, "characters of Unicode", ascii(value)) from None
     return value
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
+from fragdex.errors import LimitExceeded
 from fragdex.formats.digits import text_rows
+from fragdex.fragments.samples import MAX_WITHOUT_BYTES
+from fragdex.fragments.table import NULL, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
 __all__ = ["HEADER", "pieces", "write"]
+
+AT_ONCE = 1 << 17
+"""Samples of whole fragments that are written out together."""
 
 HEADER = "track_id,timescale,dts,pts,duration,size,pos,key"
 """The first line; `period` follows as a last column where there are several periods."""
@@ -33,6 +39,7 @@ def write(
     Raises:
         InexactIndex: the index holds fragments only.
         TrackNotFound: a track asked for is not there.
+        LimitExceeded: a track claims more samples than any bytes of the file stand for.
 
     >>> from fragdex.seeking.model import How, SourceInfo
     >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
@@ -56,9 +63,10 @@ def pieces(
     for track_id in sorted(wanted or ()):
         if not any(track.id == track_id for track in index.tracks):
             index.track(track_id)  # raises
-    for track in index.tracks:
-        if wanted is None or track.id in wanted:
-            yield from _lines(track, presentation, several)
+    chosen = [track for track in index.tracks if wanted is None or track.id in wanted]
+    _refuse_unheld(chosen, index.source.size)
+    for track in chosen:
+        yield from _lines(track, presentation, several)
 
 
 def whole_ticks(shift: Fraction) -> int:
@@ -71,18 +79,49 @@ def whole_ticks(shift: Fraction) -> int:
 
 
 def _lines(track: TrackIndex, presentation: bool, several: bool) -> Iterator[bytes]:
-    samples = track.samples
-    if not len(samples):
-        return iter(())
     shift = np.int64(whole_ticks(track.shift) if presentation else 0)
-    columns = (
-        samples.dts + shift,
-        samples.cts + shift,
-        samples.duration,
-        samples.size,
-        samples.offset,
-        samples.sync,
-    )
-    separated = chain.from_iterable((b",", column) for column in columns)
     end = f",{track.period}\n" if several else "\n"
-    return text_rows([f"{track.id},{track.timescale}".encode(), *separated, end.encode()])
+    for samples in _blocks(track):
+        columns = (
+            samples.dts + shift,
+            samples.cts + shift,
+            samples.duration,
+            samples.size,
+            samples.offset,
+            samples.sync,
+        )
+        separated = chain.from_iterable((b",", column) for column in columns)
+        yield from text_rows([f"{track.id},{track.timescale}".encode(), *separated, end.encode()])
+
+
+def _refuse_unheld(tracks: Sequence[TrackIndex], size: int | None) -> None:
+    """Refuse to write a line for each of samples that no byte of the file stands for."""
+    if size is None:
+        stops = [int((t.fragments.offset + t.fragments.size).max(initial=0)) for t in tracks]
+        size = max(stops, default=0)
+    most = size + MAX_WITHOUT_BYTES
+    claimed = sum(track.sample_count or 0 for track in tracks)
+    if claimed > most:
+        worst = max(tracks, key=lambda track: track.sample_count or 0)
+        table = worst.fragments
+        place = int(table.moof_offset[int(table.sample_count.argmax())])
+        raise LimitExceeded(
+            f"the tracks claim more samples than the file has bytes, track {worst.id} most of them",
+            path="moov/trak/mdia/minf/stbl" if place == NULL else "moof/traf/trun",
+            offset=None if place == NULL else place,
+            expected=f"at most {most}",
+            found=claimed,
+        )
+
+
+def _blocks(track: TrackIndex) -> Iterator[SampleTable]:
+    """The samples of a track, those of some fragments at a time."""
+    counts = track.fragments.sample_count
+    if track.samples_ready or not track.has_samples or (counts == NULL).any():
+        # They lie there as they are; or there are none, which raises.
+        yield from filter(len, [track.samples])
+        return
+    turns = np.cumsum(counts) // AT_ONCE
+    edges = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(counts)]
+    for start, stop in pairwise(edges):
+        yield from filter(len, [track.samples_of(start, stop)])

@@ -15,7 +15,7 @@ import numpy as np
 
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
-from fragdex.fragments.tracks import Movie
+from fragdex.fragments.track_info import Movie
 
 __all__ = ["SegmentMap", "Stream", "Tables", "approximate", "rescaled", "tables"]
 
@@ -113,7 +113,7 @@ def _doubt(
         add("sidx-empty-reference", "a reference of the sidx has no bytes")
     places, times = stream.reference, stream.time
     if (places[1:] <= places[:-1]).any() or (times[1:] < times[:-1]).any():
-        add("sidx-order", "places or times of the sidx do not rise")
+        add("sidx-order", "positions or times of the sidx do not increase")
     if not stream.timescale:
         add("sidx-timescale", "the sidx has the timescale 0")
     if (stream.access == NULL).all():
@@ -122,7 +122,7 @@ def _doubt(
         head = heads[at]
         kind, length = bytes(head[4:8]), int.from_bytes(head[:4], "big")
         if kind not in (b"moof", b"styp", b"emsg", b"prft", b"sidx") or 1 < length < 8:
-            add("sidx-lie", "no fragment stands where the sidx says", at)
+            add("sidx-lie", "there is no fragment where the sidx says", at)
 
 
 def rescaled(ticks: Int64, multiply: int, divide: int, add: int = 0) -> Int64:
@@ -236,7 +236,7 @@ def tables(
             flags |= FragmentFlags.TIMES_GUESSED
             findings.add(
                 "sidx-one-stream",
-                "the sidx speaks of another track; its times were taken",
+                "the sidx is about another track; times of that track are used",
                 path="sidx",
                 track=info.id,
             )
@@ -257,7 +257,7 @@ def _named(
         main = (pictures or list(movie.tracks))[0]
         findings.add(
             "sidx-unknown-stream",
-            f"the sidx speaks of stream {number}, which is no track; track {main.id} was taken",
+            f"the sidx is about stream {number}, which is not a track; track {main.id} is used",
             path="sidx",
         )
         by_track = {main.id: stream}

@@ -135,7 +135,10 @@ class SidxReader:
                 parts.setdefault(part.reference_id, []).append(part)
         leads = {box.stop: box.offset for box in self._boxes.values()} | self._leads
         leads |= {box: entry for entry, box in self._entry.items() if box != entry}
-        streams = {number: _stream(number, found, leads) for number, found in parts.items()}
+        begin: dict[int, int] = {}
+        for stop, start in sorted(leads.items(), key=lambda lead: lead[1]):
+            begin[stop] = begin.get(start, start)
+        streams = {number: _stream(number, found, begin) for number, found in parts.items()}
         return SegmentMap(streams, _covered(streams, self._boxes, findings), findings.all())
 
     def _walk(self, missing: dict[int, int], findings: Findings | None = None) -> Iterable[_Part]:
@@ -156,7 +159,7 @@ class SidxReader:
                     if at in self._refused:
                         findings.add(
                             "sidx-lie",
-                            "no sidx stands where another one says",
+                            "there is no sidx where another one says",
                             offset=at,
                             path="sidx",
                         )
@@ -168,7 +171,7 @@ class SidxReader:
                 if depth > MAX_DEPTH or budget < 0 or len(missing) > MAX_SIDX:
                     findings.add(
                         "sidx-limit",
-                        "too many sidx boxes inside each other",
+                        "sidx boxes are nested too deep",
                         offset=at,
                         path="sidx",
                     )
@@ -219,7 +222,9 @@ def _references(box: Box, findings: Findings) -> tuple[list[_Part], list[tuple[i
         )
         time -= 1 << 64
     if anchor >= FAR or abs(time) >= FAR:
-        findings.add("sidx-damaged", "a place or time of the sidx is impossible", offset=box.offset)
+        findings.add(
+            "sidx-damaged", "a position or time of the sidx is impossible", offset=box.offset
+        )
         return None
     size = rows["referenced_size"].astype(np.int64)
     duration = rows["subsegment_duration"].astype(np.int64)
@@ -256,10 +261,7 @@ def _stream(number: int, parts: list[_Part], leads: Mapping[int, int]) -> Stream
         offset = reference.copy()
         first = 0
         for part in parts:
-            at = part.start
-            while at in leads:
-                at = leads[at]
-            offset[first] = at
+            offset[first] = leads.get(part.start, part.start)
             first += len(part)
         size = size + (reference - offset)
     duration = np.where(time == NULL, NULL, end - time)

@@ -27,6 +27,7 @@ __all__ = [
     "period_of",
     "reference_track",
     "subsegments",
+    "timed",
 ]
 
 KINDS_FIRST = ("video", "audio")
@@ -113,9 +114,18 @@ def reference_track(period: Period, track: int | None = None) -> TrackIndex:
                 return found
     if filled:
         return filled[0]
+    if not any(len(found.fragments) for found in period.tracks):
+        raise BuildError(
+            "this is an initialization segment: it has no samples itself"
+            if period.init and period.movie.fragmented
+            else "the file has no samples",
+            advice="name a segment, and this one with init= (--init)"
+            if period.init and period.movie.fragmented
+            else None,
+        )
     raise BuildError(
         "this form needs movie fragments, and the file has none",
-        advice="make a fragmented copy first, with fragdex extract",
+        advice="make a fragmented copy first, with fragdex extract --fragmented",
     )
 
 
@@ -158,12 +168,8 @@ def subsegments(
     rows = _moofs(chosen)
     if not len(rows):
         raise BuildError(f"track {chosen.id} has no movie fragments")
+    timed(chosen)
     table = chosen.fragments.rows(rows)
-    if not chosen.timescale or (table.cts_min == NULL).any():
-        raise InexactIndex(
-            f"the times of track {chosen.id} are not known of every fragment",
-            advice="build the index with exact=True, or give the init segment with init=",
-        )
     if (np.diff(table.offset) < 0).any():
         raise BuildError("the fragments are not in file order", found=f"track {chosen.id}")
     in_row, access = (column[rows] for column in first_access(chosen))
@@ -188,6 +194,29 @@ def subsegments(
         ((first == cuts) & (in_row[first] == 0)).astype(np.int64),
         rows[cuts],
     )
+
+
+def timed(track: TrackIndex) -> None:
+    """Make sure that the times of a track's fragments are known, in seconds.
+
+    Raises:
+        InexactIndex: they are not.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> timed(fragdex.index(movie()).track(1))
+    """
+    if not track.timescale:
+        raise InexactIndex(
+            f"the timescale of track {track.id} is not known, so its times are not",
+            advice="give the initialization segment with init= (--init)",
+        )
+    table = track.fragments.rows(_moofs(track))
+    if (table.cts_min == NULL).any():
+        raise InexactIndex(
+            f"the times of track {track.id} are not known for every fragment",
+            advice="build the index with exact=True (--exact)",
+        )
 
 
 def _extent(period: Period) -> tuple[int, int]:
@@ -256,7 +285,7 @@ def first_access(track: TrackIndex) -> tuple[Int64, Int64]:
     not known; and its composition time, NULL where there is none.
 
     >>> from fragdex.fragments.table import SyncTable
-    >>> from fragdex.fragments.tracks import TrackInfo
+    >>> from fragdex.fragments.track_info import TrackInfo
     >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
     >>> first_access(track)[1]
     array([], dtype=int64)
@@ -311,19 +340,25 @@ def init_range(period: Period) -> ByteRange:
     Raises:
         BuildError: there is no moov, or it holds samples itself, which no playlist can name.
 
-    >>> from fragdex.fragments.tracks import Movie
+    >>> from fragdex.fragments.track_info import Movie
     >>> init_range(Period(0, (ByteRange(0, 32), ByteRange(40, 900)), Movie(0, 0, True, ()), ()))
     ByteRange(start=0, stop=900)
     """
+    if not period.init and period.movie.tracks:
+        raise BuildError(
+            "the initialization segment is not in this file",
+            advice="say where players find it, with init_uri=",
+        )
     if not period.init:
         raise BuildError(
-            "there is no initialization segment", advice="give it with init= when indexing"
+            "there is no initialization segment",
+            advice="give it with init= (--init) when indexing",
         )
     for track in period.tracks:
         if (track.fragments.flags & FragmentFlags.VIRTUAL).any():
             raise BuildError(
-                "the moov holds samples itself, so it is no initialization segment",
-                advice="make a fragmented copy first, with fragdex extract",
+                "the moov has samples itself, so it is not an initialization segment",
+                advice="make a fragmented copy first, with fragdex extract --fragmented",
             )
     return init_place(period)
 
@@ -334,7 +369,7 @@ def init_place(period: Period) -> ByteRange:
     Empty where there is no initialization segment, and no more than a place where the moov holds
     samples itself.
 
-    >>> from fragdex.fragments.tracks import Movie
+    >>> from fragdex.fragments.track_info import Movie
     >>> init_place(Period(0, (), Movie(0, 0, True, ()), ()))
     ByteRange(start=0, stop=0)
     """

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.formats.subsegments import init_place
 from fragdex.formats.wire_reading import WireIndex, read, read_pieces
 from fragdex.fragments.table import NULL, FragmentTable
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.model import FragmentIndex, TrackIndex
 
 __all__ = ["MIN_SEGMENT_MS", "Segments", "WireIndex", "read", "read_pieces", "segments", "write"]
 
@@ -52,7 +53,7 @@ class Segments:
         offset, size: the smallest range of bytes that holds its fragments.
 
     >>> from fragdex.fragments.table import SyncTable
-    >>> from fragdex.fragments.tracks import TrackInfo
+    >>> from fragdex.fragments.track_info import TrackInfo
     >>> track = TrackIndex(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
     >>> len(segments(track, 1).row)
     0
@@ -92,7 +93,7 @@ def segments(track: TrackIndex, min_ticks: int, *, size: int | None = None) -> S
     for name in ("sync", "dts", "cts_min", "cts_end"):
         if (getattr(table, name) == NULL).any():
             raise InexactIndex(
-                f"the column {name} of track {track.id} is not known of every fragment",
+                f"the column {name} of track {track.id} is not known for every fragment",
                 advice="build the index with exact=True",
             )
     shift = whole_ticks(track.shift)
@@ -151,7 +152,7 @@ def write(
     Raises:
         InexactIndex: no track has a type and a timescale (media segments without a moov), or the
             index does not know the times and sync samples of its fragments.
-        BuildError: a track id stands in several periods.
+        BuildError: a track id is in several periods.
 
     >>> from fragdex.seeking.model import How, SourceInfo
     >>> write(FragmentIndex(SourceInfo(), How("boxes", True), ()))
@@ -165,17 +166,18 @@ def write(
     for found in index.periods:
         if period is not None and found.number != period:
             continue
+        init = init_place(found)
         for track in found.tracks:
             if track.kind not in KINDS or not track.timescale:
                 left_out += track.kind == "other"
                 continue
             if str(track.id) in told:
                 raise BuildError(
-                    f"track {track.id} stands in several periods, and this form knows none",
+                    f"track {track.id} is in several periods, and this form has no periods",
                     advice="write one of them: period=0",
                 )
             told[str(track.id)] = _track(
-                track, found, index.source.size, min_segment_ms, kept.get(str(track.id), {})
+                track, init, index.source.size, min_segment_ms, kept.get(str(track.id), {})
             )
     if left_out and not told:
         raise InexactIndex(
@@ -188,7 +190,7 @@ def write(
 
 def _track(
     track: TrackIndex,
-    period: Period,
+    init: ByteRange,
     size: int | None,
     min_segment_ms: float,
     kept: Mapping[str, Any],
@@ -215,7 +217,6 @@ def _track(
     start_ms = Fraction(first * 1000, info.timescale)
     if abs(start_ms) > NOTICEABLE_MS:
         told["startTimeOffsetMs"] = _milliseconds(start_ms)
-    init = init_place(period)
     told["initSegment"] = {"offset": init.start, "size": init.size}
     columns = (found.cts, found.dts, found.duration, found.offset, found.size)
     names = ("cts", "dts", "duration", "offset", "size")

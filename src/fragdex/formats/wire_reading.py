@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -12,8 +13,8 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded
 from fragdex.formats.json_stream import JsonStream
 from fragdex.formats.records import integer
-from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SyncTable
-from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.fragments.table import FAR, NULL, FragmentFlags, FragmentTable, SyncTable
+from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 
 __all__ = ["MAX_KEPT_SIZE", "MAX_TRACKS", "WireIndex", "read", "read_pieces"]
@@ -27,23 +28,28 @@ MAX_KEPT_SIZE = 1 << 20
 PIECE_SIZE = 1 << 16
 """Bytes decoded at a time where the whole text is at hand."""
 
-FAR = 2**62
-"""No byte position and no tick lies beyond: sums of two stay within 64 bits."""
+WORD = 2**32 - 1
+"""The greatest number in a field of 32 bits, as are those of a moov."""
 
 HANDLERS = {"video": "vide", "audio": "soun"}
 COLUMNS = ("cts", "dts", "duration", "offset", "size")
-NUMBERS = (
-    "width",
-    "height",
-    "channel_count",
-    "sample_rate",
-    "sample_size",
-    "timescale",
-    "sample_count",
-    "duration",
-)
+NUMBERS = {
+    "width": WORD,
+    "height": WORD,
+    "channel_count": WORD,
+    "sample_rate": WORD,
+    "sample_size": WORD,
+    "timescale": WORD,
+    "sample_count": FAR - 1,
+    "duration": FAR - 1,
+}
+"""Keys of a track → the greatest number that each may have."""
+SHAPE = tuple(NUMBERS)[:5]
 
 Sizes = int | Mapping[int, int] | None
+
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class WireIndex(FragmentIndex):
@@ -116,6 +122,8 @@ class _Reading:
             if track_id is None:
                 self.unknown[key] = self._keep(key)
                 continue
+            if not -1 <= track_id <= WORD:
+                self.stream.fail(f"a track id from -1 to {WORD}", key)
             if len(tracks) == MAX_TRACKS:
                 raise LimitExceeded(
                     "too many tracks",
@@ -127,7 +135,7 @@ class _Reading:
         self.stream.end()
         index = WireIndex(
             SourceInfo(size=self.size if isinstance(self.size, int) else None),
-            How("index", False, "read from JSON, which tells segments and no samples"),
+            How("index", False, "read from JSON, which has segments but no samples"),
             _periods(tracks),
             resume_offset=max((_end(track.fragments) for _, track in tracks), default=0),
         )
@@ -154,12 +162,12 @@ class _Reading:
                     stream.fail("video or audio", found[name])
             elif name == "codec":
                 found[name] = stream.value()
-                if found[name] is not None and not isinstance(found[name], str):
-                    stream.fail("a string", found[name])
+                if found[name] is not None and not _is_text(found[name]):
+                    stream.fail("a string of Unicode", found[name])
             elif name in NUMBERS:
                 value = stream.value()
                 if value is not None:
-                    found[name] = integer(value, stream.where(), 0, FAR)
+                    found[name] = integer(value, stream.where(), 0, NUMBERS[name])
                     if name == "sample_count":
                         kept[name] = found[name]
             elif name == "startTimeOffsetMs":
@@ -180,7 +188,7 @@ class _Reading:
         more = {}
         for name in stream.names():
             if name in ("offset", "size"):
-                found[name] = integer(stream.value(), stream.where(), 0, FAR)
+                found[name] = integer(stream.value(), stream.where(), 0, FAR // 2)
             else:
                 more[name] = self._keep(name)
         if len(found) < 2:
@@ -194,8 +202,10 @@ class _Reading:
 
     def _segments(self, size: int | None, kept: dict[str, Any]) -> dict[str, array[int]]:
         stream = self.stream
+        # Half of what a column may hold: a time and a duration, a place and a size are added.
+        far = FAR // 2
         columns = {name: array("q") for name in COLUMNS}
-        last = (-FAR, -FAR, 0)  # cts, dts and end of the one before
+        last = (-far, -far, 0)  # cts, dts and end of the one before
         for number, segment in enumerate(stream.elements()):
             if not isinstance(segment, dict):
                 stream.fail("an object", segment)
@@ -203,8 +213,8 @@ class _Reading:
             for name, column in columns.items():
                 if name not in segment:
                     stream.fail(f"a key {name}", "none")
-                least = -FAR if name in ("cts", "dts") else 0
-                column.append(integer(segment[name], f"{place}/{name}", least, FAR))
+                least = -far if name in ("cts", "dts") else 0
+                column.append(integer(segment[name], f"{place}/{name}", least, far - 1))
             cts, dts, _, offset, length = (column[-1] for column in columns.values())
             if cts < last[0]:
                 self._refuse("cts", f"a time from {last[0]} on", cts)
@@ -236,16 +246,21 @@ class _Reading:
         self._kept_size += len(text) + more
         if self._kept_size > MAX_KEPT_SIZE:
             raise LimitExceeded(
-                "too much that is not known to this form",
+                "too many unknown keys",
                 path=self.stream.where(),
                 expected=f"at most {MAX_KEPT_SIZE} characters",
                 found="more",
             )
 
 
+def _is_text(value: Any) -> bool:
+    """Whether a value is a string that can be written anywhere: without lone surrogates."""
+    return isinstance(value, str) and (value.isascii() or not _SURROGATES.search(value))
+
+
 def _track_id(key: str) -> int | None:
     """The number that a key names, or None; -1 is a track made for scrubbing."""
-    if len(key) <= 20 and key.removeprefix("-").isdecimal() and str(int(key)) == key:
+    if _NUMBER.fullmatch(key):
         return int(key)
     return None
 
@@ -254,7 +269,7 @@ def _track_index(
     track_id: int, found: Mapping[str, Any], columns: Mapping[str, array[int]]
 ) -> TrackIndex:
     codec = found.get("codec")
-    shape: dict[str, Any] = {name: found.get(name) for name in NUMBERS[:5]}
+    shape: dict[str, Any] = {name: found.get(name) for name in SHAPE}
     info = TrackInfo(
         track_id,
         HANDLERS[found["type"]],

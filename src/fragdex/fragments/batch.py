@@ -21,8 +21,8 @@ from fragdex.fragments.fields import groups_of
 from fragdex.fragments.groups import SBGP, SGPD, GroupBox, group_boxes
 from fragdex.fragments.headers import Rows, code
 from fragdex.fragments.runs import RunDecoder, RunDetails, Runs, SyncPoints
-from fragdex.fragments.table import NULL, Int64, Table, column
-from fragdex.fragments.tracks import SampleDefaults
+from fragdex.fragments.table import FARTHEST, NULL, Int64, Table, column
+from fragdex.fragments.track_info import SampleDefaults
 
 __all__ = ["Batch", "Trafs", "decode", "in_file_order", "track_ids"]
 
@@ -31,6 +31,9 @@ MOOF, TRAF, TFHD_CODE, TFDT_CODE, TRUN_CODE, UUID = map(
 )
 TFXD = bytes.fromhex("6d1d9b0542d544e680e2141daff757b2")
 """User type of PIFF's time box."""
+
+SMALL_IDS = 1 << 10
+"""Track_IDs up to which they are counted, however few: a page of counters."""
 
 MAX_PERIOD = 16
 """Boxes of one traf, up to which regular fragments are recognized."""
@@ -120,7 +123,7 @@ def track_ids(track: Int64) -> list[int]:
     They are small numbers as a rule, for which counting is faster than sorting; it also spares
     the import of numpy.ma, which numpy's unique needs.
     """
-    if len(track) and int(track.max()) < 1 << 16:
+    if len(track) and int(track.max()) < SMALL_IDS + 16 * len(track):
         return np.flatnonzero(np.bincount(track)).tolist()
     return sorted(set(track.tolist()))
 
@@ -228,7 +231,10 @@ def decode(
 
     time, time_kind = _times(buffer, owners, n, damaged, traf_moof)
     gap = np.where(flags & DURATION_IS_EMPTY, values["duration"], 0)
-    trafs = Trafs(traf_moof + first_moof, track, flags, values["base"], time, time_kind, gap)
+    base = values["base"]
+    # No file is so large: a position there is outside of it, and sums with it fit in 64 bits.
+    base[(base != NULL) & ((base < 0) | (base > FARTHEST))] = FARTHEST
+    trafs = Trafs(traf_moof + first_moof, track, flags, base, time, time_kind, gap)
 
     where, owner = owners.boxes(TRUN_CODE)
     decoder = RunDecoder(
@@ -286,7 +292,20 @@ def _times(
         if room >= 4 + width:
             raw = buffer[end + 4 : end + 4 + width]
             time[traf], kind[traf] = int.from_bytes(raw, "big", signed=width == 8), 3
-    return time, kind
+    return near_times(time), kind
+
+
+def near_times(time: Int64) -> Int64:
+    """Decode times, NULL where they lie further than 2^61 ticks from 0.
+
+    No recording lasts so long, and what is added to such a time leaves 64 bits.
+
+    >>> near_times(np.array([7, 2**62, -(2**62), NULL])).tolist() == [7, NULL, NULL, NULL]
+    True
+    """
+    if not len(time) or (time.max() <= FARTHEST and time.min() >= -FARTHEST):
+        return time
+    return np.where((time > FARTHEST) | (time < -FARTHEST), NULL, time)
 
 
 def _fill(
@@ -300,14 +319,15 @@ def _fill(
     absent = column == NULL
     if not absent.any():
         return
-    # Track ids are few; a hostile file with many is bounded by its own bytes.
-    ids = [int(track[0])] if (track == track[0]).all() else track_ids(track[absent])
-    for one in ids:
-        known = defaults.get(one)
-        mine = absent & (track == one) if len(ids) > 1 else absent
-        if known is None:
-            lacks[name] = lacks.get(name, np.zeros(len(track), np.bool_)) | mine
-        column[mine] = getattr(known, name) if known is not None else 0
+    where = np.flatnonzero(absent)
+    ids = track_ids(track[where])
+    values = [defaults.get(one) for one in ids]
+    place = np.searchsorted(ids, track[where])
+    column[where] = np.array([getattr(known, name) if known else 0 for known in values])[place]
+    lacking = np.array([known is None for known in values])[place]
+    if lacking.any():
+        lacks[name] = np.zeros(len(track), np.bool_)
+        lacks[name][where[lacking]] = True
 
 
 def _without(batch: Batch, traf_moof: Int64) -> Batch:

@@ -21,6 +21,7 @@ AROUND = frozenset((FREE, SKIP, *map(code, ("ftyp", "moov", "mfra"))))
 MOST_AROUND = 8
 """Of them, looked at one by one."""
 
+BEYOND = 2**63 - 1
 MDAT_HEADER = 8
 """Bytes from an mdat's start where samples may lie. A longer header has the 64-bit size in the 8
 bytes behind, where no run begins by chance."""
@@ -38,6 +39,7 @@ class Layout:
         mdat_start, mdat_stop: of each mdat's payload, in file order.
         own_first, own_last: rows of the mdats that a fragment may use without naming a base:
             from the one directly before its moof to the last one before the next moof.
+        last_start, last_stop: payload of the last of them; nothing lies in it where there is none.
     """
 
     moof: Int64
@@ -48,6 +50,8 @@ class Layout:
     mdat_stop: Int64
     own_first: Int64
     own_last: Int64
+    last_start: Int64
+    last_stop: Int64
 
 
 def lay_out(tops: Sequence[Rows]) -> Layout:
@@ -63,15 +67,18 @@ def lay_out(tops: Sequence[Rows]) -> Layout:
         moofs, mdats = pattern
         ahead = len(offset[mdats]) - len(offset[moofs])
         own = np.arange(ahead, len(offset[mdats]))
+        mdat_start, mdat_stop = offset[mdats] + MDAT_HEADER, end[mdats]
         return Layout(
             moof=offset[moofs],
             start=offset[moofs],
-            stop=end[mdats][ahead:],
+            stop=mdat_stop[ahead:],
             moof_stop=end[moofs],
-            mdat_start=offset[mdats] + MDAT_HEADER,
-            mdat_stop=end[mdats],
+            mdat_start=mdat_start,
+            mdat_stop=mdat_stop,
             own_first=np.maximum(own - 1, 0),
             own_last=own,
+            last_start=mdat_start[ahead:],
+            last_stop=mdat_stop[ahead:],
         )
     index = np.arange(n)
     is_moof, is_mdat = types == MOOF, types == MDAT
@@ -80,7 +87,7 @@ def lay_out(tops: Sequence[Rows]) -> Layout:
     mdat_start, mdat_stop = offset[mdat] + MDAT_HEADER, end[mdat]
     if not len(moof):
         none = np.zeros(0, np.int64)
-        return Layout(none, none, none, none, mdat_start, mdat_stop, none, none)
+        return Layout(none, none, none, none, mdat_start, mdat_stop, none, none, none, none)
     lead = np.isin(types, LEAD)
     if lead.any():
         before = np.maximum.accumulate(np.where(lead, -1, index))
@@ -99,6 +106,9 @@ def lay_out(tops: Sequence[Rows]) -> Layout:
     own_first = mdats_before[moof]
     direct = (head > 0) & is_mdat[head - 1]
     own_first = np.where(direct, own_first - 1, own_first)
+    has = own_first <= own_last
+    last_start, last_stop = np.full(len(moof), BEYOND), np.full(len(moof), -BEYOND)
+    last_start[has], last_stop[has] = mdat_start[own_last[has]], mdat_stop[own_last[has]]
     return Layout(
         offset[moof],
         offset[head],
@@ -108,6 +118,8 @@ def lay_out(tops: Sequence[Rows]) -> Layout:
         mdat_stop,
         own_first,
         own_last,
+        last_start,
+        last_stop,
     )
 
 

@@ -12,15 +12,15 @@ MAX_KINDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was odd, and how often.
+    """One problem of a file, and how often it occurs.
 
     Attributes:
         code: short name, listed in docs/findings.md.
-        message: one sentence for people.
+        message: one sentence.
         offset: byte of its first occurrence, or None.
         path: box path of its first occurrence, or None.
         track: track_ID it concerns, or None.
-        count: how often it was met.
+        count: number of occurrences.
 
     >>> print(Finding("stale-base-offset", "the base offset is stale", offset=96, track=1))
     stale-base-offset: the base offset is stale (track 1, byte 96)

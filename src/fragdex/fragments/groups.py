@@ -7,16 +7,19 @@ types, such as the keys of common encryption, are not read here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from fragdex.boxes import Box, parse_box
 from fragdex.errors import FormatError
 from fragdex.fragments.headers import code
 from fragdex.fragments.hop import join
-from fragdex.fragments.table import Int64
+from fragdex.fragments.table import NULL, Int64
+
+if TYPE_CHECKING:
+    from fragdex.boxes import Box
 
 __all__ = ["GroupBox", "SampleGroup", "fragment_groups", "group_boxes", "movie_groups"]
 
@@ -26,6 +29,10 @@ LOCAL = 0x10000
 """Indexes above this one name a description in the fragment's own sgpd (8.9.2.3)."""
 MAX_GROUPS = 1 << 20
 """Group runs kept of one track."""
+LEFT = frozenset(["sgpd"])
+"""Boxes whose entries are many and small; they are read here and not one by one."""
+
+Columns: TypeAlias = tuple[Int64, Int64, Int64, Int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +80,9 @@ def group_boxes(
 
 def movie_groups(stbl: Box) -> tuple[SampleGroup, ...]:
     """The access-point groups of the samples that a moov names."""
-    known = _descriptions(stbl.find_all("sgpd"))
-    found: list[SampleGroup] = []
-    for sbgp in stbl.find_all("sbgp"):
-        found += _runs(sbgp, 0, known, {})
-    return tuple(found)
+    known = _descriptions(map(_body, stbl.find_all("sgpd")))
+    parts = [_runs(sbgp, 0, known, {}) for sbgp in stbl.find_all("sbgp")]
+    return tuple(group for part in parts for group in _listed(*part))
 
 
 def fragment_groups(
@@ -90,73 +95,142 @@ def fragment_groups(
         first_sample: number in the track of each traf's first sample.
         movie: the track's stbl, whose descriptions fragments may name.
     """
-    known = _descriptions(movie.find_all("sgpd")) if movie is not None else {}
-    local: dict[int, dict[tuple[str, int], int]] = {}
+    from fragdex.boxes import parse_box
+
+    known = _descriptions(map(_body, movie.find_all("sgpd"))) if movie is not None else {}
+    local: dict[int, list[memoryview]] = {}
     runs: list[tuple[int, Box]] = []
     for one in boxes[:MAX_GROUPS]:
         try:
-            box = parse_box(one.data)
+            box = parse_box(one.data, leave=LEFT)
         except FormatError:
             continue
         if box.type == "sgpd":
-            local.setdefault(one.traf, {}).update(_descriptions([box]))
+            local.setdefault(one.traf, []).append(_body(box))
         else:
             runs.append((one.traf, box))
-    found: list[SampleGroup] = []
-    for traf, sbgp in runs:
-        found += _runs(sbgp, int(first_sample[traf]), known, local.get(traf, {}))
-    return _joined(found)
+    described = {traf: _descriptions(bodies) for traf, bodies in local.items()}
+    return _joined(
+        [
+            _runs(sbgp, int(first_sample[traf]), known, described.get(traf, {}))
+            for traf, sbgp in runs
+        ]
+    )
 
 
-def _descriptions(boxes: Iterable[Box]) -> dict[tuple[str, int], int]:
-    """(grouping type, index from 1) → value."""
-    found: dict[tuple[str, int], int] = {}
-    for box in boxes:
-        kind = box.get("grouping_type")
-        if kind not in TYPES:
-            continue
-        if "entries" in box:
-            entries = [bytes(entry["data"]) for entry in box["entries"]]
-        else:
-            width = 2 if kind == "roll" else 1
-            data = bytes(box.get("data", b""))
-            entries = [data[i : i + width] for i in range(0, len(data) - width + 1, width)]
-        for index, entry in enumerate(entries, 1):
-            if kind == "roll" and len(entry) >= 2:
-                found[kind, index] = int.from_bytes(entry[:2], "big", signed=True)
-            elif kind == "rap " and entry:
-                # The first bit says whether the number of leading samples is known.
-                found[kind, index] = entry[0] & 0x7F if entry[0] & 0x80 else 0
+def _body(box: Box) -> memoryview:
+    """The bytes of a box that is left as it is."""
+    return memoryview(box.get("data", b""))
+
+
+def _descriptions(bodies: Iterable[memoryview]) -> dict[str, Int64]:
+    """Grouping type → value of each description; NULL where it is too short to have one.
+
+    What a later sgpd describes stands for what an earlier one does. Entries are not read one by
+    one: of each two bytes count (10.1 and 10.4).
+    """
+    found: dict[str, Int64] = {}
+    for body in bodies:
+        kind = bytes(body[4:8]).decode("latin-1")
+        values = _values(kind, body) if kind in TYPES else None
+        if values is not None:
+            before = found.get(kind, values[:0])[len(values) :]
+            found[kind] = np.concatenate([values, before])
     return found
 
 
-def _runs(
-    sbgp: Box,
-    first: int,
-    known: dict[tuple[str, int], int],
-    local: dict[tuple[str, int], int],
-) -> list[SampleGroup]:
+def _values(kind: str, body: memoryview) -> Int64 | None:
+    """The values of an sgpd's descriptions (8.9.3.2); None where it breaks the rules."""
+    version, least = body[0], 2 if kind == "roll" else 1
+    if version > 3 or len(body) < 12:
+        return None
+    if not version:
+        # No length is told: entries of the shortest form stand one behind the other.
+        data, length, count = body[12:], least, (len(body) - 12) // least
+    else:
+        at = 16 if version > 1 else 12
+        length = int.from_bytes(body[8:12], "big")
+        count, data = int.from_bytes(body[at : at + 4], "big"), body[at + 4 :]
+        if not length:
+            return _uneven(kind, data, count)
+        if len(body) < at + 4 or count * length > len(data):
+            return None
+        if length < least:
+            return np.full(count, NULL)
+    entries = np.frombuffer(data, np.uint8, count * length).reshape(count, length)
+    first = entries[:, 0].astype(np.int64)
+    if kind == "roll":
+        return (first << 8 | entries[:, 1]) - (first >> 7 << 16)
+    # The first bit says whether the number of leading samples is known.
+    return np.where(first & 0x80, first & 0x7F, 0)
+
+
+def _uneven(kind: str, data: memoryview, count: int) -> Int64 | None:
+    """The values of descriptions that stand behind their own lengths."""
+    if count * 4 > len(data):
+        return None
+    found, at = np.full(count, NULL), 0
+    for index in range(count):
+        if at + 4 > len(data):
+            return None
+        length = int.from_bytes(data[at : at + 4], "big")
+        entry = data[at + 4 : at + 4 + min(length, 2)]
+        at += 4 + length
+        if at > len(data):
+            return None
+        if kind == "roll" and length >= 2:
+            found[index] = int.from_bytes(entry, "big", signed=True)
+        elif kind == "rap " and length:
+            found[index] = entry[0] & 0x7F if entry[0] & 0x80 else 0
+    return found
+
+
+def _runs(sbgp: Box, first: int, known: Mapping[str, Int64], local: Mapping[str, Int64]) -> Columns:
+    """Runs of samples in a group: number of its type, first sample, samples, value."""
     kind = sbgp.get("grouping_type")
+    nothing = np.zeros(0, np.int64)
     if kind not in TYPES or "entries" not in sbgp:
-        return []
-    found, at = [], first
-    for row in sbgp["entries"][:MAX_GROUPS]:
-        count, index = int(row["sample_count"]), int(row["group_description_index"])
-        value = local.get((kind, index - LOCAL)) if index > LOCAL else known.get((kind, index))
-        if index and value is not None and count:
-            found.append(SampleGroup(kind, at, count, value))
-        at += count
+        return nothing, nothing, nothing, nothing
+    rows = sbgp["entries"][:MAX_GROUPS]
+    count = rows["sample_count"].astype(np.int64)
+    index = rows["group_description_index"].astype(np.int64)
+    start = first + np.cumsum(count) - count
+    inside = index > LOCAL
+    value = np.where(
+        inside,
+        _picked(local.get(kind, nothing), index - LOCAL),
+        _picked(known.get(kind, nothing), index),
+    )
+    some = (value != NULL) & (count > 0)
+    return np.full(int(some.sum()), TYPES.index(kind)), start[some], count[some], value[some]
+
+
+def _picked(values: Int64, index: Int64) -> Int64:
+    """The values that indexes from 1 name; NULL where there is none."""
+    named = (index > 0) & (index <= len(values))
+    found = np.full(len(index), NULL)
+    found[named] = values[index[named] - 1]
     return found
 
 
-def _joined(groups: list[SampleGroup]) -> tuple[SampleGroup, ...]:
-    """Runs that continue each other become one."""
-    out: dict[tuple[str, int, int], SampleGroup] = {}
-    for group in groups:
-        before = out.pop((group.grouping_type, group.value, group.sample_start), None)
-        if before is not None:
-            count = before.sample_count + group.sample_count
-            group = replace(before, sample_count=count)
-        end = group.sample_start + group.sample_count
-        out[group.grouping_type, group.value, end] = group
-    return tuple(sorted(out.values(), key=lambda g: (g.sample_start, g.grouping_type)))
+def _joined(parts: Sequence[Columns]) -> tuple[SampleGroup, ...]:
+    """Runs in the order of their samples; those that continue each other become one."""
+    if not parts:
+        return ()
+    kind, start, count, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if not len(kind):
+        return ()
+    order = np.lexsort((start, value, kind))
+    kind, start, count, value = (column[order] for column in (kind, start, count, value))
+    new = np.ones(len(kind), np.bool_)
+    new[1:] = (np.diff(kind) != 0) | (np.diff(value) != 0) | (start[1:] != start[:-1] + count[:-1])
+    heads = np.flatnonzero(new)
+    count = np.add.reduceat(count, heads)
+    kind, start, value = kind[heads], start[heads], value[heads]
+    order = np.lexsort((kind, start))
+    return tuple(_listed(kind[order], start[order], count[order], value[order]))
+
+
+def _listed(kind: Int64, start: Int64, count: Int64, value: Int64) -> Iterator[SampleGroup]:
+    columns = (column.tolist() for column in (kind, start, count, value))
+    return (SampleGroup(TYPES[k], s, n, v) for k, s, n, v in zip(*columns, strict=True))

@@ -1,8 +1,8 @@
 """Hopping over box headers: the only sequential part of reading a file.
 
-Each loop stands twice: compiled in `_hop.c`, used where a compiler was at hand at installation,
-and in Python (`hop_plain`); a property test holds them equal. They know box headers and where
-integers stand, and nothing else of the format.
+Each loop exists twice: in C (`_hop_*.c`), used where a compiler was there at installation, and in
+Python (`hop_plain`); a property test proves them equal. They know box headers and the places of
+integers, and nothing else of the format.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fragdex.fragments.headers import (
     Walked,
 )
 from fragdex.fragments.hop_plain import columns_plain, fit_plain, join_plain, walk_plain
-from fragdex.fragments.spans import sums_plain
+from fragdex.fragments.run_sums import sums_plain
 
 __all__ = [
     "Learn",
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
-"""Bytes of a box, lent for the call → its shape, one of `Packed`; None where it has none."""
+"""Bytes of a box → its shape, one of `Packed`; None where it has none."""
 
 compiled: Any = None
 """The compiled loops, or None."""
@@ -117,14 +117,15 @@ def walk_file(
     """
     known = list(shapes)
 
-    def ask(box: memoryview) -> tuple[bytes, bytes, bytes] | None:
-        shape = learn(box) if learn is not None else None
+    def ask(box: bytes) -> tuple[bytes, bytes, bytes] | None:
+        shape = learn(memoryview(box)) if learn is not None else None
         if shape is not None:
             known.append(shape)
         return shape
 
     (top, inner, position, status, found), kept, reads, count = compiled.walk_file(
-        *(fd, start, stop, b"", WHOLE, PASSED, max_rows, max_bytes),
+        # A box that a cut file announces may begin behind its end.
+        *(fd, start, max(start, stop), b"", WHOLE, PASSED, max_rows, max_bytes),
         *(b"moof", probe, dense, shapes, ask if learn is not None else None),
     )
     fits = _fits(found, tuple(known)) if known else None

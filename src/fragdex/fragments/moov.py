@@ -23,7 +23,11 @@ CONFIGURATIONS = frozenset(
     ]
 )
 """Boxes of sample entries whose first bytes, if any, are asked for: those make a codec string."""
-LEFT = UNUSED | CONFIGURATIONS
+SAMPLES = frozenset(
+    ["sgpd", "csgp", "subs", "saiz", "saio", "senc", "sdtp", "stdp", "padb", "stsh", "stps", "cslg"]
+)
+"""Boxes of sample tables that are not read, or not by their declaration: they may hold much."""
+LEFT = UNUSED | CONFIGURATIONS | SAMPLES
 TABLES = frozenset(
     ["stts", "ctts", "stss", "stsz", "stz2", "stsc", "stco", "co64", "stbl", "minf", "mdia"]
 )
@@ -92,7 +96,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
             lost.add(track)
         findings.add(
             "damaged-track",
-            f"{reason.message}; {kind} is passed over",
+            f"{reason.message}; {kind} is ignored",
             offset=reason.offset,
             path=reason.path,
             track=track,
@@ -107,7 +111,7 @@ def _note_nameless(moov: Box, findings: Findings) -> None:
         if header is None or header.get("track_ID") is None:
             findings.add(
                 "damaged-track",
-                "no tkhd says the track_ID, so that nothing can refer to the track; it is left out",
+                "no tkhd gives the track_ID, so nothing can refer to the track; it is left out",
                 offset=trak.offset,
                 path="moov/trak",
             )

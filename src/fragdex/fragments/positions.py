@@ -11,20 +11,59 @@ Everything is computed for all fragments at once. A value that depends on the ro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
+from fragdex.errors import LimitExceeded
 from fragdex.fragments.batch import Trafs
 from fragdex.fragments.bounds import Layout
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.runs import Runs
-from fragdex.fragments.table import NULL, Int64
+from fragdex.fragments.table import FARTHEST, NULL, Int64
 
-__all__ = ["Positions", "chained", "positions", "regular_positions", "rule_bases", "run_starts"]
+__all__ = [
+    "EVERY",
+    "Positions",
+    "Which",
+    "begins",
+    "chained",
+    "positions",
+    "regular_positions",
+    "rows_of",
+    "rule_bases",
+    "run_starts",
+]
+
+MOST_NOTED = 64
+"""Tracks of which a finding speaks one by one."""
 
 Mask = npt.NDArray[np.bool_]
+Which: TypeAlias = Int64 | slice
+"""Row numbers, or `EVERY` for all rows in order, of which numpy makes no copy."""
+EVERY = slice(None)
+
+
+def begins(group: Int64) -> Mask:
+    """Which rows begin a new group; the rows of a group stand together.
+
+    >>> begins(np.array([4, 4, 7])).tolist()
+    [True, False, True]
+    """
+    found = np.ones(len(group), np.bool_)
+    np.not_equal(group[1:], group[:-1], out=found[1:])
+    return found
+
+
+def rows_of(owner: Int64, owners: int) -> Which:
+    """The owner of each row, rising; `EVERY` where each owner has exactly one.
+
+    >>> rows_of(np.array([0, 1]), 2), rows_of(np.array([1, 1]), 2)
+    (slice(None, None, None), array([1, 1]))
+    """
+    return EVERY if len(owner) == owners and begins(owner).all() else owner
 
 
 def chained(anchor: Mask, value: Int64, advance: Int64) -> Int64:
@@ -45,9 +84,18 @@ def chained(anchor: Mask, value: Int64, advance: Int64) -> Int64:
 
 def run_starts(runs: Runs, trafs: Trafs) -> tuple[Int64, Int64]:
     """Start of each run from its traf's base, and the end of each traf's last run from it."""
+    total = float(runs.size.sum(dtype=np.float64))
+    if total >= FARTHEST:
+        raise LimitExceeded(
+            "the samples of fragments take more bytes than any file has",
+            path="moof/traf",
+            expected="less than 2^61",
+            found=f"about {total:.3g}",
+        )
     named = runs.data_offset != NULL
-    first = np.diff(runs.traf, prepend=-1) != 0
-    start = chained(named | first, np.where(named, runs.data_offset, 0), runs.size)
+    if rows_of(runs.traf, len(trafs)) is EVERY and named.all():
+        return runs.data_offset, runs.data_offset + runs.size
+    start = chained(named | begins(runs.traf), np.where(named, runs.data_offset, 0), runs.size)
     end = np.zeros(len(trafs), np.int64)
     last = np.flatnonzero(np.diff(runs.traf, append=-1) != 0)
     end[runs.traf[last]] = (start + runs.size)[last]
@@ -78,7 +126,7 @@ def regular_positions(trafs: Trafs, runs: Runs, layout: Layout) -> Positions | N
         return None
     relative, end = run_starts(runs, trafs)
     base = rule_bases(trafs, layout.moof[trafs.moof], end)
-    start = base[runs.traf] + relative
+    start = base[rows_of(runs.traf, len(trafs))] + relative
     if not _inside(start, trafs, runs, layout).all():
         return None
     nothing = np.zeros(len(trafs), np.bool_)
@@ -111,17 +159,17 @@ def positions(
         good |= repaired
         named = trafs.base != NULL
         for stale, code, text in (
-            (named, "stale-base-offset", "base_data_offset does not lead to the media data"),
+            (named, "stale-base-offset", "base_data_offset does not point to the media data"),
             (~named, "base-not-moof", "no base is declared, and positions count from the moof"),
         ):
-            _note(findings, repaired & stale, trafs, moof, code, text + "; the moof was taken")
+            _note(findings, repaired & stale, trafs, moof, code, text + "; the moof is used")
     _note(
         findings,
         ~good,
         trafs,
         moof,
         "data-outside",
-        "samples lie outside of every mdat, or past the end of the file",
+        "samples are outside every mdat, or past the end of the file",
     )
     return Positions(start, repaired, ~good)
 
@@ -132,7 +180,7 @@ def rule_bases(trafs: Trafs, moof: Int64, end: Int64) -> Int64:
     from_moof = (trafs.flags & DEFAULT_BASE_IS_MOOF) != 0
     if from_moof.all() and not named.any():
         return moof
-    from_moof |= np.diff(trafs.moof, prepend=-1) != 0
+    from_moof |= begins(trafs.moof)
     return chained(named | from_moof, np.where(named, trafs.base, moof), end)
 
 
@@ -140,15 +188,15 @@ def _note(
     findings: Findings, which: Mask, trafs: Trafs, moof: Int64, code: str, message: str
 ) -> None:
     where = np.flatnonzero(which)
-    for track in sorted(set(trafs.track[where].tolist()))[:64]:
-        mine = where[trafs.track[where] == track]
+    tracks, first, counts = np.unique(trafs.track[where], return_index=True, return_counts=True)
+    for track, row, count in zip(tracks[:MOST_NOTED], first, counts, strict=False):
         findings.add(
             code,
             message,
-            offset=int(moof[mine[0]]),
+            offset=int(moof[where[row]]),
             path="moof/traf",
-            track=track,
-            count=len(mine),
+            track=int(track),
+            count=int(count),
         )
 
 
@@ -163,16 +211,15 @@ def _inside(start: Int64, trafs: Trafs, runs: Runs, layout: Layout, *, own: bool
     good = np.ones(len(trafs), np.bool_)
     # A run of nothing lies anywhere.
     real = runs.size > 0
+    moof = trafs.moof[rows_of(runs.traf, len(trafs))]
+    # Nearly always the run lies in the last mdat before the next moof.
+    fits = (start >= layout.last_start[moof]) & (stop <= layout.last_stop[moof])
+    if (fits | ~real).all():
+        return good
     if not len(layout.mdat_start):
         good[runs.traf[real]] = False
         return good
-    moof = trafs.moof[runs.traf]
     first, last = layout.own_first[moof], layout.own_last[moof]
-    # Nearly always the run lies in the first mdat behind its moof.
-    mdat = np.minimum(last, len(layout.mdat_start) - 1)
-    fits = (start >= layout.mdat_start[mdat]) & (stop <= layout.mdat_stop[mdat]) & (first <= last)
-    if (fits | ~real).all():
-        return good
     mdat = np.searchsorted(layout.mdat_start, start, side="right") - 1
     fits = (mdat >= 0) & (stop <= layout.mdat_stop[mdat])
     inside = (mdat >= first) & (mdat <= last)

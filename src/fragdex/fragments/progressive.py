@@ -6,10 +6,12 @@ sync, of at least one second.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 
 from fragdex.fragments.sample_runs import SampleRuns
-from fragdex.fragments.sync import sync_table
+from fragdex.fragments.sync import Expansion, sync_table
 from fragdex.fragments.table import (
     NULL,
     FragmentFlags,
@@ -21,14 +23,20 @@ from fragdex.fragments.table import (
 
 __all__ = ["virtual_fragments"]
 
-MAX_VIRTUAL_FRAGMENTS = 1 << 18
-"""Fragments of a track in which every sample is sync: three days of seconds."""
-WRITTEN_OUT = 1 << 22
-"""Up to so many samples, a track of constant sample size is treated like any other."""
+MAX_VIRTUAL_FRAGMENTS = 1 << 17
+"""Fragments of all tracks of one sample size in which every sample is sync, since no bytes stand
+for their samples: a day and a half of seconds; and no more than the file has bytes."""
+LEAST_VIRTUAL_FRAGMENTS = 16
+"""As many each such track may have in any case."""
 
 
 def virtual_fragments(
-    runs: SampleRuns, timescale: int, file_end: int | None
+    runs: SampleRuns,
+    timescale: int,
+    file_end: int | None,
+    *,
+    sharing: int = 1,
+    expansion: Expansion | None = None,
 ) -> tuple[FragmentTable, SyncTable, SampleTable | None]:
     """Fragment and sync table of a progressive track.
 
@@ -36,13 +44,17 @@ def virtual_fragments(
         runs: its sample tables.
         timescale: ticks a second; 0: unknown, then the track is one fragment where all is sync.
         file_end: size of the file in bytes where it is known; samples past it are flagged.
+        sharing: tracks of the file, which share `MAX_VIRTUAL_FRAGMENTS`.
+        expansion: bounds what is written out of sync samples that overlap.
 
     Returns: the two tables, and the sample table where it was written out on the way.
     """
-    if runs.sync is None and len(runs.size) == 1 and runs.count > WRITTEN_OUT:
-        return *_by_chunks(runs, timescale, file_end), None
+    if len(runs.size) == 1:
+        room = min(MAX_VIRTUAL_FRAGMENTS, MAX_VIRTUAL_FRAGMENTS if file_end is None else file_end)
+        most = max(LEAST_VIRTUAL_FRAGMENTS, room // max(1, sharing))
+        return *_of_one_size(runs, timescale, file_end, most, expansion), None
     samples, rising = runs.laid_out(0, runs.count)
-    starts = _starts(runs, timescale)
+    starts = _starts(runs, timescale, runs.count)
     counts = np.diff(np.append(starts, runs.count))
     if rising:
         last = starts + counts - 1
@@ -61,7 +73,59 @@ def virtual_fragments(
         else:
             cts_end = np.maximum.reduceat(samples.cts + samples.duration, starts)
     fragments = _table(runs, starts, counts, data_start, data_stop, cts_min, cts_end, file_end)
-    return fragments, _sync(runs, samples, fragments), samples
+    return fragments, _sync(runs, fragments, expansion), samples
+
+
+def _of_one_size(
+    runs: SampleRuns,
+    timescale: int,
+    file_end: int | None,
+    most: int,
+    expansion: Expansion | None,
+) -> tuple[FragmentTable, SyncTable]:
+    """Of a track whose samples have one size, of the runs alone: PCM, however long.
+
+    Between one edge of any run and the next, places and times of samples rise evenly, so that
+    first and last of them tell the least and the greatest.
+    """
+    starts = _starts(runs, timescale, most)
+    counts = np.diff(np.append(starts, runs.count))
+    cuts = [starts, runs.chunk_start, *_edges(runs)]
+    begin = _rising(np.concatenate(cuts))
+    stop = np.append(begin[1:], runs.count)
+    first = np.searchsorted(begin, starts)
+    size = int(runs.size[0])
+    chunk = np.searchsorted(runs.chunk_start, begin, side="right") - 1
+    place = runs.chunk_offset[chunk] + (begin - runs.chunk_start[chunk]) * size
+    low, high = runs.dts_at(begin), runs.dts_at(stop)
+    if runs.offsets is not None:
+        offset = runs.offsets.at(begin)
+        low, high = low + offset, high + offset
+    fragments = _table(
+        runs,
+        starts,
+        counts,
+        np.minimum.reduceat(place, first),
+        np.maximum.reduceat(place + (stop - begin) * size, first),
+        np.minimum.reduceat(low, first),
+        np.maximum.reduceat(high, first),
+        file_end,
+    )
+    return fragments, _sync(runs, fragments, expansion)
+
+
+def _edges(runs: SampleRuns) -> list[Int64]:
+    """Where durations or composition offsets change."""
+    found = [runs.durations.stop[:-1]]
+    if runs.offsets is not None:
+        found.append(runs.offsets.stop[:-1])
+    return found
+
+
+def _rising(numbers: Int64) -> Int64:
+    """Each number once, rising."""
+    numbers = np.sort(numbers)
+    return numbers[np.diff(numbers, prepend=-1) > 0]
 
 
 def _table(
@@ -99,8 +163,8 @@ def _table(
     )
 
 
-def _starts(runs: SampleRuns, timescale: int) -> Int64:
-    """Number of the first sample of each virtual fragment."""
+def _starts(runs: SampleRuns, timescale: int, most: int) -> Int64:
+    """Number of the first sample of each virtual fragment, at most so many where all are sync."""
     if runs.sync is not None:
         starts = runs.sync
         if not len(starts) or starts[0] > 0:
@@ -108,92 +172,42 @@ def _starts(runs: SampleRuns, timescale: int) -> Int64:
         return starts
     if not timescale:
         return np.zeros(1, np.int64)
-    parts, steps = [], runs.durations
-    begin = 0
-    for stop, delta in zip(steps.stop.tolist(), steps.value.tolist(), strict=True):
-        if steps.constant and delta:
-            parts.append(np.arange(begin, stop, max(1, -(-timescale // delta))))
-        begin = stop
-    if parts:
-        return parts[0]
+    least = -(-runs.count // most)
+    steps = runs.durations
+    if steps.constant and steps.value[0]:
+        return np.arange(0, runs.count, max(least, -(-timescale // int(steps.value[0]))))
     # Uneven durations: one second after another, by decode time.
-    dts = runs.dts_at(np.arange(runs.count + 1))
-    starts_list, at = [0], 0
-    while True:
-        at = int(np.searchsorted(dts, dts[at] + timescale, side="left"))
+    begin, ends = [0, *steps.stop[:-1].tolist()], runs.dts_at(steps.stop).tolist()
+    before, values = [0, *ends[:-1]], steps.value.tolist()
+    found, at, time = [0], 0, 0
+    while len(found) <= most:
+        run = bisect_left(ends, time + timescale)
+        if run == len(ends):
+            return np.array(found, np.int64)
+        at = begin[run] - (before[run] - time - timescale) // values[run]
         if at >= runs.count:
-            return np.array(starts_list, np.int64)
-        starts_list.append(at)
+            return np.array(found, np.int64)
+        time = before[run] + (at - begin[run]) * values[run]
+        found.append(at)
+    return np.arange(0, runs.count, least)
 
 
-def _sync(runs: SampleRuns, samples: SampleTable, fragments: FragmentTable) -> SyncTable:
-    if runs.sync is None and runs.offsets is None:
-        return _even_sync(runs, fragments)
-    numbers = np.flatnonzero(samples.sync) if runs.sync is None else runs.sync
-    zeros = np.zeros(len(numbers), np.int64)
+def _sync(runs: SampleRuns, fragments: FragmentTable, expansion: Expansion | None) -> SyncTable:
+    """The sync samples; where every one is, a row for each stretch of one duration and offset."""
+    if runs.sync is None:
+        numbers = _rising(np.concatenate([[0], *_edges(runs)]))
+        count = np.diff(np.append(numbers, runs.count))
+        step = np.where(count > 1, runs.durations.at(numbers), 0)
+    else:
+        numbers = runs.sync
+        count, step = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+    dts = runs.dts_at(numbers)
     return sync_table(
-        cts=samples.cts[numbers],
-        dts=samples.dts[numbers],
-        step=zeros,
-        count=np.ones(len(numbers), np.int64),
+        cts=dts if runs.offsets is None else dts + runs.offsets.at(numbers),
+        dts=dts,
+        step=step,
+        count=count,
         sample=numbers,
         fragment=np.searchsorted(fragments.sample_start, numbers, side="right") - 1,
+        expansion=expansion,
     )
-
-
-def _even_sync(runs: SampleRuns, fragments: FragmentTable) -> SyncTable:
-    """One row for each stretch of equal durations."""
-    steps = runs.durations
-    starts = np.concatenate([[0], steps.stop[:-1]])
-    dts = runs.dts_at(starts)
-    count = steps.stop - starts
-    return sync_table(
-        cts=dts,
-        dts=dts,
-        step=np.where(count > 1, steps.value, 0),
-        count=count,
-        sample=starts,
-        fragment=np.searchsorted(fragments.sample_start, starts, side="right") - 1,
-    )
-
-
-def _by_chunks(
-    runs: SampleRuns, timescale: int, file_end: int | None
-) -> tuple[FragmentTable, SyncTable]:
-    """Fragments of equal numbers of samples, from chunks alone: PCM, however long."""
-    delta = int(runs.durations.value[0])
-    stride = max(1, -(-timescale // delta)) if delta and timescale else runs.count
-    stride = max(stride, -(-runs.count // MAX_VIRTUAL_FRAGMENTS))
-    starts = np.arange(0, runs.count, stride)
-    counts = np.diff(np.append(starts, runs.count))
-    size = int(runs.size[0])
-
-    def place(sample: Int64) -> tuple[Int64, Int64]:
-        chunk = np.searchsorted(runs.chunk_start, sample, side="right") - 1
-        return chunk, runs.chunk_offset[chunk] + (sample - runs.chunk_start[chunk]) * size
-
-    first_chunk, data_start = place(starts)
-    last_chunk, data_stop = place(starts + counts - 1)
-    data_stop = data_stop + size
-    held = np.diff(np.append(runs.chunk_start, runs.count))
-    chunk_end = runs.chunk_offset + held * size
-    if len(runs.chunk_offset) > 1 and (runs.chunk_offset[1:] < chunk_end[:-1]).any():
-        # Chunks out of order: the range must hold those in between, too.
-        for row in np.flatnonzero(last_chunk > first_chunk).tolist():
-            between = slice(int(first_chunk[row]) + 1, int(last_chunk[row]))
-            others = runs.chunk_offset[between]
-            tail = runs.chunk_offset[last_chunk[row]]
-            head_end = chunk_end[first_chunk[row]]
-            low = min([data_start[row], tail, *others[:1], others.min(initial=2**62)])
-            high = max([data_stop[row], head_end, chunk_end[between].max(initial=0)])
-            data_start[row], data_stop[row] = low, high
-    dts = runs.dts_at(starts)
-    end = runs.dts_at(starts + counts)
-    if runs.offsets is not None:
-        # Constant size, all sync, and composition offsets: no codec does that; bounds suffice.
-        low, high = int(runs.offsets.value.min()), int(runs.offsets.value.max())
-        dts_low, end_high = dts + low, end + high
-    else:
-        dts_low, end_high = dts, end
-    fragments = _table(runs, starts, counts, data_start, data_stop, dts_low, end_high, file_end)
-    return fragments, _even_sync(runs, fragments)

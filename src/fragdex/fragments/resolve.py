@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.errors import LimitExceeded
 from fragdex.fragments.batch import Trafs, track_ids
 from fragdex.fragments.bounds import MDAT_HEADER, Layout
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.positions import Positions, chained
+from fragdex.fragments.positions import EVERY, Positions, Which, begins, chained, rows_of
 from fragdex.fragments.runs import Runs, SyncPoints
-from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
+from fragdex.fragments.table import FARTHEST, NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 
 __all__ = ["Settled", "TrackState", "resolve", "track_tables"]
 
@@ -141,33 +143,37 @@ def track_tables(
         state: where the track goes on; brought up to date.
         findings: odd things are noted here.
     """
-    n, start, traf = len(mine), where.start, run.traf
-    paired = _one_each(traf, n)  # one run in each traf
-    new_row = np.diff(mine.moof, prepend=-1) != 0
-    row_of_traf = np.arange(n) if new_row.all() else np.cumsum(new_row) - 1
-    row = row_of_traf if paired else row_of_traf[traf]
-    rows = int(row_of_traf[-1]) + 1
+    n, start = len(mine), where.start
+    traf = rows_of(run.traf, n)
+    new_row = begins(mine.moof)
+    heads: Which = EVERY if new_row.all() else np.flatnonzero(new_row)
+    row_of_traf: Which = EVERY if heads is EVERY else np.cumsum(new_row) - 1
+    row = _through(row_of_traf, traf)
+    rows = int(new_row.sum())
 
     # Decode times: a chain over the trafs, then one over the runs of each traf.
     timed = mine.time != NULL
     advance = _added(traf, run.duration, n) + mine.gap
-    anchor, value = timed.copy(), mine.time
+    _need_room(advance, run.duration, 0 if timed[0] else state.next_dts)
+    anchor, value = timed, mine.time
     if not timed[0]:
-        anchor[0], value = True, np.where(timed, mine.time, state.next_dts)
+        anchor, value = timed.copy(), np.where(timed, mine.time, state.next_dts)
+        anchor[0] = True
     with np.errstate(over="ignore"):
-        traf_dts = chained(anchor, value, advance)
-        first_run = np.diff(traf, prepend=-1) != 0
-        run_dts = chained(first_run, traf_dts[traf], run.duration)
+        traf_dts = run_dts = chained(anchor, value, advance)
+        if traf is not EVERY:
+            run_dts = chained(begins(run.traf), traf_dts[traf], run.duration)
     _note_times(track, mine, traf_dts, layout, state, findings)
 
     count = _added(row, run.count, rows)
     sample_start = np.cumsum(count) - count + state.samples
-    run_sample = np.cumsum(run.count) - run.count + state.samples
-    heads = np.flatnonzero(new_row)
+    run_sample = sample_start
+    if row is not EVERY:
+        run_sample = np.cumsum(run.count) - run.count + state.samples
     dts = traf_dts[heads]
     filled = run.count > 0
     if not filled.all():
-        kept, row_kept = run.rows(filled), row[filled]
+        kept, row_kept = run.rows(filled), _through(row, np.flatnonzero(filled))
         start_kept, run_dts_kept = start[filled], run_dts[filled]
     else:
         kept, row_kept, start_kept, run_dts_kept = run, row, start, run_dts
@@ -180,21 +186,24 @@ def track_tables(
         (where.repaired, FragmentFlags.REPAIRED),
         (where.outside, FragmentFlags.OUTSIDE),
         (~timed, FragmentFlags.NO_TFDT),
+        (mine.base != NULL, FragmentFlags.DECLARED_BASE),
     ):
         if which.any():
-            flags[row_of_traf[which]] |= np.uint32(flag)
+            flags[_through(row_of_traf, np.flatnonzero(which))] |= np.uint32(flag)
 
-    point_run = point.run
+    point_run = rows_of(point.run, len(run))
     sample = run_sample[point_run] + point.index
-    point_row = row[point_run]
+    point_row, point_dts = _through(row, point.run), run_dts[point_run]
     sync = np.full(rows, -1)
     if len(point_row):
-        first = np.flatnonzero(np.diff(point_row, prepend=-1))
-        sync[point_row[first]] = sample[first] - sample_start[point_row[first]]
+        first = np.flatnonzero(begins(point_row))
+        with_sync = point_row[first]
+        sync[with_sync] = sample[first] - sample_start[with_sync]
     moof = mine.moof[heads]
     offset, stop = layout.start[moof], layout.stop[moof]
+    before = (data_start != NULL) & (data_start < offset)
     own = layout.own_first[moof]
-    before = (data_start != NULL) & (data_start < offset) & (own < len(layout.mdat_start))
+    before &= own < len(layout.mdat_start)
     if before.any():
         # One producer writes the mdat in front of its moof.
         head = layout.mdat_start[np.minimum(own, len(layout.mdat_start) - 1)] - MDAT_HEADER
@@ -216,52 +225,66 @@ def track_tables(
         flags=flags,
     )
     table = SyncTable(
-        cts=run_dts[point_run] + point.cts,
-        dts=run_dts[point_run] + point.dts,
+        cts=point_dts + point.cts,
+        dts=point_dts + point.dts,
         step=point.step,
         count=point.count,
         sample=sample,
         sample_step=np.ones_like(sample),
         fragment=point_row + state.rows,
     )
-    state.next_dts = int(traf_dts[-1] + advance[-1])
+    with np.errstate(over="ignore"):
+        state.next_dts = int(traf_dts[-1] + advance[-1])
     state.samples += int(count.sum())
     state.rows += rows
     return fragments, table
 
 
-def _data_range(row: Int64, start: Int64, size: Int64, rows: int) -> tuple[Int64, Int64]:
+def _need_room(advance: Int64, durations: Int64, start: int) -> None:
+    """Refuse durations that add up to what no recording lasts: the times would leave 64 bits."""
+    # Floats do not wrap; a single run lasts less than 2^60 ticks.
+    total = max(float(np.abs(part).sum(dtype=np.float64)) for part in (advance, durations))
+    if total >= FARTHEST / 2 or abs(start) + total >= FARTHEST * 1.5:
+        raise LimitExceeded(
+            "the samples of a track last too long",
+            path="moof/traf",
+            expected="less than 2^60 ticks",
+            found=f"about {total:.3g}, from {start} on",
+        )
+
+
+def _through(outer: Which, inner: Any) -> Any:
+    """Rows that are named through others: those of `outer` that `inner` names."""
+    return inner if outer is EVERY else outer[inner]  # type: ignore[index]
+
+
+def _data_range(row: Which, start: Int64, size: Int64, rows: int) -> tuple[Int64, Int64]:
     """First byte and end of the runs of each row; runs of no bytes lie nowhere."""
     sized = size > 0
     if not sized.all():
-        row, start, size = row[sized], start[sized], size[sized]
+        row, start, size = _through(row, np.flatnonzero(sized)), start[sized], size[sized]
     null = np.full(rows, NULL)
     return _edge(np.minimum, row, start, null), _edge(np.maximum, row, start + size, null)
 
 
-def _added(group: Int64, values: Int64, groups: int) -> Int64:
+def _added(group: Which, values: Int64, groups: int) -> Int64:
     """Sum of the values of each group; groups are sorted."""
-    if _one_each(group, groups):
+    if isinstance(group, slice):
         return values
     out = np.zeros(groups, np.int64)
     if len(group):
-        first = np.flatnonzero(np.diff(group, prepend=-1))
+        first = np.flatnonzero(begins(group))
         out[group[first]] = np.add.reduceat(values, first)
     return out
 
 
-def _one_each(group: Int64, groups: int) -> bool:
-    """Whether every group has exactly one member; equal numbers of both do not say so."""
-    return len(group) == groups and bool((group[1:] != group[:-1]).all())
-
-
-def _edge(pick: np.ufunc, group: Int64, values: Int64, default: Int64) -> Int64:
+def _edge(pick: np.ufunc, group: Which, values: Int64, default: Int64) -> Int64:
     """Least or greatest value of each group; the default where a group has none."""
-    if _one_each(group, len(default)):
+    if isinstance(group, slice):
         return values
     out = default.copy()
     if len(group):
-        first = np.flatnonzero(np.diff(group, prepend=-1))
+        first = np.flatnonzero(begins(group))
         out[group[first]] = pick.reduceat(values, first)
     return out
 
@@ -276,11 +299,13 @@ def _note_times(
             findings.add(code, message, offset=at, path="moof/traf", track=track, count=len(where))
 
     kind = trafs.time_kind
-    if not (kind == 1).all():
-        note(kind == 0, "no-tfdt", "no tfdt; decode times continue from the fragment before")
-        negative = (kind == 2) & (trafs.time < 0)
-        note(negative, "negative-tfdt", "the decode time is 2^63 or more; it was read as negative")
     short = kind == 1
+    if not short.all():
+        note(kind == 0, "no-tfdt", "no tfdt; decode times continue from the fragment before")
+        far = (kind != 0) & (trafs.time == NULL)
+        note(far, "far-tfdt", "the decode time is further than 2^61 ticks from 0; it is ignored")
+        negative = (kind == 2) & (trafs.time < 0) & ~far
+        note(negative, "negative-tfdt", "the decode time is 2^63 or more; it was read as negative")
     back = np.zeros(len(dts), np.bool_)
     back[1:] = short[1:] & short[:-1] & (np.diff(dts) < -(2**31))
     back[0] = short[0] and state.short_time is not None and dts[0] - state.short_time < -(2**31)

@@ -52,6 +52,11 @@ class Steps:
         values: Int64 = np.repeat(self.value[first:last], counts)
         return values
 
+    def at(self, samples: Int64) -> Int64:
+        """The values of these samples."""
+        values: Int64 = self.value[np.searchsorted(self.stop, samples, side="right")]
+        return values
+
     @property
     def constant(self) -> bool:
         """Whether one value holds for all samples."""
@@ -102,7 +107,7 @@ class SampleRuns:
         """Like `expand`; and whether each sample lies behind the end of the one before."""
         if b - a > MAX_SAMPLES_AT_ONCE:
             raise LimitExceeded(
-                "a table of so many samples is not written out",
+                "too many samples for one table",
                 expected=f"at most {MAX_SAMPLES_AT_ONCE}",
                 found=b - a,
                 advice="ask for the samples of fewer fragments at a time",
@@ -169,7 +174,7 @@ def read_sample_runs(
         box = stbl.find(code)
         if box is None or not box.opaque:
             return box
-        note("opaque-table", f"{code} is of an unknown version, or damaged; it is passed over")
+        note("opaque-table", f"{code} is of an unknown version, or damaged; it is ignored")
         return None
 
     size, count = _sizes(table("stsz"), table("stz2"))
@@ -182,12 +187,12 @@ def read_sample_runs(
     if len(entries) and entries["first_chunk"][0] > 1 and entries["first_chunk"].min() > 1:
         note(
             "stsc-late",
-            "stsc begins behind the first chunk; what its first entry says holds from there on",
+            "stsc begins after the first chunk; its first entry is used for the chunks before, too",
         )
     chunk_start, held = _chunk_starts(entries, len(chunk_offset))
     if held < count:
         note(
-            "samples-without-chunk", f"{count - held:,} samples lie in no chunk; they are left out"
+            "samples-without-chunk", f"{count - held:,} samples are in no chunk; they are left out"
         )
         count = held
         size = size[:count] if len(size) > 1 else size
@@ -195,7 +200,9 @@ def read_sample_runs(
     if file_end is not None and many and count > file_end // size[0]:
         # Sizes of their own take bytes each; a claimed number of equal ones takes none.
         room = int(file_end // size[0])
-        note("samples-past-end", f"{count - room:,} samples cannot lie in the file; left out")
+        note(
+            "samples-past-end", f"{count - room:,} samples cannot be in the file; they are left out"
+        )
         count = room
     if not count:
         return None
@@ -205,10 +212,12 @@ def read_sample_runs(
     stts = table("stts")
     durations = _steps(stts, "sample_delta", count) if stts is not None else None
     if durations is None:
-        note("no-durations", "no sample durations (stts); times are not to be trusted")
+        note("no-durations", "no sample durations (stts); times are unreliable")
         durations = Steps(np.array([count]), np.array([0]))
     elif durations.stop[-1] < count:
-        note("stts-short", "stts covers fewer samples than there are; its last duration goes on")
+        note(
+            "stts-short", "stts covers fewer samples than there are; its last duration is repeated"
+        )
         durations.stop[-1] = count
     ctts = table("ctts")
     offsets = _steps(ctts, "sample_offset", count) if ctts is not None else None
@@ -228,7 +237,7 @@ def read_sample_runs(
         numbers = stss["entries"]["sample_number"].astype(np.int64) - 1
         numbers = numbers[(numbers >= 0) & (numbers < count)]
         if len(numbers) > 1 and (np.diff(numbers) <= 0).any():
-            note("stss-order", "sync sample numbers do not rise; they were sorted")
+            note("stss-order", "sync sample numbers do not increase; they are sorted")
             numbers = np.unique(numbers)
         sync = None if len(numbers) == count else numbers
     return SampleRuns(count, size, durations, offsets, sync, chunk_offset, chunk_start)

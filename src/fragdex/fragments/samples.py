@@ -6,31 +6,33 @@ fragment table, so that the answer is the one the table was made with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
 from fragdex.boxes.trun import (
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,
     SAMPLE_SIZE,
 )
+from fragdex.errors import LimitExceeded
 from fragdex.fragments import hop
-from fragdex.fragments.batch import decode
-from fragdex.fragments.positions import chained, run_starts
+from fragdex.fragments.moof_decoder import MoofDecoder
+from fragdex.fragments.positions import chained
 from fragdex.fragments.runs import RunDetails, column_of
 from fragdex.fragments.summing import NON_SYNC
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SampleTable
-from fragdex.fragments.tracks import SampleDefaults
+from fragdex.fragments.track_info import SampleDefaults
 
-__all__ = ["MoofBytes", "samples_of"]
+__all__ = ["MAX_WITHOUT_BYTES", "samples_of"]
 
-MoofBytes = Callable[[Int64], tuple[bytes, Int64]]
-"""Offsets of moofs in the file → their bytes joined, and the size of each."""
-
+LEAST_ROW = 4
+"""Bytes of a row of a trun that says anything of its sample."""
+MAX_WITHOUT_BYTES = 1 << 18
+"""Samples of one table that no byte of the file stands for."""
 AT_ONCE = 8192
 """Fragments expanded together; bounds the memory beside the finished table."""
 
@@ -38,55 +40,78 @@ AT_ONCE = 8192
 def samples_of(
     track: int,
     fragments: FragmentTable,
-    moof_bytes: MoofBytes,
+    decoder: MoofDecoder,
     defaults: Mapping[int, SampleDefaults],
 ) -> SampleTable:
-    """Every sample of these rows of a track's fragment table, in decode order."""
+    """Every sample of these rows of a track's fragment table, in decode order.
+
+    Raises:
+        LimitExceeded: more samples are claimed by runs without rows than media bytes and the bytes
+            of the moofs stand for, and `MAX_WITHOUT_BYTES` besides.
+    """
+    room = _Room.of(fragments)
     parts = [
-        _samples(track, fragments.rows(slice(at, at + AT_ONCE)), moof_bytes, defaults)
+        _samples(track, fragments.rows(slice(at, at + AT_ONCE)), decoder, defaults, room)
         for at in range(0, len(fragments), AT_ONCE)
     ]
     return SampleTable.concat(parts)
 
 
+@dataclass(slots=True)
+class _Room:
+    """How many samples may still be written out that have no row of their own in a trun."""
+
+    left: int
+
+    @classmethod
+    def of(cls, fragments: FragmentTable) -> _Room:
+        """Samples of fragments have a byte of media data each, if they hold anything."""
+        inside = (fragments.data_start != NULL) & (fragments.flags & FragmentFlags.OUTSIDE == 0)
+        start, stop = fragments.data_start[inside], fragments.data_stop[inside]
+        return cls(MAX_WITHOUT_BYTES + (int(stop.max()) - int(start.min()) if len(start) else 0))
+
+    def take(self, claimed: int, moof_bytes: int, offset: int) -> None:
+        """Count samples that fragments from `offset` on claim, whose moofs have so many bytes."""
+        self.left += moof_bytes // LEAST_ROW
+        if claimed > self.left:
+            raise LimitExceeded(
+                "too many samples for a table, as they have no bytes in the file",
+                path="moof/traf/trun",
+                offset=offset,
+                expected=f"at most {self.left}",
+                found=claimed,
+                advice="ask for the samples of other fragments; these have no media",
+            )
+        self.left -= claimed
+
+
 def _samples(
     track: int,
     fragments: FragmentTable,
-    moof_bytes: MoofBytes,
+    decoder: MoofDecoder,
     defaults: Mapping[int, SampleDefaults],
+    room: _Room,
 ) -> SampleTable:
-    joined, _ = moof_bytes(fragments.moof_offset)
-    buffer = memoryview(joined)
-    met = hop.walk(buffer, 0, 1 << 62, inside=True)
-    batch = decode(buffer, met.top, met.inner, 0, defaults, details=True)
-    trafs, runs = batch.trafs, batch.runs
-    relative, end = run_starts(runs, trafs)
-    # Everything is reckoned for all tracks, since an implicit base follows the traf before it.
-    moof = fragments.moof_offset[trafs.moof]
-    named = trafs.base != NULL
-    first = np.diff(trafs.moof, prepend=-1) != 0
-    from_moof = first | ((trafs.flags & DEFAULT_BASE_IS_MOOF) != 0)
-    repaired = (fragments.flags[trafs.moof] & FragmentFlags.REPAIRED) != 0
-    base = chained(named | from_moof, np.where(named, trafs.base, moof), end)
-    base = np.where(repaired, moof, base)
-    start = base[runs.traf] + relative
+    moofs = decoder(fragments.moof_offset, defaults)
+    mine, chosen = moofs.of(track)
+    claimed = moofs.unwritten[chosen]
+    if claimed.any():
+        worst = moofs.trafs.moof[moofs.runs.traf[chosen[claimed.argmax()]]]
+        room.take(int(claimed.sum()), moofs.size, int(fragments.moof_offset[worst]))
+    start = moofs.starts((fragments.flags & FragmentFlags.REPAIRED) != 0)
 
-    chosen = np.flatnonzero(trafs.track[runs.traf] == track)
-    mine = np.flatnonzero(trafs.track == track)
-    traf = np.searchsorted(mine, runs.traf[chosen])
-    run = runs.rows(chosen)
-    first_traf = np.diff(trafs.moof[mine], prepend=-1) != 0
+    trafs, run = moofs.trafs.rows(mine), moofs.runs.rows(chosen)
+    traf = np.searchsorted(mine, run.traf)
+    first_traf = np.diff(trafs.moof, prepend=-1) != 0
     row = np.cumsum(first_traf) - 1
-    advance = trafs.gap[mine] + np.bincount(traf, run.duration, len(mine)).astype(np.int64)
+    advance = trafs.gap + np.bincount(traf, run.duration, len(mine)).astype(np.int64)
     # The first traf of a row starts where the table says; a later one by its own tfdt, if any.
-    value = np.where(first_traf, fragments.dts[row], trafs.time[mine])
+    value = np.where(first_traf, fragments.dts[row], trafs.time)
     with np.errstate(over="ignore"):
-        dts = chained(first_traf | (trafs.time[mine] != NULL), value, advance)
+        dts = chained(first_traf | (trafs.time != NULL), value, advance)
         first_run = np.diff(traf, prepend=-1) != 0
         run_dts = chained(first_run, dts[traf], run.duration) if len(run) else run.duration
-    details = batch.details
-    assert details is not None
-    return _expand(details, chosen, start[chosen], run_dts)
+    return _expand(moofs.details, chosen, start[chosen], run_dts)
 
 
 def _expand(details: RunDetails, chosen: Int64, start: Int64, run_dts: Int64) -> SampleTable:
@@ -99,17 +124,17 @@ def _expand(details: RunDetails, chosen: Int64, start: Int64, run_dts: Int64) ->
     duration = details.default_duration[chosen][run]
     flags = details.default_flags[chosen][run]
     offset = np.zeros(total, np.int64)
-    place = np.full(len(details.count), -1)
-    place[chosen] = np.arange(len(chosen))
     for group in details.groups:
-        wanted = np.flatnonzero((place[group.rows] >= 0) & (details.count[group.rows] > 0))
-        rows = group.rows[wanted]
-        counts = details.count[rows]
+        if not len(group.rows):
+            continue
+        place = np.searchsorted(group.rows, chosen)
+        held = (count > 0) & (group.rows[np.minimum(place, len(group.rows) - 1)] == chosen)
+        wanted, first, counts = place[held], begin[held], count[held]
         table = np.frombuffer(
             hop.join(details.buffer, group.at[wanted], counts * group.stride), ">u4"
         )
         table = table.reshape(-1, max(1, group.stride // 4))
-        to = _spread(begin[place[rows]], counts)
+        to = _spread(first, counts)
         for mask, column in (
             (SAMPLE_DURATION, duration),
             (SAMPLE_SIZE, size),
@@ -122,7 +147,7 @@ def _expand(details: RunDetails, chosen: Int64, start: Int64, run_dts: Int64) ->
                     values = values.astype(np.uint32).view(np.int32)
                 column[to] = values
         if group.first_flags is not None:
-            flags[begin[place[rows]]] = group.first_flags[wanted]
+            flags[first] = group.first_flags[wanted]
     dts = _running(duration, begin, count) + run_dts[run]
     return SampleTable(
         offset=_running(size, begin, count) + start[run],

@@ -14,16 +14,16 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop
-from fragdex.fragments.gathered import MOOF, MOOV, Captured, Gathered, all_of
 from fragdex.fragments.headers import Rows, Walked, code
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.tracks import SampleDefaults
+from fragdex.fragments.scan_state import FTYP, MOOF, MOOV, Captured, Gathered, all_of
+from fragdex.fragments.track_info import SampleDefaults
 
 __all__ = ["FTYP", "MDAT", "META", "MOOF", "MOOV", "SIDX", "Captured", "Scan"]
 
 MAX_WHOLE_BOX = 1 << 28
 """Bytes of one moov, moof, sidx or mfra; a day of one-frame fragments has a moov under 64 MiB."""
-FTYP, MDAT, META, SIDX = map(code, ("ftyp", "mdat", "meta", "sidx"))
+MDAT, META, SIDX = map(code, ("mdat", "meta", "sidx"))
 _WHOLE = frozenset(np.frombuffer(headers.WHOLE, ">u4").tolist())
 MEDIA_TYPES = frozenset(
     code(name)
@@ -159,7 +159,7 @@ class Scan(Gathered):
             size = int.from_bytes(head[8:16], "big")
         if size > MAX_WHOLE_BOX:
             error = LimitExceeded(
-                "a box that must be kept is too large",
+                "a box that must be read whole is too large",
                 path=kind.to_bytes(4, "big").decode("latin-1"),
                 offset=self.position,
                 expected=f"at most {MAX_WHOLE_BOX} bytes",
@@ -200,7 +200,17 @@ class Scan(Gathered):
         whole = met.top["whole"]
         offsets, sizes = met.top["offset"][whole], met.top["size"][whole]
         kept = all_of(view, sizes) or hop.join(view, offsets, sizes)
-        self.take_kept(kept, _moved(met.top, base))
+        self.take_buffered(kept, _moved(met.top, base))
+
+    def go_on_from(self, other: Scan) -> None:
+        """Stand where another pass stands, which went on from here."""
+        self.position = other.position
+        self.stopped, self.to_end = other.stopped, other.to_end
+        self._carry[:] = other._carry
+        self._too_large, self._want = other._too_large, other._want
+        self._fed = max(self._fed, other._fed)
+        if self.size is not None:
+            self.refuse_the_large(self.size)
 
     def close_last(self, size: int) -> None:
         """Give the last box, whose size of 0 means "to the end", the size that it has."""

@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fragdex.fragments.batch import Trafs, in_file_order
+from fragdex.fragments.batch import Trafs, in_file_order, near_times
 from fragdex.fragments.headers import NO_SHAPE, Fits, Int64, Packed
 from fragdex.fragments.hop import fit
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.shape import Shape, Traf, shape_of
 from fragdex.fragments.summing import NON_SYNC, RunKind, summed
 from fragdex.fragments.table import NULL
-from fragdex.fragments.tracks import SampleDefaults
+from fragdex.fragments.track_info import SampleDefaults
 
 __all__ = ["Plain", "Shapes", "by_shape"]
 
@@ -43,6 +43,17 @@ class Shapes:
     """The shapes of a file's fragments that are known so far, at most `MAX_SHAPES`."""
 
     _known: list[Shape] = field(default_factory=list)
+    _alone: int = 0
+    _spared: int = 0
+
+    def worth(self, count: int) -> bool:
+        """Whether to look for the shapes of `count` fragments that come by themselves.
+
+        The first few are not; later ones are as long as shapes are met again.
+        """
+        if count < FEW:
+            self._alone += count
+        return count >= FEW or (self._alone > FEW and self._spared >= -MAX_SHAPES)
 
     @property
     def packed(self) -> Packed:
@@ -57,6 +68,7 @@ class Shapes:
         if shape is None:
             return None
         self._known.append(shape)
+        self._spared -= 1
         return shape.packed
 
     def read(
@@ -76,6 +88,7 @@ class Shapes:
         if fits is not None:
             _note(found, self._known, left, fits)
             left = np.flatnonzero(fits.which == NO_SHAPE)
+            self._spared += len(at) - len(left)
             if len(left) and len(self._known) >= MAX_SHAPES // 2:
                 # Those that a file has left behind make room for others.
                 self._known = [one.shape for one in found]
@@ -102,7 +115,8 @@ class _Members:
 def _note(found: list[_Members], shapes: list[Shape], numbers: Int64, fits: Fits) -> None:
     for number, (shape, cells) in enumerate(zip(shapes, fits.cells, strict=True)):
         if cells.shape[1]:
-            found.append(_Members(shape, numbers[fits.which == number], cells))
+            mine = np.flatnonzero(fits.which == number)
+            found.append(_Members(shape, numbers[mine], cells))
 
 
 def by_shape(
@@ -127,7 +141,7 @@ def by_shape(
     Returns: the tables, and how many unsigned composition offsets were read as signed; None where
     the fragments must be read otherwise.
     """
-    if len(at) < FEW and fits is None:
+    if fits is None and not shapes.worth(len(at)):
         return None
     found = shapes.read(buffer, at, sizes, fits)
     if found is None:
@@ -209,7 +223,7 @@ def _read(
         np.full(n, traf.track),
         np.full(n, traf.flags),
         np.full(n, NULL),
-        values["baseMediaDecodeTime"],
+        near_times(values["baseMediaDecodeTime"]),
         np.full(n, 1 + traf.time),
         np.zeros(n, np.int64),
     )

@@ -21,6 +21,8 @@ import numpy.typing as npt
 from fragdex.fragments.arrow_capsule import array_capsules, schema_capsule, stream_capsule
 
 __all__ = [
+    "FAR",
+    "FARTHEST",
     "NULL",
     "Column",
     "FragmentFlags",
@@ -37,6 +39,11 @@ Bool: TypeAlias = npt.NDArray[np.bool_]
 
 NULL = -(2**63)
 """What stands in an int64 column for "this index cannot tell"."""
+
+FAR = 1 << 62
+"""Bytes, ticks and sample numbers stay below: sums and differences of two fit in 64 bits."""
+FARTHEST = FAR // 2
+"""Positions and decode times that a file states stay below, so that sizes and durations fit too."""
 
 
 class FragmentFlags(IntFlag):
@@ -58,6 +65,8 @@ class FragmentFlags(IntFlag):
     """No default duration was known: times inside this fragment are not to be trusted."""
     APPROXIMATE = 32
     """Taken from a sidx or mfra; the moof itself was not read."""
+    DECLARED_BASE = 64
+    """A tfhd declares base_data_offset, which MSE players refuse (ISO/IEC 14496-12, 8.8.7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,14 @@ class Table:
 
     def rows(self, which: Any) -> Self:
         """The rows that a slice, a mask or an array of row numbers names."""
-        return type(self)(**{name: array[which] for name, array in self.columns().items()})
+        columns = self.columns().items()
+        if isinstance(which, slice):
+            return type(self)(**{name: array[which] for name, array in columns})
+        # Faster than indexing, and a mask is turned into numbers once.
+        numbers = np.asarray(which)
+        if numbers.dtype == np.bool_:
+            numbers = np.flatnonzero(numbers)
+        return type(self)(**{name: array.take(numbers) for name, array in columns})
 
     def __len__(self) -> int:
         return len(getattr(self, self.schema()[0].name))

@@ -7,13 +7,14 @@ between.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.fragments.table import NULL, FragmentTable, Int64
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
 __all__ = ["differences"]
@@ -54,7 +55,9 @@ def differences(claimed: FragmentIndex, true: FragmentIndex) -> tuple[Finding, .
         else:
             _info(found, track, other)
             if track.timescale == other.timescale:
-                _Rows(found, track, other, by_moof=claimed.how.method == "mfra").compare()
+                by_moof = claimed.how.method == "mfra"
+                edges = _edges(true, track.period)
+                _Rows(found, track, other, edges, by_moof=by_moof).compare()
     for track in theirs.values():
         if len(track.fragments):
             found.add("track-missing", "the index lacks a track of the file", track=track.id)
@@ -73,18 +76,31 @@ class _Rows:
     """The tables of one track, compared.
 
     Args:
+        edges: where fragments of any track start, and where they end.
         by_moof: whether the index knows moofs alone, as an mfra does: neither what introduces
             them nor where their media data ends.
     """
 
     def __init__(
-        self, found: Findings, claimed: TrackIndex, true: TrackIndex, *, by_moof: bool = False
+        self,
+        found: Findings,
+        claimed: TrackIndex,
+        true: TrackIndex,
+        edges: tuple[Int64, Int64],
+        *,
+        by_moof: bool = False,
     ) -> None:
         self.found, self.claimed, self.true = found, claimed, true
-        self.by_moof = by_moof
+        self.edges, self.by_moof = edges, by_moof
         # Both as presentation times; a rescaled time may be off by one tick.
         self.shift = round(claimed.shift - true.shift)
         self.slack = 0 if claimed.exact and claimed.shift == true.shift else 1
+        # A sidx and an mfra speak of what is presented: of a fragment whose first samples the edit
+        # list hides, such as the priming of an audio encoder, they know the rest.
+        self.starts = () if claimed.exact else _presentation_starts(true)
+        # Rows that say themselves that they have the times of another track make no claim.
+        flags = claimed.fragments.flags & np.uint32(FragmentFlags.TIMES_GUESSED)
+        self.guessed = (flags != 0) & (not claimed.exact)
 
     def note(self, code: str, message: str, offsets: Int64) -> None:
         if len(offsets):
@@ -95,25 +111,36 @@ class _Rows:
     def compare(self) -> None:
         """Note every difference."""
         ours, theirs = self.claimed.fragments, self.true.fragments
-        # A fragment with no sample of this track says nothing of it.
-        theirs = theirs.rows(theirs.sample_count > 0)
+        if not self.claimed.exact:
+            # A fragment with no sample of this track says nothing of it.
+            theirs = theirs.rows(theirs.sample_count > 0)
         order = np.argsort(theirs.offset, kind="stable")
         theirs = theirs.rows(order)
-        first, at_start = _places(theirs.offset, ours.offset)
         ends = theirs.offset + theirs.size
-        last, at_end = _places(ends, ours.offset + ours.size)
+        stop = ours.offset + ours.size
+        empty = np.zeros(len(ours), np.bool_)
         if self.by_moof:
             first, at_start = _places(theirs.moof_offset, ours.offset)
-            stop = ours.offset + ours.size
             last = np.searchsorted(theirs.moof_offset, stop) - 1
             at_end = stop >= ends[last]
+        elif self.claimed.exact:
+            first, at_start = _places(theirs.offset, ours.offset)
+            last, at_end = _places(ends, stop)
+        else:
+            # The rows tile the bytes of all tracks, with what lies between two fragments; some
+            # may hold nothing of this track.
+            at_start = np.isin(ours.offset, self.edges[0])
+            at_end = np.isin(stop, np.concatenate(self.edges))
+            first = np.searchsorted(theirs.offset, ours.offset)
+            last = np.searchsorted(theirs.offset, stop) - 1
+            empty = last < first
         self.note("offset", "no fragment starts where the index says", ours.offset[~at_start])
-        wrong_end = at_start & (~at_end | (last < first))
+        wrong_end = at_start & (~at_end | ((last < first) & ~empty))
         self.note("stop", "no fragment ends where the index says", ours.offset[wrong_end])
         good = at_start & at_end & (last >= first)
         self._covered(theirs, first[good], last[good])
         if good.any():
-            self._values(ours.rows(good), theirs, first[good], last[good])
+            self._values(np.flatnonzero(good), theirs, first[good], last[good])
         self._sync()
         if self.claimed.exact and self.claimed.has_samples and self.true.has_samples:
             self._samples()
@@ -126,17 +153,25 @@ class _Rows:
         self.note("missing", "the index lacks fragments of the file", theirs.offset[times == 0])
         self.note("twice", "the index has fragments twice", theirs.offset[times > 1])
 
-    def _values(
-        self, ours: FragmentTable, theirs: FragmentTable, first: Int64, last: Int64
-    ) -> None:
+    def _values(self, rows: Int64, theirs: FragmentTable, first: Int64, last: Int64) -> None:
+        ours = self.claimed.fragments.rows(rows)
         for name, truth in (
             ("cts_min", _spans(np.minimum, theirs.cts_min, first, last)),
             ("cts_end", _spans(np.maximum, theirs.cts_end, first, last)),
             ("dts", theirs.dts[first]),
         ):
             said = getattr(ours, name)
-            known = (said != NULL) & (truth != NULL)
+            known = (said != NULL) & (truth != NULL) & ~self.guessed[rows]
             wrong = known & (np.abs(said + self.shift - truth) > self.slack)
+            for start in self.starts if name != "dts" else ():
+                wrong &= np.abs(said + self.shift - np.maximum(truth, start)) > self.slack
+            if name == "cts_end" and not self.claimed.exact:
+                # a sidx reaches to the next earliest time (8.16.3.3), over gaps and overlaps
+                least = np.minimum.accumulate(theirs.cts_min[::-1])[::-1]
+                after = np.append(least, least[-1:])[last + 1]
+                for start in (NULL, *self.starts):
+                    until = np.maximum(after, start)
+                    wrong &= np.abs(said + self.shift - until) > self.slack
             self.note(name, f"{name} differs", ours.offset[wrong])
         for name in ("duration", "sample_count"):
             said = getattr(ours, name)
@@ -156,6 +191,9 @@ class _Rows:
             return
         said = _sync_times(self.claimed) + self.shift
         truth = _sync_times(self.true)
+        count = len(truth)
+        hidden = [start for start in self.starts if count and truth[0] < start]
+        truth = np.sort(np.append(truth, np.array(hidden, np.int64)))
         rows = self.claimed.sync.fragment
         offsets = self.claimed.fragments.offset[np.repeat(rows, self.claimed.sync.count)]
         near = np.searchsorted(truth, said)
@@ -164,13 +202,12 @@ class _Rows:
             index = near + step
             valid = (index >= 0) & (index < len(truth))
             gap[valid] = np.minimum(gap[valid], np.abs(truth[index[valid]] - said[valid]))
-        self.note(
-            "sync", "no sync sample is at the time that the index says", offsets[gap > self.slack]
-        )
-        if self.claimed.exact and len(said) != len(truth):
+        wrong = (gap > self.slack) & ~self.guessed[np.repeat(rows, self.claimed.sync.count)]
+        self.note("sync", "no sync sample is at the time that the index says", offsets[wrong])
+        if self.claimed.exact and len(said) != count:
             self.found.add(
                 "sync-count",
-                f"the file has {len(truth)} sync samples, the index {len(said)}",
+                f"the file has {count} sync samples, the index {len(said)}",
                 track=self.true.id,
             )
 
@@ -205,6 +242,23 @@ def _spans(pick: np.ufunc, values: Int64, first: Int64, last: Int64) -> Int64:
     padded = np.append(values, values[-1:])
     result: Int64 = pick.reduceat(padded, pairs)[::2]
     return result
+
+
+def _edges(index: FragmentIndex, period: int) -> tuple[Int64, Int64]:
+    """Where the fragments of all tracks of a period start, and where they end."""
+    tables = [track.fragments for track in index.tracks if track.period == period]
+    offsets = np.concatenate([table.offset for table in tables])
+    return offsets, np.concatenate([table.offset + table.size for table in tables])
+
+
+def _presentation_starts(track: TrackIndex) -> tuple[int, ...]:
+    """Composition times at which the presentation of a track can be said to start.
+
+    Presentation time 0, before which a sidx cannot name a time, and where the first edit begins.
+    """
+    shown = next((edit.media_time for edit in track.info.edits if edit.media_time >= 0), None)
+    zero = math.ceil(-track.shift)
+    return (zero,) if shown is None else (zero, shown)
 
 
 def _sync_times(track: TrackIndex) -> Int64:

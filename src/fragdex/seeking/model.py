@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from os import PathLike
+from typing import Literal, overload
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import TrackNotFound
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.groups import SampleGroup
-from fragdex.fragments.tracks import Movie
-from fragdex.seeking import plan, registry, show
-from fragdex.seeking.origin import How, SourceInfo
+from fragdex.fragments.track_info import Movie
+from fragdex.seeking import plan, registry
+from fragdex.seeking.origin import Home, How, SourceInfo
+from fragdex.seeking.times import TimeLike
 from fragdex.seeking.track import SampleLoader, TrackIndex
+from fragdex.sources import Source, SourceLike
 
 __all__ = [
     "FragmentIndex",
@@ -25,6 +27,10 @@ __all__ = [
     "SourceInfo",
     "TrackIndex",
 ]
+
+
+MOST_NAMED = 50
+"""Tracks that an error lists; real files have a handful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +61,17 @@ class Period:
                 return track
         raise TrackNotFound(
             f"there is no track {track_id}",
-            expected="one of " + (", ".join(str(t.id) for t in self.tracks) or "none"),
+            expected=_named(self.tracks),
             found=track_id,
         )
+
+
+def _named(tracks: Sequence[TrackIndex]) -> str:
+    """The track_IDs that there are, as an error names them."""
+    if not tracks:
+        return "one of none"
+    more = f" and {len(tracks) - MOST_NAMED:,} more" if len(tracks) > MOST_NAMED else ""
+    return "one of " + ", ".join(str(track.id) for track in tracks[:MOST_NAMED]) + more
 
 
 class FragmentIndex:
@@ -65,20 +79,27 @@ class FragmentIndex:
 
     Attributes:
         source: which bytes it describes.
-        how: the way it was made and what that cost.
+        how: how it was made and what that cost.
         periods: one for each moov; nearly always one.
-        findings: what was odd about the file, in file order.
+        findings: problems of the file, in file order.
         complete: False where the file is truncated or still growing.
-        resume_offset: where `extend` goes on: the first byte that is not indexed yet.
+        resume_offset: where `extend` continues: the first byte that is not indexed yet.
 
+    Two indexes are equal if all of this is. An index can always be copied and pickled. Its pickle
+    has its tables and the headers that samples are made from, but no media and no path, so it
+    works on another machine. One from `open_index` is pickled as the bytes of its file.
+
+    >>> import pickle
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> index = fragdex.index(movie(fragments=3, samples=5, fps=25))
     >>> len(index.track(1).fragments), index.duration, index.complete
     (3, 0.6, True)
+    >>> pickle.loads(pickle.dumps(index)) == index
+    True
     """
 
-    __slots__ = ("complete", "findings", "how", "periods", "resume_offset", "source")
+    __slots__ = ("_by_id", "complete", "findings", "how", "periods", "resume_offset", "source")
 
     def __init__(
         self,
@@ -93,6 +114,32 @@ class FragmentIndex:
         self.source, self.how = source, how
         self.periods, self.findings = tuple(periods), tuple(findings)
         self.complete, self.resume_offset = complete, resume_offset
+        for period in self.periods:
+            home = Home(
+                source,
+                period.init,
+                {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None},
+            )
+            for track in period.tracks:
+                track.home = home
+        self._by_id: dict[int, list[TrackIndex]] = {}
+        for track in self.tracks:
+            self._by_id.setdefault(track.id, []).append(track)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in all attributes; whether samples are at hand is not compared."""
+        if not isinstance(other, FragmentIndex):
+            return NotImplemented
+        if self is other:
+            return True
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in self.__slots__
+            if name != "_by_id"
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.resume_offset, len(self.periods)))
 
     @property
     def tracks(self) -> tuple[TrackIndex, ...]:
@@ -106,17 +153,18 @@ class FragmentIndex:
             TrackNotFound: there is none, or one in each of several periods; then ask
                 `index.periods[i].track(id)`.
         """
-        found = [track for track in self.tracks if track.id == track_id]
+        if isinstance(track_id, str):
+            raise TypeError(f"a track id is a whole number, not the text {track_id!r}")
+        found = self._by_id.get(track_id, ())
         if len(found) == 1:
             return found[0]
         if found:
             raise TrackNotFound(
-                f"track {track_id} stands in {len(found)} periods",
+                f"track {track_id} is in {len(found)} periods",
                 advice=f"ask index.periods[i].track({track_id})",
             )
-        known = ", ".join(str(track.id) for track in self.tracks) or "none"
         raise TrackNotFound(
-            f"there is no track {track_id}", expected=f"one of {known}", found=track_id
+            f"there is no track {track_id}", expected=_named(self.tracks), found=track_id
         )
 
     @property
@@ -134,64 +182,158 @@ class FragmentIndex:
         return max(end for _, end in known) - min(start for start, _ in known)
 
     def ranges(
-        self, start: Any, stop: Any, *, tracks: Iterable[int] | None = None, max_gap: int = 0
+        self,
+        start: TimeLike,
+        stop: TimeLike,
+        *,
+        tracks: Iterable[int] | None = None,
+        max_gap: int = 0,
     ) -> plan.Span:
         """The bytes that play a span of presentation time.
 
         Args:
-            start: seconds, inclusive; decoding starts at the sync sample at or before it.
-            stop: seconds, exclusive.
+            start: a time as for `TrackIndex.seek`, inclusive; decoding starts at the sync
+                sample at or before it.
+            stop: likewise, exclusive; infinity: to the end.
             tracks: track ids; None: all.
-            max_gap: ranges that lie at most so many bytes apart are merged.
+            max_gap: ranges at most so many bytes apart are merged.
 
         Returns: a `Span`: `init` (ranges of the initialization segment), `media` (merged ranges in
-        file order).
+        file order), `clamped` (the span is longer than the presentation).
 
         Raises: as `TrackIndex.seek`; ValueError where stop lies before start.
         """
-        return plan.span(self._chosen(tracks), self._inits(tracks), start, stop, max_gap)
+        chosen = self._chosen(tracks)
+        return plan.span(chosen, self._inits(chosen), start, stop, max_gap)
 
-    def plan(self, time: Any, *, tracks: Iterable[int] | None = None) -> plan.Plan:
+    def plan(self, time: TimeLike, *, tracks: Iterable[int] | None = None) -> plan.Plan:
         """What a seek would read: requests, bytes, samples to decode, and why.
 
         Raises: as `TrackIndex.seek`.
         """
-        return plan.plan(self._chosen(tracks), self._inits(tracks), time)
+        chosen = self._chosen(tracks)
+        return plan.plan(chosen, self._inits(chosen), time)
 
     def _chosen(self, tracks: Iterable[int] | None) -> list[TrackIndex]:
+        if isinstance(tracks, (int, str)):
+            raise TypeError(f"tracks are several track ids: write tracks=[{tracks}]")
         if tracks is not None:
             return [self.track(track_id) for track_id in tracks]
         return [track for track in self.tracks if track.timescale and len(track.sync)]
 
-    def _inits(self, tracks: Iterable[int] | None) -> tuple[ByteRange, ...]:
-        periods = {track.period for track in self._chosen(tracks)}
+    def _inits(self, tracks: Iterable[TrackIndex]) -> tuple[ByteRange, ...]:
+        periods = {track.period for track in tracks}
         return tuple(r for period in self.periods if period.number in periods for r in period.init)
 
-    def save(self, path: str | Path, *, samples: bool = False) -> None:
+    def save(self, path: str | PathLike[str], *, samples: bool = False) -> None:
         """Write the binary index (docs/index-format.md): atomically, never half a file.
 
         Args:
-            path: where to; an older file there is replaced at the very end.
-            samples: put the sample tables in as well.
+            path: the file; an existing one is replaced at the end.
+            samples: include the sample tables.
         """
         registry.offered("save")(self, path, samples=samples)
 
-    def export(self, form: str, **options: Any) -> bytes:
+    @overload
+    def export(self, form: Literal["fidx"], *, samples: bool = ...) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["json"],
+        *,
+        min_segment_ms: float | None = ...,
+        period: int | None = ...,
+        unknown: Mapping[str, object] | None = ...,
+    ) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["sidx"],
+        *,
+        track: int | None = ...,
+        period: int | None = ...,
+        first_offset: int = ...,
+        min_segment_ms: float = ...,
+    ) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["mfra"],
+        *,
+        period: int | None = ...,
+        source: bytes | Source | None = ...,
+    ) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["hls"],
+        *,
+        uri: str | None = ...,
+        track: int | None = ...,
+        min_segment_ms: float = ...,
+        playlist: Literal["media", "iframes", "master"] = ...,
+        growing: bool = ...,
+        init_uri: str | None = ...,
+        media_uri: str = ...,
+        iframes_uri: str | None = ...,
+    ) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["dash"],
+        *,
+        uri: str | None = ...,
+        source: bytes | Source | None = ...,
+        track: int | None = ...,
+        min_segment_ms: float = ...,
+        init_uri: str | None = ...,
+    ) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["arrow"],
+        *,
+        of: Literal["fragments", "samples", "sync"] = ...,
+        tracks: Iterable[int] | None = ...,
+        container: Literal["stream", "file"] = ...,
+    ) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["parquet"],
+        *,
+        of: Literal["fragments", "samples", "sync"] = ...,
+        tracks: Iterable[int] | None = ...,
+        compression: str = ...,
+    ) -> bytes: ...
+    @overload
+    def export(self, form: Literal["torchcodec"], *, track: int | None = ...) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["csv"],
+        *,
+        presentation: bool = ...,
+        tracks: Iterable[int] | None = ...,
+    ) -> bytes: ...
+    def export(self, form: str, **options: object) -> bytes:
         """The index in another form, as bytes.
 
         Args:
-            form: fidx, json, sidx, mfra, hls, dash, arrow, parquet, torchcodec or csv.
-            options: what the form takes; see docs/cli.md.
+            form: fidx, json, sidx, mfra, hls, dash, arrow, parquet, torchcodec or csv. If its name
+                is known only at run time, call `fragdex.formats.export`.
+            options: those of the form; see docs/cli.md.
 
         Raises:
             ValueError: there is no such form.
-            InexactIndex: the form needs samples that this index does not hold.
+            TypeError: the form has no such option.
+            InexactIndex: the form needs samples that this index does not have.
         """
         exported: bytes = registry.offered("export")(self, form, **options)
         return exported
 
-    def extend(self, source: Any) -> FragmentIndex:
-        """The index of a file that has grown, going on from `resume_offset`.
+    def extend(self, source: SourceLike) -> FragmentIndex:
+        """The index of a file that has grown, continued from `resume_offset`.
 
         Args:
             source: the grown file, in any form that `fragdex.index` takes.
@@ -203,7 +345,11 @@ class FragmentIndex:
         return grown
 
     def __repr__(self) -> str:
+        from fragdex.seeking import show
+
         return show.index_text(self)
 
     def _repr_html_(self) -> str:
+        from fragdex.seeking import show
+
         return show.index_html(self)

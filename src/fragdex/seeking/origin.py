@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["How", "SourceInfo"]
+from fragdex.byterange import ByteRange
+from fragdex.errors import SourceChanged
+from fragdex.fragments.track_info import SampleDefaults
+
+__all__ = ["Home", "How", "SourceInfo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,7 @@ class SourceInfo:
         size: bytes, or None while the end is unknown.
         md5: 32 hex digits, or None where it was not asked for.
         etag: the server's entity tag, or None.
+        mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
 
     >>> SourceInfo("movie.mp4", 1024).size
     1024
@@ -25,6 +31,46 @@ class SourceInfo:
     size: int | None = None
     md5: str | None = None
     etag: str | None = None
+    mtime_ns: int | None = None
+
+    def refuse_other(
+        self,
+        name: str,
+        *,
+        size: int | None = None,
+        etag: str | None = None,
+        mtime_ns: int | None = None,
+    ) -> None:
+        """Compare what is known of both with a file that should be this one.
+
+        Args:
+            name: of that file, for the message.
+            size, etag, mtime_ns: of that file; None: not known, or not to be compared.
+
+        Raises:
+            SourceChanged: one of them differs.
+
+        >>> SourceInfo("a.mp4", 1024).refuse_other("a.mp4", size=1024, etag='"1"')
+        """
+        for what, was, is_ in (
+            ("bytes", self.size, size),
+            ("as ETag", self.etag, etag),
+            ("as modification time (ns)", self.mtime_ns, mtime_ns),
+        ):
+            if was is not None and is_ is not None and was != is_:
+                date = what.startswith("as mod")
+                raise SourceChanged(
+                    f"{name} is not the file that was indexed, or it has changed since",
+                    expected=f"{was} {what}",
+                    found=is_,
+                    advice="index it again"
+                    + (
+                        "; if only its date differs (fragdex verify checks it), use "
+                        "--ignore-mtime (ignore_mtime=True)"
+                        if date
+                        else ""
+                    ),
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +97,20 @@ class How:
     requests: int = 0
     bytes_read: int = 0
     mdat_bytes_read: int = 0
+
+
+class Home(NamedTuple):
+    """Where the media of a track are, and what is needed to read its samples.
+
+    Attributes:
+        source: which bytes the index describes.
+        init: ranges of the initialization segment.
+        defaults: track_ID → what its trex says.
+
+    >>> Home(SourceInfo("movie.mp4"), (), {}).source.name
+    'movie.mp4'
+    """
+
+    source: SourceInfo
+    init: tuple[ByteRange, ...]
+    defaults: dict[int, SampleDefaults]

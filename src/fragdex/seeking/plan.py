@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
-from fragdex.errors import InexactIndex, NoSyncSample
+from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable
 from fragdex.seeking.seek import Hit
-from fragdex.seeking.times import floor_ticks
+from fragdex.seeking.times import Time, TimeLike, exact_time, floor_ticks
 
 __all__ = ["Plan", "Span", "plan", "span"]
 
@@ -21,7 +23,7 @@ class _Track(Protocol):
     """What is asked of a track here; `TrackIndex` is one."""
 
     fragments: FragmentTable
-    shift: Any
+    shift: Fraction
 
     @property
     def id(self) -> int: ...
@@ -29,8 +31,16 @@ class _Track(Protocol):
     def timescale(self) -> int: ...
     @property
     def has_samples(self) -> bool: ...
-    def seek(self, time: Any) -> Hit: ...
+    @property
+    def start(self) -> Time | None: ...
+    @property
+    def end(self) -> Time | None: ...
+    def seek(self, time: TimeLike) -> Hit: ...
     def samples_of(self, start: int, stop: int) -> SampleTable: ...
+
+
+MOST_COUNTED = 1 << 20
+"""Samples that are counted to say how many a seek decodes: a kilobyte may claim millions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class Span:
     Attributes:
         init: ranges of the initialization segment, to be fetched first.
         media: merged ranges of whole fragments, in file order.
+        clamped: the span begins before what there is to play, or ends behind it (an infinite end
+            does not). Where nothing of it can be played, `media` plays the nearest time.
 
     >>> Span((), (ByteRange(0, 10), ByteRange(20, 30))).size
     20
@@ -47,6 +59,7 @@ class Span:
 
     init: tuple[ByteRange, ...]
     media: tuple[ByteRange, ...]
+    clamped: bool = False
 
     @property
     def size(self) -> int:
@@ -60,10 +73,11 @@ class Plan:
 
     Attributes:
         hits: where each track starts decoding.
-        reads: merged byte ranges, the initialization segment not among them.
+        reads: merged byte ranges, without the initialization segment.
         init: ranges of the initialization segment, needed once.
-        samples: track_ID → samples to decode until the wanted one is there, itself included;
-            None where the index knows fragments only.
+        samples: track_ID → samples to decode up to and including the wanted one;
+            None where the index has only fragments, or where there are more than 2^20 samples in
+            the fragments to read, which only damage causes.
         why: one sentence a track.
 
     >>> Plan((), (ByteRange(0, 10),), (), {}, ()).bytes
@@ -78,12 +92,12 @@ class Plan:
 
     @property
     def requests(self) -> int:
-        """Reads to make, the initialization segment not counted."""
+        """Reads to make, without the initialization segment."""
         return len(self.reads)
 
     @property
     def bytes(self) -> int:
-        """Bytes to read, the initialization segment not counted."""
+        """Bytes to read, without the initialization segment."""
         return sum(part.size for part in self.reads)
 
 
@@ -95,41 +109,40 @@ def _rows_until(track: _Track, first: int, target: int) -> int:
 
 
 def span(
-    tracks: Sequence[_Track], init: tuple[ByteRange, ...], start: Any, stop: Any, max_gap: int
+    tracks: Sequence[_Track],
+    init: tuple[ByteRange, ...],
+    start: TimeLike,
+    stop: TimeLike,
+    max_gap: int,
 ) -> Span:
     """The fragments of all tracks from the sync sample at `start` until before `stop`."""
+    begin, end = exact_time(start), exact_time(stop)
+    if end < begin:
+        raise ValueError(f"the span ends ({stop}) before it starts ({start})")
     ranges: list[ByteRange] = []
     for track in tracks:
-        hit = track.seek(start)
-        low = floor_ticks(start, track.timescale, track.shift)
+        hit = track.seek(begin)
         # A sample that starts exactly at `stop` is not played any more.
-        high = -floor_ticks(_Negative(stop), track.timescale, -track.shift) - 1
-        if high < low and float(stop) < float(start):
-            raise ValueError(f"the span ends ({stop}) before it starts ({start})")
+        high = -floor_ticks(-end, track.timescale, -track.shift) - 1
         last = _rows_until(track, hit.fragment, max(high, hit.cts))
         rows = track.fragments.rows(slice(hit.fragment, last))
         filled = rows.sample_count != 0
         ends = rows.offset + rows.size
         ranges += map(ByteRange, rows.offset[filled].tolist(), ends[filled].tolist())
-    return Span(init, tuple(coalesce(ranges, max_gap=max_gap)))
+    return Span(init, tuple(coalesce(ranges, max_gap=max_gap)), _reaches_out(tracks, begin, end))
 
 
-class _Negative:
-    """A number with its sign turned, exactly."""
-
-    def __init__(self, number: Any) -> None:
-        self._number = number
-
-    def as_integer_ratio(self) -> tuple[int, int]:
-        over, under = self._number.as_integer_ratio()
-        return -over, under
-
-    def __gt__(self, other: object) -> bool:
-        return not self._number > other
+def _reaches_out(tracks: Sequence[_Track], begin: Fraction | float, end: Fraction | float) -> bool:
+    """Whether a span begins before the first track, or goes on behind the last."""
+    first = min((t.start.exact for t in tracks if t.start is not None), default=None)
+    last = max((t.end.exact for t in tracks if t.end is not None), default=None)
+    behind = last is not None and (begin >= last or last < end < math.inf)
+    return behind or (first is not None and begin < first)
 
 
-def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: Any) -> Plan:
+def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: TimeLike) -> Plan:
     """What has to be read and decoded to show a time in all tracks."""
+    time = exact_time(time)
     hits: list[Hit] = []
     ranges: list[ByteRange] = []
     why: list[str] = []
@@ -153,9 +166,11 @@ def plan(tracks: Sequence[_Track], init: tuple[ByteRange, ...], time: Any) -> Pl
 def _to_decode(track: _Track, hit: Hit, last: int, target: int) -> int | None:
     if hit.sample is None or not track.has_samples:
         return None
+    if int(track.fragments.sample_count[hit.fragment : last].sum()) > MOST_COUNTED:
+        return None
     try:
         table = track.samples_of(hit.fragment, last)
-    except InexactIndex:
+    except (InexactIndex, LimitExceeded):
         return None
     first = hit.sample - int(track.fragments.sample_start[hit.fragment])
     cts = table.cts[first:]
@@ -176,5 +191,5 @@ def _why(track: _Track, hit: Hit, last: int, samples: int | None) -> str:
     if samples is not None:
         text += f", {samples:,} sample{'s' if samples != 1 else ''} to decode"
     if hit.clamped:
-        text += " (the time lies outside of the track)"
+        text += " (the time is outside the track)"
     return text

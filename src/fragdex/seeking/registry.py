@@ -1,16 +1,23 @@
-"""What lower rooms offer to an index.
+"""What lower rooms do for an index.
 
 `index.save`, `index.export` and `index.extend` are done by rooms below this one (formats, build),
-which this room must not import. They put their functions here when they are imported.
+which this room must not know. They put their functions here when they are imported; a process that
+unpickled or opened an index may not have imported them yet, so that their names stand here as text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 __all__ = ["offer", "offered"]
 
+_HOMES = {
+    "export": "fragdex.formats",
+    "extend": "fragdex.build.growing",
+    "save": "fragdex.formats",
+}
 _OFFERS: dict[str, Callable[..., Any]] = {}
 
 
@@ -23,16 +30,18 @@ def offer(name: str, function: Callable[..., Any]) -> None:
 
 
 def offered(name: str) -> Callable[..., Any]:
-    """The function under a name.
+    """The function under a name; the room that has it is imported where it was not yet.
 
     Raises:
-        LookupError: the room that offers it was never imported.
+        LookupError: there is no such name.
 
     >>> offer("example", len)
     >>> offered("example")("abc")
     3
     """
+    if name not in _OFFERS and name in _HOMES:
+        import_module(_HOMES[name])
     try:
         return _OFFERS[name]
     except KeyError:
-        raise LookupError(f"nothing offers {name!r}; import fragdex.build first") from None
+        raise LookupError(f"nothing offers {name!r}") from None

@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, NoSyncSample
-from fragdex.fragments.table import NULL, FragmentTable, SyncTable
+from fragdex.fragments.table import FAR, NULL, FragmentTable, SyncTable
 from fragdex.seeking.times import Time, presentation
 
 __all__ = ["Hit", "Hits", "Seeker"]
@@ -25,19 +25,19 @@ __all__ = ["Hit", "Hits", "Seeker"]
 class Hit(NamedTuple):
     """Where decoding starts for one time in one track.
 
-    A tuple, since making one is a good part of what a seek costs; ranges and times are made when
-    they are asked for.
+    A tuple, since creating it is a large part of the cost of a seek; ranges and times are computed
+    when used.
 
     Attributes:
         track: track_ID.
         fragment: row of the track's fragment table that holds the sync sample.
         sample: number of the sync sample in the track, from 0 in decode order; None where the
-            index knows fragments only.
+            index has only fragments.
         offset, size: bytes of that fragment: from the boxes before its moof to the end of its
             last mdat; for a progressive file those of the virtual fragment's samples.
         cts, dts: composition and decode time of the sync sample on the media timeline, in ticks;
-            dts is None where the index cannot tell.
-        clamped: the time asked for lies before the first or at or after the end.
+            dts is None where it is unknown.
+        clamped: the time is before the first sync sample, or at or after the end.
         shift: ticks from composition to presentation time.
         timescale: ticks a second.
 
@@ -77,11 +77,11 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Many hits as columns of equal length, in the order of the times asked for.
+    """Many hits as columns of equal length, in the order of the times.
 
     Attributes:
         fragment: int64 rows of the fragment table.
-        sample: int64 sample numbers; NULL where the index knows fragments only.
+        sample: int64 sample numbers; NULL where the index has only fragments.
         offset, size: int64 bytes of the fragments.
         cts, dts: int64 ticks of the media timeline; dts may be NULL.
         clamped: bool.
@@ -101,6 +101,13 @@ class Hits:
     def __len__(self) -> int:
         return len(self.fragment)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Hits):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def _damaged(column: str, expected: str, found: object) -> DamagedIndex:
     return DamagedIndex(
@@ -111,10 +118,20 @@ def _damaged(column: str, expected: str, found: object) -> DamagedIndex:
     )
 
 
+FEW = 8
+"""Rows of a table whose numbers are taken out at once."""
+
+
+def _quick(column: npt.NDArray[np.int64]) -> Any:
+    """A column whose numbers are read one at a time."""
+    return column.tolist() if len(column) <= FEW else column.data
+
+
 class Seeker:
     """The tables of one track, made ready for many seeks.
 
     Bisection runs over memoryviews: reading one element of a numpy array costs four times as much.
+    A few numbers are taken out, which costs less still, and a third of the memory.
 
     >>> Seeker(FragmentTable.empty(), SyncTable.empty()).find(0)
     Traceback (most recent call last):
@@ -124,14 +141,14 @@ class Seeker:
 
     def __init__(self, fragments: FragmentTable, sync: SyncTable) -> None:
         self._fragments, self._sync = fragments, sync
-        self._cts, self._dts = sync.cts.data, sync.dts.data
-        self._step, self._count = sync.step.data, sync.count.data
-        self._sample, self._sample_step = sync.sample.data, sync.sample_step.data
-        self._fragment = sync.fragment.data
-        self._starts, self._counts = fragments.sample_start.data, fragments.sample_count.data
+        self._cts, self._dts = _quick(sync.cts), _quick(sync.dts)
+        self._step, self._count = _quick(sync.step), _quick(sync.count)
+        self._sample, self._sample_step = _quick(sync.sample), _quick(sync.sample_step)
+        self._fragment = _quick(sync.fragment)
+        self._starts, self._counts = _quick(fragments.sample_start), _quick(fragments.sample_count)
         self._rows = len(fragments)
-        self._offset, self._size = fragments.offset.data, fragments.size.data
-        self._ends = fragments.cts_end.data
+        self._offset, self._size = _quick(fragments.offset), _quick(fragments.size)
+        self._ends = _quick(fragments.cts_end)
         self._tested = False
         self._ended = False
         self._end: int | None = None
@@ -164,6 +181,8 @@ class Seeker:
         cts, step, last = self._cts[run], self._step[run], self._count[run] - 1
         if last < 0:
             raise _damaged("count", "a sync sample in each run", last + 1)
+        if step < 0:
+            raise _damaged("step", "times that rise", step)
         turn = (target - cts) // step if step else (last if target >= cts else 0)
         turn = max(0, min(last, turn))
         if turn:
@@ -171,11 +190,11 @@ class Seeker:
             row = bisect_right(self._starts, sample) - 1
         else:
             sample, row = self._sample[run], self._fragment[run]
-        # A saved index is opened without its columns being tested: what they say may be damaged.
+        # The columns of a saved index are not checked yet; what Python's integers say cannot wrap.
         if not 0 <= row < self._rows:
             raise _damaged("fragment", f"a row below {self._rows}", row)
         offset, size, first = self._offset[row], self._size[row], self._starts[row]
-        if offset < 0 or size < 0:
+        if offset < 0 or size < 0 or offset + size >= FAR:
             raise _damaged("offset", "a byte range", (offset, size))
         if sample != NULL and first != NULL and not 0 <= sample - first < self._counts[row]:
             raise _damaged("sample", f"one of fragment {row}", sample)
@@ -184,15 +203,14 @@ class Seeker:
             end = self.end
             clamped = end is not None and target >= end
         dts = self._dts[run]
-        return (
-            row,
-            sample,
-            offset,
-            size,
-            cts + turn * step,
-            dts if dts == NULL else dts + turn * step,
-            clamped,
-        )
+        cts += turn * step
+        if dts != NULL:
+            dts += turn * step
+            if not -FAR < dts < FAR:
+                raise _damaged("dts", f"a time below {FAR}", dts)
+        if not -FAR < cts < FAR:
+            raise _damaged("cts", f"a time below {FAR}", cts)
+        return row, sample, offset, size, cts, dts, clamped
 
     def find_many(self, targets: npt.NDArray[np.int64]) -> Hits:
         """`find` for many composition times at once; raises as it does."""

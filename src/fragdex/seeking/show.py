@@ -12,13 +12,19 @@ from typing import Protocol
 
 import numpy as np
 
-from fragdex.errors import DamagedIndex
+from fragdex.errors import DamagedIndex, printable
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL
 from fragdex.seeking.timeline import Track, timeline_svg
 
 __all__ = ["Index", "index_html", "index_text", "track_line"]
 
+ORIGINS = {
+    "boxes": "the movie fragments (moof)",
+    "stbl": "the sample tables (stbl)",
+    "stbl+boxes": "the sample tables and movie fragments (stbl, moof)",
+}
+"""Where an index comes from, by its method; the others are boxes or files of that name."""
 MAX_TRACKS = 50
 """Tracks and findings that a printed index lists; real files have a handful."""
 
@@ -91,7 +97,7 @@ def track_line(track: Track) -> str:
     """One line on one track: kind, codec, picture or sound, fragments, samples, span.
 
     >>> from fragdex.fragments.table import FragmentTable, SyncTable
-    >>> from fragdex.fragments.tracks import TrackInfo
+    >>> from fragdex.fragments.track_info import TrackInfo
     >>> from fragdex.seeking.model import TrackIndex
     >>> print(
     ...     track_line(TrackIndex(TrackInfo.unknown(3), FragmentTable.empty(), SyncTable.empty()))
@@ -107,7 +113,7 @@ def index_text(index: Index) -> str:
 
     >>> from fragdex.seeking.model import FragmentIndex, How, SourceInfo
     >>> print(index_text(FragmentIndex(SourceInfo("a.mp4", 2048), How("boxes", True), [])))
-    a.mp4: 2.0 KiB, 0 tracks, every sample known, from boxes (0 B read in 0 requests)
+    a.mp4: 2.0 KiB, 0 tracks, exact, from the movie fragments (moof); 0 B read in 0 requests
     """
     lines = [_headline(index)]
     tracks = index.tracks[:MAX_TRACKS]
@@ -120,6 +126,8 @@ def index_text(index: Index) -> str:
         )
         where = f"period {track.period}  " if several else ""
         lines.append(f"  {where}track {padded}".rstrip())
+    if len(index.tracks) > MAX_TRACKS:
+        lines.append(f"  and {len(index.tracks) - MAX_TRACKS:,} more tracks")
     lines += _rest(index)
     return "\n".join(lines)
 
@@ -203,9 +211,10 @@ def _headline(index: Index) -> str:
         if (duration := index.duration) is not None:
             parts.append(f"{clock(duration)} s" if duration < 60 else clock(duration))
     parts.append(counted(len(index.tracks), "track"))
-    parts.append("every sample known" if how.exact else "fragments known")
+    parts.append("exact" if how.exact else "fragments only")
     read = f"{byte_count(how.bytes_read)} read in {counted(how.requests, 'request')}"
-    return f"{index.source.name or 'index'}: {', '.join(parts)}, from {how.method} ({read})"
+    name = printable(index.source.name) or "index"
+    return f"{name}: {', '.join(parts)}, from {ORIGINS.get(how.method, how.method)}; {read}"
 
 
 def _damage(track: Track) -> str:
@@ -221,6 +230,11 @@ def _damage(track: Track) -> str:
 
 
 def _cells(track: Track) -> tuple[str, ...]:
+    """The cells of a track's line; texts of the file are made safe for a terminal."""
+    return tuple(map(printable, _texts(track)))
+
+
+def _texts(track: Track) -> tuple[str, ...]:
     info = track.info
     if info.width and info.height:
         shape = f"{info.width}×{info.height}"
@@ -264,7 +278,7 @@ def _rest(index: Index) -> list[str]:
     lines = []
     if not index.complete:
         lines.append(f"  not complete: it can be resumed at byte {index.resume_offset:,}")
-    lines += [f"  note: {finding}" for finding in index.findings[:MAX_TRACKS]]
+    lines += [f"  note: {printable(str(finding))}" for finding in index.findings[:MAX_TRACKS]]
     if len(index.findings) > MAX_TRACKS:
         lines.append(f"  and {len(index.findings) - MAX_TRACKS:,} more notes")
     return lines

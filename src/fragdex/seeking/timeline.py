@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
-from fragdex.fragments.tracks import TrackInfo
+from fragdex.fragments.track_info import TrackInfo
 from fragdex.seeking.times import Time
 
 __all__ = ["Track", "rate_steps", "sync_times", "time_ticks", "timeline_svg"]

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from fractions import Fraction
 from functools import total_ordering
-from typing import Any
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Time", "floor_ticks", "floor_ticks_many", "presentation"]
+__all__ = [
+    "Ratio",
+    "Time",
+    "TimeLike",
+    "exact_time",
+    "floor_ticks",
+    "floor_ticks_many",
+    "parse_time",
+    "presentation",
+    "ticks_of_many",
+]
+
+
+class Ratio(Protocol):
+    """A number that is a fraction of whole numbers: int, float, Fraction, Decimal, np.float64."""
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Numerator and denominator, in lowest terms."""
+
+
+TimeLike: TypeAlias = Ratio | SupportsIndex | timedelta | str
+"""What every function takes as a time: a number of seconds (`Time`, int, float, Fraction, Decimal,
+numpy scalar), a timedelta, or a text (`90`, `90.5s`, `1:30`, `1:02:03.5`)."""
 
 
 @total_ordering
@@ -72,31 +97,133 @@ def presentation(cts: int, shift: Fraction, timescale: int) -> Time:
     return Time(pts.numerator if pts.denominator == 1 else pts, timescale)
 
 
-def floor_ticks(seconds: Any, timescale: int, shift: Fraction) -> int:
+# Longer ones say nothing more: 18 digits of seconds are the age of the universe.
+_MOST_TEXT = 40
+_TEXT = re.compile(
+    r"(?P<minus>-?)(?:(?:(?P<hours>[0-9]+):)?(?P<minutes>[0-9]+):(?P<rest>[0-9]+(?:\.[0-9]*)?)"
+    r"|(?P<seconds>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)s?)"
+)
+
+
+def parse_time(text: str) -> Fraction:
+    """Seconds from a text: `90`, `90.5s`, `1:30` or `1:02:03.5`, as the exact number it is.
+
+    Behind a colon, minutes and seconds are below 60. A minus may stand in front.
+
+    Raises:
+        ValueError: it is none of these.
+
+    >>> float(parse_time("1:02:03.5")), parse_time("90s"), parse_time("-0.1")
+    (3723.5, Fraction(90, 1), Fraction(-1, 10))
+    >>> parse_time("1:99")
+    Traceback (most recent call last):
+    ...
+    ValueError: '1:99' is not a time: minutes and seconds after a colon are below 60
+    """
+    match = _TEXT.fullmatch(text.strip()) if len(text) <= _MOST_TEXT else None
+    if match is None:
+        shown = repr(text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…")
+        raise ValueError(f"{shown} is not a time: give seconds (90, 90.5s) or a clock (1:02:03.5)")
+    if match["seconds"] is not None:
+        value = Fraction(match["seconds"])
+    else:
+        hours, minutes, rest = int(match["hours"] or 0), int(match["minutes"]), match["rest"]
+        value = Fraction(rest)
+        if value >= 60 or (match["hours"] is not None and minutes >= 60):
+            raise ValueError(
+                f"{text!r} is not a time: minutes and seconds after a colon are below 60"
+            )
+        value += hours * 3600 + minutes * 60
+    return -value if match["minus"] else value
+
+
+def exact_time(time: TimeLike) -> Fraction | float:
+    """A time in seconds as the exact number it is; a float where it is infinite.
+
+    Raises:
+        ValueError: it is NaN, or a string that is not a time (see `parse_time`).
+        TypeError: it is not a time at all.
+
+    >>> exact_time(timedelta(milliseconds=1500)), exact_time("1:30"), exact_time(math.inf)
+    (Fraction(3, 2), Fraction(90, 1), inf)
+    """
+    try:
+        over, under = _ratio(time)
+    except OverflowError:
+        return math.copysign(math.inf, time)  # type: ignore[arg-type]  # of a number alone
+    return Fraction(over, under)
+
+
+def _ratio(time: Any) -> tuple[int, int]:
+    """Numerator and denominator of any time.
+
+    Raises:
+        OverflowError: it is infinite.
+        ValueError, TypeError: as `exact_time`.
+    """
+    if hasattr(time, "as_integer_ratio"):
+        try:
+            over, under = time.as_integer_ratio()
+        except ValueError:
+            raise ValueError("the time is not a number (NaN)") from None
+        return int(over), int(under)
+    if isinstance(time, str):
+        return parse_time(time).as_integer_ratio()
+    if isinstance(time, timedelta):
+        return Fraction(time // timedelta(microseconds=1), 1_000_000).as_integer_ratio()
+    if isinstance(time, np.timedelta64):
+        if np.isnat(time):
+            raise ValueError("the time is not a time (NaT)")
+        return Fraction(int(time.astype("m8[ns]").astype(np.int64)), 10**9).as_integer_ratio()
+    if hasattr(time, "__index__") and not isinstance(time, np.ndarray):
+        return int(time.__index__()), 1
+    raise TypeError(
+        'a time is a number of seconds, a timedelta or a text such as "1:02:03.5", not '
+        f"{type(time).__name__}"
+    )
+
+
+def floor_ticks(seconds: TimeLike, timescale: int, shift: Fraction) -> int:
     """The last media tick at or before a presentation time: floor(seconds × timescale − shift).
 
     Args:
-        seconds: int, float, Fraction, Decimal, numpy scalar or Time; taken as the exact number
-            it is. Infinities give ±2^63.
+        seconds: taken as the exact number it is; infinities give ±2^63.
         timescale: ticks a second.
         shift: ticks added to a composition time to get the presentation time.
 
     Raises:
-        ValueError: the time is NaN.
+        ValueError, TypeError: as `exact_time`.
 
     >>> floor_ticks(0.1, 90000, Fraction(0))  # the float 0.1 is a little more than 1/10
     9000
     """
     try:
-        over, under = seconds.as_integer_ratio()
+        # Numbers come here a million times, everything else now and then.
+        over, under = seconds.as_integer_ratio()  # type: ignore[union-attr]
+    except (AttributeError, ValueError):
+        over, under = _ratio(seconds)
     except OverflowError:
-        return 2**63 if seconds > 0 else -(2**63)
-    except ValueError:
-        raise ValueError("a time to seek to is not a number") from None
+        return 2**63 if seconds > 0 else -(2**63)  # type: ignore[operator]
     if not shift:
         return int(over * timescale // under)
     numerator, denominator = shift.as_integer_ratio()
     return int((over * timescale * denominator - numerator * under) // (under * denominator))
+
+
+def ticks_of_many(
+    times: npt.ArrayLike | Iterable[TimeLike], timescale: int, shift: Fraction
+) -> npt.NDArray[np.int64]:
+    """`floor_ticks` of an array of numbers, or of any times one by one; in one dimension.
+
+    >>> ticks_of_many([0.5, 2], 10, Fraction(0)), ticks_of_many(["0.3", "1:00"], 10, Fraction(0))
+    (array([ 5, 20]), array([  3, 600]))
+    """
+    given: Any = list(times) if isinstance(times, Iterator) else times
+    array = np.asarray(given)
+    if array.dtype.kind in "fiub" or not array.size:
+        return floor_ticks_many(np.asarray(array, np.float64).ravel(), timescale, shift)
+    # An array of texts or timedeltas gives numpy's own scalars, a list what it held.
+    return _one_by_one(array.ravel() if array.ndim != 1 else given, timescale, shift)
 
 
 _SPLITTER = float(2**27 + 1)  # Dekker's constant for 53-bit significands
@@ -114,11 +241,11 @@ def floor_ticks_many(
     array([1, 2])
     """
     if np.isnan(seconds).any():
-        raise ValueError("a time to seek to is not a number")
+        raise ValueError("the time is not a number (NaN)")
     numerator, denominator = shift.as_integer_ratio()
     scale = timescale * denominator
     if scale >= 2**53 or abs(numerator) >= 2**53:
-        return _one_by_one(seconds, timescale, shift)
+        return _one_by_one(seconds.tolist(), timescale, shift)
     # Beyond 2^52 ticks a float64 product has no fraction left; few files start that late.
     bound = math.ldexp(1.0, 52) / scale
     far = np.abs(seconds) > bound
@@ -136,12 +263,12 @@ def floor_ticks_many(
     if denominator != 1:
         ticks = np.floor_divide(ticks, denominator)
     if far.any():
-        ticks[far] = _one_by_one(seconds[far], timescale, shift)
+        ticks[far] = _one_by_one(seconds[far].tolist(), timescale, shift)
     return ticks
 
 
 def _one_by_one(
-    seconds: npt.NDArray[np.float64], timescale: int, shift: Fraction
+    seconds: Iterable[TimeLike], timescale: int, shift: Fraction
 ) -> npt.NDArray[np.int64]:
-    values = [floor_ticks(t, timescale, shift) for t in seconds.tolist()]
+    values = [floor_ticks(t, timescale, shift) for t in seconds]
     return np.array([min(max(v, -(2**63)), 2**63 - 1) for v in values], np.int64)

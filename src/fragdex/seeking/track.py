@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import InexactIndex
 from fragdex.fragments.groups import SampleGroup
-from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
-from fragdex.fragments.tracks import TrackInfo
-from fragdex.seeking import show
+from fragdex.fragments.table import (
+    NULL,
+    FragmentFlags,
+    FragmentTable,
+    SampleTable,
+    SyncTable,
+)
+from fragdex.fragments.track_info import Segment, TrackInfo
+from fragdex.seeking.rates import Rates, rates_of
 from fragdex.seeking.seek import Hit, Hits, Seeker
-from fragdex.seeking.times import Time, floor_ticks, floor_ticks_many, presentation
+from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
 
-__all__ = ["SampleLoader", "TrackIndex", "TrackTables"]
+if TYPE_CHECKING:
+    from fragdex.seeking.origin import Home
+    from fragdex.seeking.verified import Verifier
+
+__all__ = ["SampleLoader", "SavedTables", "TrackIndex", "TrackTables"]
 
 SampleLoader = Callable[[int, int], SampleTable]
 """Rows start to stop of the fragment table → their samples."""
+
+
+_PLAIN = ("info", "movie_timescale", "shift", "period", "exact")
 
 
 class TrackTables(NamedTuple):
@@ -39,6 +53,19 @@ class TrackTables(NamedTuple):
     samples: SampleTable | None = None
 
 
+class SavedTables(Protocol):
+    """The tables of a track that are taken out of a saved index when they are first asked for."""
+
+    def unchecked(self) -> tuple[FragmentTable, SyncTable]:
+        """What one seek looks into; it checks each number that it reads."""
+
+    def checked(self) -> TrackTables:
+        """All tables, checked whole, but for the rows of the samples."""
+
+    def check_samples(self, samples: SampleTable) -> None:
+        """Check rows of the sample table."""
+
+
 class TrackIndex:
     """One track of one period: its tables, and seeking in it.
 
@@ -50,7 +77,9 @@ class TrackIndex:
         sync: `SyncTable`, the sync samples in presentation order.
         groups: `rap ` and `roll` sample groups, beside `sync` and never mixed with it.
         shift: ticks to add to a composition time to get the presentation time.
+        movie_timescale: ticks a second of the durations in `info.edits`; 0: unknown.
         exact: whether every sample is known.
+        home: where the media are, as the index that holds the track knows it.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -63,11 +92,14 @@ class TrackIndex:
         "_deferred",
         "_load",
         "_samples",
+        "_samples_checked",
         "_seeker",
         "exact",
         "fragments",
         "groups",
+        "home",
         "info",
+        "movie_timescale",
         "period",
         "shift",
         "sync",
@@ -80,6 +112,7 @@ class TrackIndex:
         sync: SyncTable,
         *,
         shift: Fraction = Fraction(0),
+        movie_timescale: int = 0,
         period: int = 0,
         exact: bool = True,
         groups: tuple[SampleGroup, ...] = (),
@@ -88,39 +121,39 @@ class TrackIndex:
     ) -> None:
         self.info, self.fragments, self.sync = info, fragments, sync
         self.shift, self.period, self.exact, self.groups = shift, period, exact, groups
+        self.movie_timescale = movie_timescale
         self._load, self._samples = load_samples, samples
+        self.home: Home | None = None
         self._seeker: Seeker | None = None
-        self._deferred: Callable[[], TrackTables] | None = None
+        self._deferred: SavedTables | None = None
+        self._samples_checked = False
 
     @classmethod
     def deferred(
         cls,
         info: TrackInfo,
-        tables: Callable[[], TrackTables],
+        tables: SavedTables,
         *,
         shift: Fraction,
         period: int,
         exact: bool,
+        movie_timescale: int = 0,
     ) -> TrackIndex:
         """A track whose tables are asked for when they are first used.
 
         Args:
-            info, shift, period, exact: as the attributes.
-            tables: called until it returns, and not again; what it raises (`DamagedIndex`, for a
-                saved index) is raised by whatever asks for a table. Two threads that ask at the
-                same moment may both call it.
+            info, shift, period, exact, movie_timescale: as the attributes.
+            tables: asked until it answers, and not again; what it raises (`DamagedIndex`) is raised
+                by whatever asks for a table. Two threads that ask at the same moment may both ask
+                it.
 
-        >>> tables = TrackTables(FragmentTable.empty(), SyncTable.empty())
-        >>> track = TrackIndex.deferred(
-        ...     TrackInfo.unknown(1), lambda: tables, shift=Fraction(0), period=0, exact=True
-        ... )
-        >>> track.fragments is tables.fragments
-        True
+        `seek` looks into tables that are not checked, and checks what it reads.
         """
         track = cls.__new__(cls)
         track.info, track.shift, track.period, track.exact = info, shift, period, exact
-        track._load = track._seeker = None
-        track._deferred = tables
+        track.movie_timescale = movie_timescale
+        track._load = track._seeker = track.home = None
+        track._deferred, track._samples_checked = tables, False
         return track
 
     if not TYPE_CHECKING:  # to mypy, it would make every name an attribute
@@ -129,14 +162,42 @@ class TrackIndex:
             """Only asked for a slot that is empty: the tables of a deferred track."""
             tables = self._deferred if name in ("fragments", "sync", "groups", "_samples") else None
             if tables is not None:
-                self.fragments, self.sync, self.groups, self._samples = tables()
-                self._deferred = None
+                self.fragments, self.sync, self.groups, self._samples = tables.checked()
             return object.__getattribute__(self, name)
 
-    def __getstate__(self) -> object:
-        """For copies and other processes: the tables, not where they are to come from."""
-        _ = self.fragments
-        return super().__getstate__()
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and other processes: what a track is made of, nothing that is made of it.
+
+        A saved index sends its columns as they lie in the file, unread, so that one that is damaged
+        is so elsewhere. Samples that can be made anew are not sent.
+        """
+        if self._deferred is not None:
+            names = [*_PLAIN, "_deferred"]
+        else:
+            names = [*_PLAIN, "fragments", "sync", "groups", "_load"]
+            if self._load is None:
+                names.append("_samples")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._load = self._seeker = self._deferred = None
+        self._samples_checked = False
+        if "_deferred" not in state:
+            self._samples = None
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in all attributes; whether samples are at hand is not compared."""
+        if not isinstance(other, TrackIndex):
+            return NotImplemented
+        if self is other:
+            return True
+        names = (*_PLAIN, "fragments", "sync", "groups")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.info, self.shift, self.period, self.exact))
 
     @property
     def id(self) -> int:
@@ -160,7 +221,7 @@ class TrackIndex:
 
     @property
     def sample_count(self) -> int | None:
-        """Samples in the track, or None where the index knows fragments only."""
+        """Samples in the track, or None where the index has only fragments."""
         counts = self.fragments.sample_count
         return None if (counts == NULL).any() else int(counts.sum())
 
@@ -170,14 +231,24 @@ class TrackIndex:
         return self._samples is not None or self._load is not None
 
     @property
+    def samples_ready(self) -> bool:
+        """Whether `samples` are in memory or in the saved index, and need not be read anew."""
+        return self._samples is not None
+
+    @property
     def samples(self) -> SampleTable:
         """Every sample, in decode order; made at the first call and kept.
 
         Raises:
             InexactIndex: this index holds fragments only.
+            DamagedIndex: a saved index has numbers here that no file has.
+            LimitExceeded: more samples are claimed than any bytes of the file stand for.
         """
         if self._samples is None:
             self._samples = self.samples_of(0, len(self.fragments))
+        elif self._deferred is not None and not self._samples_checked:
+            self._deferred.check_samples(self._samples)
+            self._samples_checked = True
         return self._samples
 
     def samples_of(self, start: int, stop: int) -> SampleTable:
@@ -185,6 +256,8 @@ class TrackIndex:
 
         Raises:
             InexactIndex: this index holds fragments only.
+            DamagedIndex: a saved index has numbers here that no file has.
+            LimitExceeded: more samples are claimed than any bytes of the file stand for.
         """
         if self._samples is not None:
             rows = self.fragments.rows(slice(start, stop))
@@ -192,7 +265,10 @@ class TrackIndex:
                 return SampleTable.empty()
             first = int(rows.sample_start[0])
             last = int(rows.sample_start[-1]) + int(rows.sample_count[-1])
-            return self._samples.rows(slice(first, last))
+            samples = self._samples.rows(slice(first, last))
+            if self._deferred is not None and not self._samples_checked:
+                self._deferred.check_samples(samples)
+            return samples
         if self._load is None:
             raise InexactIndex(
                 f"the samples of track {self.id} are not in this index",
@@ -200,45 +276,118 @@ class TrackIndex:
             )
         return self._load(start, stop)
 
+    @property
+    def rates(self) -> Rates:
+        """Pictures and bits a second, counted anew at each call."""
+        return rates_of(self)
+
     def presentation(self, cts: int) -> Time:
         """Presentation time of a composition time in ticks."""
         return presentation(cts, self.shift, self.timescale)
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The stretches of the presentation that the edit list fills; empty without one."""
+        return self.info.segments(self.movie_timescale)
+
+    @property
     def start(self) -> Time | None:
-        """Least presentation time; None where it is unknown."""
-        return self._edge(self.fragments.cts_min, min)
+        """Where the presentation of the track begins; None where it is unknown.
+
+        The least presentation time, without what the edit list hides.
+        """
+        first = self._edge(self.fragments.cts_min, min)
+        if first is None or not self.segments:
+            return None if first is None else self.presentation(first)
+        begin = self.segments[0].start * self.timescale
+        return self._time(max(first + self.shift, begin))
 
     @property
     def end(self) -> Time | None:
-        """Greatest presentation time plus duration (exclusive); None where it is unknown."""
-        return self._edge(self.fragments.cts_end, max)
+        """Where it ends (exclusive); None if unknown.
 
-    def _edge(self, column: npt.NDArray[np.int64], pick: Callable[[Any], Any]) -> Time | None:
+        The greatest presentation time plus duration, or the end of the edit list.
+        """
+        last = self._edge(self.fragments.cts_end, max)
+        if last is None or not self.segments:
+            return None if last is None else self.presentation(last)
+        ends = [self._end_of(segment, last) for segment in self.segments]
+        begin = self.segments[0].start * self.timescale
+        return self._time(max([*ends, begin]))
+
+    def _end_of(self, segment: Segment, last: int) -> Fraction:
+        """Ticks of the presentation at which a segment ends, where the media end at `last`."""
+        start = segment.start * self.timescale
+        media = start + last - segment.media_time
+        # The moov of a hybrid file was written when the rest was not there yet.
+        if segment.stop is None or self._hybrid:
+            return media
+        stop = segment.stop * self.timescale
+        return min(media, stop) if segment.rate else stop
+
+    @property
+    def _hybrid(self) -> bool:
+        """Whether samples of the moov are followed by fragments."""
+        virtual = (self.fragments.flags & FragmentFlags.VIRTUAL) != 0
+        return bool(virtual.any()) and not bool(virtual.all())
+
+    def _time(self, ticks: Fraction) -> Time:
+        return Time(ticks.numerator if ticks.denominator == 1 else ticks, self.timescale)
+
+    def _edge(self, column: npt.NDArray[np.int64], pick: Callable[[Any], Any]) -> int | None:
         known = column[(column != NULL) & (self.fragments.sample_count != 0)]
-        if not len(known) or not self.timescale:
-            return None
-        return self.presentation(int(pick(known)))
+        return int(pick(known)) if len(known) and self.timescale else None
 
-    def seek(self, time: Any) -> Hit:
+    def seek(
+        self,
+        time: TimeLike,
+        *,
+        verified: bool = False,
+        source: Any = None,
+        look_back: int | None = None,
+    ) -> Hit:
         """The last sync sample with a presentation time at or before `time`.
 
         Args:
-            time: seconds of presentation time: int, float, Fraction, Decimal or `Time`, taken as
-                the exact number it is.
+            time: presentation time, taken as the exact number it is: seconds (int, float,
+                Fraction, Decimal, numpy scalar or `Time`), a timedelta, or a text (`90`, `90.5s`,
+                `1:30`, `1:02:03.5`).
+            verified: check the first bytes of the sample, and go back to one where a decoder can
+                start, whatever the flags of the file say. Without it no media is read.
+            source: with `verified`: the media, in any form that `fragdex.open_source` takes, or an
+                open `Source` with its budget; None: the file or URL that the index was made from.
+            look_back: with `verified`: samples marked sync that are checked; None: 4,096.
 
         Before the first sync sample it gives the first, at or after the end the last, both
-        marked `clamped`.
+        marked `clamped`. With `verified`, so is the first true one where none lies before `time`.
 
         Raises:
-            ValueError: the time is NaN.
-            NoSyncSample: there is no sync sample in this track.
-            InexactIndex: the timescale is unknown, so that seconds mean nothing.
+            ValueError: the time is NaN, or a string that is not a time.
+            TypeError: it is not a time at all.
+            NoSyncSample: there is no sync sample in this track; with `verified`, none among those
+                that were checked.
+            InexactIndex: the timescale is unknown, so that seconds mean nothing; or, with
+                `verified`, the index knows no samples.
             DamagedIndex: the tables of a saved index contradict each other.
+            UnverifiedSync: with `verified`: the samples are encrypted where it matters, or of an
+                unknown codec.
+            SourceError: with `verified`: the media is missing, has changed, or would exceed a
+                budget.
+
+        What starts a decoder: AVC: an IDR picture, or a recovery point SEI message with
+        recovery_frame_cnt 0 (ISO/IEC 14496-10, D.2.8); HEVC and VVC: an IRAP picture; AV1: a
+        sequence header and a key frame that is shown; VP8 and VP9: a key frame; MPEG-4 part 2,
+        MPEG-2 and H.263: an intra picture. Every sample of other sound and of pictures that stand
+        by themselves (ProRes, JPEG and so on) is one, and none is looked at.
         """
         seeker = self._seeker or self._ready()
         target = floor_ticks(time, self.info.timescale, self.shift)
-        row, sample, offset, size, cts, dts, clamped = seeker.find(target)
+        if verified:
+            with self._verifier(source, look_back) as verifier:
+                found = (verifier or seeker).find(target)
+        else:
+            found = seeker.find(target)
+        row, sample, offset, size, cts, dts, clamped = found
         return Hit(
             self.info.id,
             row,
@@ -252,14 +401,42 @@ class TrackIndex:
             self.info.timescale,
         )
 
-    def seek_many(self, times: npt.ArrayLike) -> Hits:
-        """`seek` for an array of float seconds, about a hundred times faster each.
+    def seek_many(
+        self,
+        times: npt.ArrayLike | Iterable[TimeLike],
+        *,
+        verified: bool = False,
+        source: Any = None,
+        look_back: int | None = None,
+    ) -> Hits:
+        """`seek` for an array of float seconds, about a hundred times faster per time.
+
+        Args:
+            times: an array of numbers, or any times that `seek` takes, converted one by one; more
+                than one dimension is flattened.
+            verified, source, look_back: as in `seek`; each sample is checked once, however many
+                times lead to it.
+
+        Returns: `Hits`: columns with an element for each time, in their order.
 
         Raises: as `seek`.
         """
+        # Whole columns are read: unlike `seek`, this needs all of them to be checked.
+        _ = self.fragments
         seeker = self._seeker or self._ready()
-        seconds = np.asarray(times, np.float64).ravel()
-        return seeker.find_many(floor_ticks_many(seconds, self.info.timescale, self.shift))
+        targets = ticks_of_many(times, self.info.timescale, self.shift)
+        if verified:
+            with self._verifier(source, look_back) as verifier:
+                if verifier is not None:
+                    return verifier.find_many(targets)
+        return seeker.find_many(targets)
+
+    def _verifier(
+        self, source: Any, look_back: int | None
+    ) -> AbstractContextManager[Verifier | None]:
+        from fragdex.seeking.verified import verifier
+
+        return verifier(self, self._seeker or self._ready(), source, look_back)
 
     def _ready(self) -> Seeker:
         if not self.info.timescale:
@@ -267,8 +444,17 @@ class TrackIndex:
                 f"the timescale of track {self.id} is unknown, so seconds mean nothing",
                 advice="give the initialization segment with init=",
             )
-        self._seeker = Seeker(self.fragments, self.sync)
+        try:
+            # Not by name, which would have all of the tables checked.
+            fragments = object.__getattribute__(self, "fragments")
+            sync = object.__getattribute__(self, "sync")
+        except AttributeError:
+            assert self._deferred is not None
+            fragments, sync = self._deferred.unchecked()
+        self._seeker = Seeker(fragments, sync)
         return self._seeker
 
     def __repr__(self) -> str:
+        from fragdex.seeking import show  # whoever prints nothing need not import it
+
         return show.track_line(self)

@@ -4,9 +4,40 @@ Everything above is given bytes, or asks for a range and is given it; here stand
 mapping, the retries, and the counting of requests and bytes.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from fragdex.sources.base import PIECE_SIZE, Source
 from fragdex.sources.files import give_back
-from fragdex.sources.hashing import md5, md5_beside
-from fragdex.sources.opening import open_source
+from fragdex.sources.opening import SourceLike, SourceOptions, check_options, open_source
 
-__all__ = ["PIECE_SIZE", "Source", "give_back", "md5", "md5_beside", "open_source"]
+if TYPE_CHECKING:
+    from fragdex.sources.hashing import md5, md5_beside
+
+__all__ = [
+    "PIECE_SIZE",
+    "Source",
+    "SourceLike",
+    "SourceOptions",
+    "check_options",
+    "give_back",
+    "md5",
+    "md5_beside",
+    "open_source",
+]
+
+
+if not TYPE_CHECKING:  # to type checkers, every name would be there
+
+    def __getattr__(name: str) -> Any:
+        """Hashing is imported when it is asked for: few who open a file hash it."""
+        if name not in ("md5", "md5_beside"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from fragdex.sources import hashing
+
+        return getattr(hashing, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

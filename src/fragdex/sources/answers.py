@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fragdex.byterange import parse_content_range
+from fragdex.byterange import ContentRange, parse_content_range
 from fragdex.errors import (
     InvalidRange,
     RangeIgnored,
@@ -19,15 +19,15 @@ from fragdex.errors import (
     SourceNotFound,
 )
 
-__all__ = ["BrokenAnswer", "FirstSeen", "Part", "PastTheEnd"]
+__all__ = ["BrokenAnswer", "FirstSeen", "Part", "PastTheEnd", "length_of"]
 
 # answers that another try may turn: time-out, too early, too many requests (RFC 9110, 8470, 6585)
 RETRIED = frozenset({408, 425, 429})
 
 _ADVICE = {
-    401: "it asks for credentials: pass headers=",
-    403: "it is forbidden with these credentials",
-    407: "the proxy asks for credentials",
+    401: "credentials are needed: pass headers=",
+    403: "access is forbidden with these credentials",
+    407: "the proxy needs credentials",
 }
 
 
@@ -75,7 +75,7 @@ class FirstSeen:
     (10, 100)
     >>> seen.judge(206, {"content-range": "bytes 0-9/99"}, 0, 10)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    fragdex.errors.SourceChanged: a.mp4 is no longer the object first seen: expected 100 bytes, ...
+    fragdex.errors.SourceChanged: a.mp4 has changed since it was opened: expected 100 bytes, ...
     """
 
     def __init__(self, name: str) -> None:
@@ -113,7 +113,7 @@ class FirstSeen:
                 f"{self.name} is sent compressed, so that its bytes cannot be counted",
                 expected="Content-Encoding identity",
                 found=coding,
-                advice="ask for another form of it, or copy the file here",
+                advice="ask for an uncompressed form, or download the file first",
             )
         if status == 200:
             return self._judge_200(fields, start, stop)
@@ -144,6 +144,20 @@ class FirstSeen:
                 self._hold_to(fields, told.total)
                 self.ends_at(told.range.stop)
 
+    def judge_whole(self, fields: Mapping[str, str]) -> None:
+        """Judge an answer with everything to a request for several ranges.
+
+        >>> FirstSeen("x").judge_whole({"content-length": "5"})
+        """
+        self._hold_to(fields, length_of(fields))
+
+    def judge_part(self, fields: Mapping[str, str], told: ContentRange) -> None:
+        """Judge one part of an answer with several ranges, by the answer's fields and its own.
+
+        >>> FirstSeen("x").judge_part({}, parse_content_range("bytes 0-4/9"))
+        """
+        self._hold_to(fields, told.total)
+
     def _judge_206(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
         text = fields.get("content-range")
         try:
@@ -155,31 +169,31 @@ class FirstSeen:
                 f"{self.name} does not say which bytes it sends",
                 expected="a range in Content-Range (RFC 9110, 15.3.7)",
                 found=repr(text),
-                advice="its server handles Range wrongly; copy the file here",
+                advice="its server handles Range wrongly; download the file first",
             )
         if told.range.start != start or (stop is not None and told.range.stop > stop):
             raise SourceError(
-                f"{self.name} answers with other bytes than were asked for",
+                f"{self.name} sends other bytes than requested",
                 expected=f"from {start}, up to {stop}",
                 found=told.range,
-                advice="its server handles Range wrongly; copy the file here",
+                advice="its server handles Range wrongly; download the file first",
             )
         self._hold_to(fields, told.total)
         return Part(0, told.range.size, whole=False)
 
     def _judge_200(self, fields: Mapping[str, str], start: int, stop: int | None) -> Part:
         """Judge the whole object: wanted, small enough to be taken, or sent instead of a range."""
-        text = fields.get("content-length", "")
-        length = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+        length = length_of(fields)
         self._hold_to(fields, length)
         if start == 0 and stop is None:
             return Part(0, length, whole=True)
         if length is None or stop is None or length > stop - start:
             raise RangeIgnored(
-                f"{self.name} is sent whole where a range was asked for",
+                f"{self.name} is sent whole although a range was requested",
                 expected="HTTP status 206",
                 found="200" if length is None else f"200 with {length} bytes",
-                advice="copy the file here, or ask a server that knows Range (RFC 9110, 14.2)",
+                advice="download the file first, or use a server that supports Range "
+                "(RFC 9110, 14.2)",
             )
         if start >= length:
             raise PastTheEnd
@@ -194,7 +208,7 @@ class FirstSeen:
         self._hold_to(fields, total)
         if self.size is not None and start < self.size:
             raise SourceError(
-                f"{self.name} refuses a range that lies inside",
+                f"{self.name} refuses a valid range",
                 expected="HTTP status 206",
                 found=f"416 for byte {start} of {self.size}",
             )
@@ -220,11 +234,21 @@ class FirstSeen:
         '6'
         """
         return SourceChanged(
-            f"{self.name} is no longer the object first seen",
+            f"{self.name} has changed since it was opened",
             expected=expected,
             found=found,
-            advice="open it again and index it anew",
+            advice="open and index it again",
         )
+
+
+def length_of(fields: Mapping[str, str]) -> int | None:
+    """The Content-Length, or None where there is none.
+
+    >>> length_of({"content-length": "12"})
+    12
+    """
+    text = fields.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def _retry_after(fields: Mapping[str, str]) -> float | None:

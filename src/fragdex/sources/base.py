@@ -6,7 +6,7 @@ A source is the one thing in fragdex that does I/O. It knows nothing of boxes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -26,17 +26,19 @@ class Source(ABC):
     r"""An input that can be read anywhere: a file, bytes, a URL, an object in a store.
 
     Attributes:
-        name: what to call it in messages; a path or a URL without credentials.
-        size: length in bytes, or None while a remote source has not told it.
+        name: its name in messages; a path or a URL without credentials.
+        size: length in bytes, or None while that of a remote source is unknown.
         etag: the entity tag that a remote source gave (RFC 9110, 8.8.3), or None.
+        mtime_ns: when a local file was last written, in nanoseconds since 1970, or None.
         remote: whether reads go over a network, so that few large ones are better than many.
-        requests: reads made so far, tries that failed included.
+        requests: reads made so far, including failed tries.
         bytes_read: bytes received so far, or touched in the view and told by `note_read`.
-        max_bytes, max_requests: the budget, or None; the read that would pass it is not made, and
-            BudgetExceeded is raised instead.
+        max_bytes, max_requests: the budget, or None; the read that would exceed it is not made,
+            and BudgetExceeded is raised instead.
+        connections: parallel reads of `read_many`; 1: one after the other.
 
-    Made by `open_source`; a context manager. To be used by one thread at a time. Subclass it to
-    read from elsewhere: `read_up_to` is all that must be written.
+    Made by `open_source`; a context manager. For one thread at a time. Subclass it to
+    read from elsewhere: `read_up_to` is the only method to write.
 
     >>> class Zeros(Source):
     ...     def read_up_to(self, range):
@@ -59,25 +61,29 @@ class Source(ABC):
         self.name = name
         self.size = size
         self.etag = etag
+        self.mtime_ns: int | None = None
         self.remote = remote
         self.requests = 0
         self.bytes_read = 0
         self.max_bytes = max_bytes
         self.max_requests = max_requests
+        self.connections = 1
+        # Bytes of answers that are being read by several threads, and are still to come.
+        self._under_way = 0
         self.closed = False
 
     @abstractmethod
     def read_up_to(self, range: ByteRange) -> bytes:
         """Return the bytes of `range`, or as many as the object has; b"" past its end.
 
-        A remote source learns its size and ETag here, so that the first read can be a guess.
+        A remote source gets its size and ETag here, so the first read may be a guess.
         """
 
     def read(self, range: ByteRange) -> bytes:
         """Return exactly the bytes of `range`, in one request.
 
         Raises TruncatedInput where the object ends before `range.stop`, before reading if its
-        size is known; SourceChanged where it is no longer the object first seen.
+        size is known; SourceChanged where it has changed since it was opened.
 
         >>> from fragdex.sources import open_source
         >>> open_source(b"abcdef").read(ByteRange(1, 4))
@@ -89,6 +95,20 @@ class Source(ABC):
         if len(data) != range.size:
             raise self._ends_before(range, range.start + len(data))
         return data
+
+    def read_many(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Return what `read_up_to` gives for each range, in the order asked for.
+
+        Sources over a network have up to `connections` reads under way at once, or ask for several
+        ranges in one request. No thread is left when it returns or raises. BudgetExceeded before
+        the first read where the ranges together pass the budget.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abcdef").read_many([ByteRange(4, 9), ByteRange(0, 2)])
+        [b'ef', b'ab']
+        """
+        self._all_within_budget(ranges)
+        return [self.read_up_to(one) for one in ranges]
 
     def view(self) -> memoryview | None:
         """Return all bytes of a local source without copying them, or None.
@@ -225,19 +245,25 @@ class Source(ABC):
         self.bytes_read += cut.size
         return cut
 
+    def _all_within_budget(self, ranges: Sequence[ByteRange]) -> None:
+        """BudgetExceeded where reads of all these ranges would exceed the budget."""
+        end = self.size
+        sizes = [r.size if end is None else max(0, min(r.stop, end) - r.start) for r in ranges]
+        self._within_budget(sum(sizes), sum(map(bool, sizes)))
+
     def _within_budget(self, size: int, requests: int) -> None:
         if self.closed:
             raise SourceError(f"{self.name} is closed", advice="open it again")
-        if self.max_bytes is not None and self.bytes_read + size > self.max_bytes:
+        if self.max_bytes is not None and self.bytes_read + self._under_way + size > self.max_bytes:
             raise BudgetExceeded(
-                f"the next read of {self.name} would pass the budget",
+                f"the next read of {self.name} would exceed the budget",
                 expected=f"at most {self.max_bytes} bytes",
                 found=f"{self.bytes_read} read and {size} more wanted",
                 advice="raise max_bytes",
             )
         if self.max_requests is not None and self.requests + requests > self.max_requests:
             raise BudgetExceeded(
-                f"the next read of {self.name} would pass the budget",
+                f"the next read of {self.name} would exceed the budget",
                 expected=f"at most {self.max_requests} requests",
                 found=f"{self.requests} made and {requests} more wanted",
                 advice="raise max_requests",

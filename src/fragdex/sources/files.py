@@ -65,6 +65,7 @@ class FileSource(Source):
         super().__init__(
             self._path, size=found.st_size, max_bytes=max_bytes, max_requests=max_requests
         )
+        self.mtime_ns = found.st_mtime_ns
 
     def read_up_to(self, range: ByteRange) -> bytes:
         """Return the bytes of `range`, cut at the size first seen.
@@ -149,8 +150,9 @@ class FileSource(Source):
             now = found  # deleted or moved: the open file lives on
         if (now.st_dev, now.st_ino) != self._identity:
             raise SourceChanged(
-                f"another file stands at {self.name} now", advice="open it again and index it anew"
+                f"there is another file at {self.name} now", advice="open and index it again"
             )
+        self.mtime_ns = found.st_mtime_ns
         if found.st_size > self.size:
             self.size = found.st_size
             self._map = None  # the old mapping lives as long as its views
@@ -183,7 +185,7 @@ class FileSource(Source):
 
     def _shrunk(self, found: int) -> SourceChanged:
         return SourceChanged(
-            f"{self.name} was cut off while open",
+            f"{self.name} was truncated while open",
             expected=f"{self.size} bytes",
             found=f"{found}",
             advice="index it again when it is complete",
@@ -200,14 +202,14 @@ def _open(path: str) -> int:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise SourceNotFound(f"there is no file {path}") from error
     except PermissionError as error:
-        raise SourceError(f"{path} may not be read", advice="look at its permissions") from error
+        raise SourceError(f"{path} may not be read", advice="check its permissions") from error
     except ValueError as error:  # a zero byte in the name
-        raise SourceNotFound(f"{path!r} is no file name") from error
+        raise SourceNotFound(f"{path!r} is not a file name") from error
     except SourceError:
         raise
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-            raise SourceNotFound(f"{path[:80]}… is no file name: {error.strerror}") from error
+            raise SourceNotFound(f"{path[:80]}… is not a file name: {error.strerror}") from error
         raise SourceUnavailable(f"{path} cannot be opened: {error.strerror}") from error
 
 

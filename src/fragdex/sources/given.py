@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceUnavailable
@@ -35,7 +35,7 @@ class BytesSource(Source):
             self._view = memoryview(data).toreadonly().cast("B")
         except TypeError as error:
             raise SourceError(
-                "these bytes do not lie in one piece", advice="pass bytes(data)"
+                "these bytes are not contiguous", advice="pass bytes(data)"
             ) from error
         super().__init__(
             name, size=self._view.nbytes, max_bytes=max_bytes, max_requests=max_requests
@@ -85,7 +85,7 @@ class FileObjectSource(Source):
     """
 
     def __init__(
-        self, file: BinaryIO, *, max_bytes: int | None = None, max_requests: int | None = None
+        self, file: IO[bytes], *, max_bytes: int | None = None, max_requests: int | None = None
     ) -> None:
         name = getattr(file, "name", None)
         name = name if isinstance(name, str) else f"<{type(file).__name__}>"
@@ -133,7 +133,7 @@ class FileObjectSource(Source):
             ) from error
         if left:
             raise SourceChanged(
-                f"{self.name} was cut off while open",
+                f"{self.name} was truncated while open",
                 expected=f"{self.size} bytes",
                 found=f"{cut.stop - left}",
             )
@@ -147,7 +147,7 @@ class FileObjectSource(Source):
         assert self.size is not None
         if found < self.size:
             raise SourceChanged(
-                f"{self.name} was cut off while open", expected=f"{self.size} bytes", found=found
+                f"{self.name} was truncated while open", expected=f"{self.size} bytes", found=found
             )
         self.size = found
         return found

@@ -4,34 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Unpack
 
 from fragdex import digest
 from fragdex.byterange import ByteRange
 from fragdex.sources.base import Source
-from fragdex.sources.opening import open_source
+from fragdex.sources.opening import SourceLike, SourceOptions, check_options, open_source
 
 __all__ = ["md5", "md5_beside"]
 
 
 def md5(
-    what: Any,
+    what: SourceLike,
     ranges: Iterable[ByteRange] | None = None,
     *,
     progress: Callable[[int, int | None], object] | None = None,
-    **options: Any,
+    max_bytes: int | None = None,
+    max_requests: int | None = None,
+    **options: Unpack[SourceOptions],
 ) -> digest.Digest:
-    """Return the md5 of whatever `open_source` opens, whole or of `ranges` one after the other.
+    """The md5 of whatever `open_source` opens, whole or of parts of it.
 
-    `progress` is called after each piece with the bytes done and the bytes in all (None where a
-    server does not tell); `options` are those of `open_source`. A source that was open already
-    stays open. Raises what `open_source` and reading raise; TruncatedInput for ranges past the
-    end.
+    Args:
+        what: in any form that `open_source` takes; a source that was open already stays open.
+        ranges: what to hash, one after the other; None: everything.
+        progress: called after each piece with the bytes done and the bytes in all (None where a
+            server does not tell).
+        max_bytes, max_requests: budget of the reads; a read that would exceed it raises
+            BudgetExceeded.
+        options: passed on to `open_source`: retries, timeout, connections, headers, client,
+            store.
+
+    Raises:
+        TruncatedInput: a range reaches past the end.
+        TypeError: there is no such option.
+        And what opening and reading raise.
 
     >>> print(md5(b"abc"))
     900150983cd24fb0d6963f7d28e17f72
     """
-    source = open_source(what, **options)
+    check_options("fragdex.md5", options, ("ranges", "progress"))
+    source = open_source(what, max_bytes=max_bytes, max_requests=max_requests, **options)
     try:
         return digest.md5(source, ranges, progress)
     finally:

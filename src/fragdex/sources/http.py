@@ -1,20 +1,28 @@
 """Sources over HTTP: range requests that are checked, resumed, limited and never trusted.
 
-One read is one request (RFC 9110, 14.2), unless its answer breaks off or is a redirect. What an
-answer means is decided in `answers`; here it is asked for, waited for and tried again.
+One read is one request (RFC 9110, 14.2), unless its answer breaks off or is a redirect; several
+small ranges are asked for in one request where the server answers that. What an answer means is
+decided in `answers`; here it is asked for, waited for and tried again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import socket
+import ssl
+import threading
 import time
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fragdex.byterange import ByteRange
+from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import SourceError, SourceUnavailable
-from fragdex.sources.answers import RETRIED, BrokenAnswer, FirstSeen, Part, PastTheEnd
+from fragdex.sources.answers import RETRIED, BrokenAnswer, FirstSeen, Part, PastTheEnd, length_of
 from fragdex.sources.base import PIECE_SIZE, Source
+from fragdex.sources.batch import Batch
+from fragdex.sources.multipart import PART_HEAD, boundary_of, parts_of, pieces_of
+from fragdex.sources.tls import TLSWhenNeeded
 
 if TYPE_CHECKING:
     import httpx
@@ -32,6 +40,15 @@ MIN_PROGRESS = 64 * 1024
 
 MAX_REDIRECTS = 10
 """Redirects followed for one request; browsers stop at 20, and no CDN needs more than three."""
+
+CONNECTIONS = 16
+"""Requests under way at once; half as many wherever the server refuses some of them."""
+
+MAX_PARTS = 16
+"""Ranges in one request; servers draw their limits higher, our own service at 16."""
+
+MAX_PART_SIZE = 64 * 1024
+"""Bytes of a range that is asked for beside others in one request; larger ones have their own."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -64,6 +81,7 @@ class HTTPSource(Source):
         timeout: float = 30.0,
         headers: Mapping[str, str] | None = None,
         client: httpx.Client | None = None,
+        connections: int = CONNECTIONS,
         max_bytes: int | None = None,
         max_requests: int | None = None,
     ) -> None:
@@ -73,7 +91,7 @@ class HTTPSource(Source):
         try:
             self._url = httpx.URL(url)
         except httpx.InvalidURL as error:
-            raise SourceError(f"this is no URL: {error}") from error
+            raise SourceError(f"this is not a URL: {error}") from error
         # passwords and signatures have no place in messages
         shown = str(self._url.copy_with(username=None, password=None, query=None, fragment=None))
         super().__init__(
@@ -83,12 +101,20 @@ class HTTPSource(Source):
         self.timeout = timeout
         self._headers = dict(headers or {})
         self._mine = client is None
-        self._client = client or httpx.Client(timeout=timeout, follow_redirects=False)
+        self._client = client or httpx.Client(
+            verify=TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout, follow_redirects=False
+        )
         self._landed: httpx.Request | None = None  # where redirects ended
         self._seen = FirstSeen(shown)
         # an object that a server without ranges sent whole because it is that small
         self._answered_whole = False
         self._whole: bytes | None = None
+        # what the threads of `read_many` share
+        self.connections = connections
+        self._batch = Batch(connections, self._interrupt)
+        self._lock = threading.RLock()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._takes_several: bool | None = None
 
     def read_up_to(self, range: ByteRange) -> bytes:
         """Return the bytes of `range`, or as many as the object has; learns `size` and `etag`."""
@@ -101,6 +127,81 @@ class HTTPSource(Source):
         if self._answered_whole and len(data) == self.size:
             self._whole = data
         return data
+
+    def read_many(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Return the bytes of several ranges, in few requests and several of them at once."""
+        self._all_within_budget(ranges)
+        if len(ranges) < 2 or self.connections < 2 or self.size is None or self._whole is not None:
+            return [self.read_up_to(one) for one in ranges]
+        wanted = [ByteRange(min(r.start, self.size), min(r.stop, self.size)) for r in ranges]
+        # Ranges of one request must not overlap (RFC 9110, 17.15).
+        reads = coalesce(wanted)
+        found: list[tuple[ByteRange, bytes]] = []
+        small = [one for one in reads if one.size <= MAX_PART_SIZE]
+        most = sum(one.size for one in reads) + (len(small) + 1) * PART_HEAD
+        groups = self._grouped(small) if self._has_room(most) else []
+        if self._takes_several is None and groups:
+            found += self._several(groups.pop(0))
+        for parts in self._batch.run(groups if self._takes_several else [], self._several):
+            found += parts
+        rest = [one for one in reads if pieces_of(one, found) is None]
+        found += self._batch.run(rest, lambda one: (one, self._one(one)))
+        return [pieces_of(one, found) or b"" for one in wanted]
+
+    def _grouped(self, reads: list[ByteRange]) -> list[list[ByteRange]]:
+        """Even groups that are asked for in one request each; none where that is no use."""
+        count = -(-len(reads) // MAX_PARTS)
+        if len(reads) < 2 or self._takes_several is False:
+            return []
+        return [reads[n::count] for n in range(count)]
+
+    def _one(self, one: ByteRange) -> bytes:
+        """One range of several that are read at once."""
+        data = b"".join(self._stream(one.start, one.stop, self._batch))
+        if len(data) < one.size:
+            raise self._seen.changed(f"{self.size} bytes", f"the end at {one.start + len(data)}")
+        return data
+
+    def _several(self, group: list[ByteRange]) -> list[tuple[ByteRange, bytes]]:
+        """Ask for several ranges in one request, and return those that came.
+
+        Whatever goes wrong here does not with one range a request, or is found and tried again
+        there. Servers that do not know several ranges answer with everything, with the first of
+        them, or with an error; they are not asked again.
+        """
+        self._batch.check()
+        asked = "bytes=" + ",".join(one.header.removeprefix("bytes=") for one in group)
+        most = sum(one.size for one in group) + (len(group) + 1) * PART_HEAD
+        width = self._batch.begin()
+        try:
+            with contextlib.closing(self._send_field(asked)) as response:
+                fields, status = response.headers, response.status_code
+                boundary = boundary_of(fields.get("content-type", ""))
+                length = length_of(fields)
+                if status >= 500 or status in RETRIED:
+                    return []
+                if status == 200:
+                    with self._lock:
+                        self._seen.judge_whole(fields)
+                plain = fields.get("content-encoding", "identity") == "identity"
+                if status != 206 or boundary is None or length is None or not plain:
+                    self._takes_several = False
+                    return []
+                if length > most or not self._reserve(length):
+                    return []
+                body = b"".join(self._body(response, Part(0, length, whole=False), length))
+            parts = parts_of(body, boundary)
+            with self._lock:
+                for told, _ in parts:
+                    self._seen.judge_part(fields, told)
+            self._takes_several = True
+            return [(told.range, data) for told, data in parts if told.range is not None]
+        except (BrokenAnswer, self._httpx.TransportError):
+            self._batch.check()
+            self._takes_several = self._takes_several or False
+            return []
+        finally:
+            self._batch.end(width)
 
     def pieces(
         self, range: ByteRange | None = None, size: int = PIECE_SIZE
@@ -154,21 +255,26 @@ class HTTPSource(Source):
     def _learn(self) -> None:
         self.size, self.etag = self._seen.size, self._seen.etag
 
-    def _stream(self, start: int, stop: int | None) -> Iterator[bytes]:
+    def _stream(self, start: int, stop: int | None, batch: Batch | None = None) -> Iterator[bytes]:
         """Yield [start, stop), going on where an answer breaks off; `stop` None is the end.
 
         The one place that decides what is tried again. Ends early at the end of the object.
+        Refusals that may come of a batch's other requests are tried again with fewer at once,
+        and are no failures.
         """
         position, failures = start, 0
         while stop is None or position < stop:
             began = position
-            problem = BrokenAnswer("the server sends less than it was asked for")
+            problem = BrokenAnswer("the server sends less than requested")
+            width, refused = batch.begin() if batch else 0, False
             try:
                 for piece in self._answer(position, stop):
+                    if batch:
+                        batch.check()
                     position += len(piece)
                     yield piece
             except BrokenAnswer as broken:
-                problem = broken
+                problem, refused = broken, position == began
             except PastTheEnd:
                 if position > start:
                     self._seen.ends_at(position)
@@ -176,42 +282,52 @@ class HTTPSource(Source):
                     self._ask_for_the_end()
                 self._learn()
                 return
+            finally:
+                excused = batch.end(width, refused=refused) if batch else False
             if position >= min(end for end in (stop, self.size, 1 << 128) if end is not None):
                 return
-            if position - began < MIN_PROGRESS:
+            if position - began < MIN_PROGRESS and not excused:
                 failures += 1
             if failures > self.retries:
                 raise SourceUnavailable(
                     f"{self.name} could not be read: {problem}",
                     offset=position,
-                    advice=f"given up after {failures} tries",
+                    advice=f"gave up after {failures} tries",
                 ) from problem
             if position == began or problem.after_s:
-                self._pause(problem, failures)
+                self._pause(problem, failures, batch, excused=excused)
 
-    def _pause(self, problem: BrokenAnswer, failures: int) -> None:
-        pause = min(BACKOFF_S * 2 ** (failures - 1), MAX_BACKOFF_S)
+    def _pause(
+        self, problem: BrokenAnswer, failures: int, batch: Batch | None, *, excused: bool
+    ) -> None:
+        pause = min(BACKOFF_S * 2 ** max(failures - 1, 0), MAX_BACKOFF_S)
         if problem.after_s is not None:
-            if problem.after_s > MAX_BACKOFF_S:
+            if problem.after_s > MAX_BACKOFF_S and not excused:
                 raise SourceUnavailable(
                     f"{self.name} could not be read: {problem}",
-                    advice=f"the server asks to come back in {problem.after_s:.0f} s",
+                    advice=f"the server asks to retry in {problem.after_s:.0f} s",
                 ) from problem
-            pause = max(pause, problem.after_s)
-        time.sleep(pause)
+            pause = max(pause, min(problem.after_s, MAX_BACKOFF_S))
+        if batch:
+            batch.pause(pause)
+        else:
+            time.sleep(pause)
 
     def _answer(self, start: int, stop: int | None) -> Iterator[bytes]:
         """Make one request and yield the part of its body that belongs to [start, stop)."""
         httpx = self._httpx
         try:
             with contextlib.closing(self._send(start, stop)) as response:
-                part = self._seen.judge(response.status_code, response.headers, start, stop)
+                with self._lock:
+                    part = self._seen.judge(response.status_code, response.headers, start, stop)
+                    self._answered_whole = part.whole
                 self._learn()
-                self._answered_whole = part.whole
-                self._within_budget(part.length or 0, 0)
-                yield from self._body(response, part)
+                promised = part.length or 0
+                if not self._reserve(promised):
+                    self._within_budget(promised, 0)
+                yield from self._body(response, part, promised)
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
-            raise SourceError(f"{self.name} cannot be asked: {error}") from error
+            raise SourceError(f"{self.name} cannot be requested: {error}") from error
         except httpx.TimeoutException as error:
             raise BrokenAnswer(f"no answer in {self.timeout} s") from error
         except httpx.TransportError as error:
@@ -230,6 +346,33 @@ class HTTPSource(Source):
             contextlib.closing(self._send_field("bytes=-1")) as response,
         ):
             self._seen.judge_last(response.status_code, response.headers)
+
+    def _note_connection(self, event: str, info: Mapping[str, Any]) -> None:
+        """Keep the sockets of our own client, so that reads that wait can be woken."""
+        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            found = info["return_value"].get_extra_info("socket")
+            if found is not None:
+                with self._lock:
+                    self._sockets.add(found)
+                if self._batch.cancelled:
+                    _shut(found)
+
+    def _interrupt(self) -> None:
+        """Wake reads that wait for their server; a client that was given is left alone."""
+        with self._lock:
+            for one in self._sockets:
+                _shut(one)
+
+    def _has_room(self, size: int) -> bool:
+        return self.max_bytes is None or self.bytes_read + self._under_way + size <= self.max_bytes
+
+    def _reserve(self, size: int) -> bool:
+        """Reserve bytes of the budget for an answer that is about to be read."""
+        with self._lock:
+            if not self._has_room(size):
+                return False
+            self._under_way += size
+            return True
 
     def _send(self, start: int, stop: int | None) -> httpx.Response:
         """Send a request for [start, stop) and follow redirects; the body is not read yet."""
@@ -269,31 +412,51 @@ class HTTPSource(Source):
         )
 
     def _try(self, landed: httpx.Request | None, own: Mapping[str, str]) -> httpx.Response:
-        self._within_budget(0, 1)
-        self.requests += 1
+        with self._lock:
+            self._within_budget(0, 1)
+            self.requests += 1
+        extensions: dict[str, Any] = {"trace": self._note_connection} if self._mine else {}
         options: dict[str, Any] = {"stream": True, "follow_redirects": False}
         if landed is None:
             request = self._client.build_request(
-                "GET", self._url, headers={**self._headers, **own}, timeout=self.timeout
+                "GET",
+                self._url,
+                headers={**self._headers, **own},
+                timeout=self.timeout,
+                extensions=extensions,
             )
         else:
             # the client took credentials out of a redirect to elsewhere; they stay out
             kept = {k: v for k, v in landed.headers.items() if k.lower() not in _OWN_FIELDS}
             request = self._httpx.Request(
-                "GET", landed.url, headers={**kept, **own}, extensions=landed.extensions
+                "GET",
+                landed.url,
+                headers={**kept, **own},
+                extensions=landed.extensions | extensions,
             )
             if _origin(landed.url) != _origin(self._url):
                 options["auth"] = None
         return self._client.send(request, **options)
 
-    def _body(self, response: httpx.Response, part: Part) -> Iterator[bytes]:
-        """Yield the wanted part of the body; BrokenAnswer if less comes, or too slowly."""
+    def _body(self, response: httpx.Response, part: Part, promised: int) -> Iterator[bytes]:
+        """Yield the wanted part of the body; BrokenAnswer if less comes, or too slowly.
+
+        `promised` bytes were reserved of the budget.
+        """
+        reserved = _Reserved(self, promised)
+        try:
+            yield from self._checked(response, part, reserved)
+        finally:
+            reserved.give_back()
+
+    def _checked(
+        self, response: httpx.Response, part: Part, reserved: _Reserved
+    ) -> Iterator[bytes]:
         skip, left = part.skip, part.length
         got = window = 0
         window_began = time.monotonic()
         for piece in response.iter_raw():
-            self._within_budget(len(piece) if left is None else 0, 0)
-            self.bytes_read += len(piece)
+            reserved.take(len(piece), counted=left is None)
             window += len(piece)
             if window >= MIN_PROGRESS:
                 window, window_began = 0, time.monotonic()
@@ -310,10 +473,38 @@ class HTTPSource(Source):
             elif time.monotonic() - window_began > self.timeout:
                 raise BrokenAnswer(f"fewer than {MIN_PROGRESS} bytes came in {self.timeout} s")
         if left:
-            raise BrokenAnswer(f"the answer broke off after {got} of {part.length} bytes")
+            raise BrokenAnswer(f"the response ended after {got} of {part.length} bytes")
         if part.whole and left is None:
             self._seen.ends_at(got)
             self._learn()
+
+
+def _shut(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        # Not SSLSocket's own method: that takes the state away which the reader uses.
+        socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+
+class _Reserved:
+    """Bytes of the budget that an answer was promised, taken as they come."""
+
+    def __init__(self, source: HTTPSource, size: int) -> None:
+        self._source, self._left = source, size
+
+    def take(self, size: int, *, counted: bool) -> None:
+        """Count bytes that came; `counted` where their number was not known before."""
+        with self._source._lock:
+            self._source._within_budget(size if counted else 0, 0)
+            self._source.bytes_read += size
+            self._release(min(size, self._left))
+
+    def give_back(self) -> None:
+        with self._source._lock:
+            self._release(self._left)
+
+    def _release(self, size: int) -> None:
+        self._left -= size
+        self._source._under_way -= size
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 import urllib.parse
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
 from fragdex.sources.base import Source
+from fragdex.sources.batch import Batch
 
 if TYPE_CHECKING:
     import obstore
@@ -19,6 +22,10 @@ __all__ = ["ObjectSource"]
 
 STORE_TIMEOUT_S = 30.0
 """The time-out that stores have by themselves; only another one must be set."""
+
+
+CONNECTIONS = 16
+"""Requests under way at once; a store that has enough of them is asked again by its client."""
 
 
 class ObjectSource(Source):
@@ -47,6 +54,7 @@ class ObjectSource(Source):
         store: ObjectStore | None = None,
         retries: int = 3,
         timeout: float = 30.0,
+        connections: int = CONNECTIONS,
         max_bytes: int | None = None,
         max_requests: int | None = None,
     ) -> None:
@@ -74,6 +82,17 @@ class ObjectSource(Source):
             max_bytes=max_bytes,
             max_requests=max_requests,
         )
+        # what the threads of `read_many` share
+        self.connections = connections
+        self._batch = Batch(connections)
+        self._lock = threading.RLock()
+
+    def read_many(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Return the bytes of several ranges, several at once."""
+        if len(ranges) < 2 or self.connections < 2 or self.size is None:
+            return super().read_many(ranges)
+        self._all_within_budget(ranges)
+        return self._batch.run(ranges, self.read_up_to)
 
     def read_up_to(self, range: ByteRange) -> bytes:
         """Return the bytes of `range`, or as many as the object has; learns `size` and `etag`."""
@@ -81,17 +100,38 @@ class ObjectSource(Source):
         if range.start >= stop:
             self._within_budget(0, 0)
             return b""
-        self._within_budget(stop - range.start, 1)
+        with self._lock:
+            self._within_budget(stop - range.start, 1)
+            self.requests += 1
+            self._under_way += stop - range.start
+        data = b""
+        try:
+            data = self._get(range, stop)
+        finally:
+            with self._lock:
+                self._under_way -= stop - range.start
+                self.bytes_read += len(data)
+        end = stop if self.size is None else min(stop, self.size)
+        if len(data) < end - range.start and range.start < end:
+            raise SourceUnavailable(
+                f"{self.name} sent fewer bytes than it has",
+                offset=range.start,
+                expected=f"{end - range.start} bytes",
+                found=len(data),
+            )
+        return data
+
+    def _get(self, range: ByteRange, stop: int) -> bytes:
         exceptions = self._obstore.exceptions
         options: dict[str, Any] = {"range": (range.start, stop)}
         if self.etag is not None and not self.etag.startswith("W/"):
             options["if_match"] = self.etag
-        self.requests += 1
         try:
             answer = self._obstore.get(
                 self._store, self._key, options=cast("obstore.GetOptions", options)
             )
-            self._hold_to(answer.meta)
+            with self._lock:
+                self._hold_to(answer.meta)
             data = bytes(answer.bytes())
         except exceptions.BaseError as error:
             if self.size is None and isinstance(error, exceptions.GenericError):
@@ -102,15 +142,6 @@ class ObjectSource(Source):
             raise self._failure(error, range.start) from error
         except OSError as error:
             raise self._failure(error, range.start) from error
-        self.bytes_read += len(data)
-        assert self.size is not None
-        if len(data) != min(stop, self.size) - range.start:
-            raise SourceUnavailable(
-                f"{self.name} sent fewer bytes than it has",
-                offset=range.start,
-                expected=f"{min(stop, self.size) - range.start} bytes",
-                found=len(data),
-            )
         return data
 
     def refresh(self) -> int | None:
@@ -148,10 +179,10 @@ class ObjectSource(Source):
 
     def _changed(self, expected: str, found: str) -> SourceChanged:
         return SourceChanged(
-            f"{self.name} is no longer the object first seen",
+            f"{self.name} has changed since it was opened",
             expected=expected,
             found=found,
-            advice="open it again and index it anew",
+            advice="open and index it again",
         )
 
     def _failure(self, error: Exception, offset: int | None) -> SourceError:
@@ -165,7 +196,7 @@ class ObjectSource(Source):
             return SourceNotFound(f"there is no object {self.name}")
         if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)):
             return SourceError(
-                f"{self.name} may not be read: {why}", advice="look at the credentials"
+                f"{self.name} may not be read: {why}", advice="check the credentials"
             )
         return SourceUnavailable(f"{self.name} could not be read: {why}", offset=offset)
 
@@ -188,7 +219,7 @@ def _store_for(url: str, retries: int, timeout: float) -> ObjectStore:
             retry_config={"max_retries": retries, "retry_timeout": limit},
         )
     except (BaseError, ValueError) as error:
-        raise SourceError(f"no store can be made for {url}: {_first_line(error)}") from error
+        raise SourceError(f"cannot open a store for {url}: {_first_line(error)}") from error
 
 
 def _http_allowed() -> bool:

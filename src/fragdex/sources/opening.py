@@ -5,19 +5,45 @@ from __future__ import annotations
 import io
 import os
 import re
-import urllib.parse
-import urllib.request
-from typing import TYPE_CHECKING, Any, TypedDict
+from operator import index
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypedDict
 
-from fragdex.errors import MissingExtra, SourceError
+from fragdex.errors import MissingExtra, SourceError, refuse_unknown
 from fragdex.sources.base import Source
 from fragdex.sources.files import FileSource
 from fragdex.sources.given import BytesSource, FileObjectSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-__all__ = ["open_source"]
+    import httpx
+    from obstore.store import ObjectStore
+
+__all__ = ["SourceLike", "SourceOptions", "check_options", "open_source"]
+
+SourceLike: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Source
+"""What can be opened: a path, a URL, bytes, a seekable binary file, or a source that is open."""
+
+
+class SourceOptions(TypedDict, total=False):
+    """How a remote source is read; each has its default in `open_source`.
+
+    Attributes:
+        retries: how often one read is tried again.
+        timeout: seconds without an answer that count as a failure.
+        connections: how many requests may be under way at once.
+        headers: sent with every HTTP request.
+        client: an httpx.Client to use instead of an own one.
+        store: an obstore store in which names are looked up.
+    """
+
+    retries: int
+    timeout: float
+    connections: int
+    headers: Mapping[str, str] | None
+    client: httpx.Client | None
+    store: ObjectStore | None
+
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.ASCII | re.IGNORECASE)
 
@@ -33,36 +59,45 @@ OBJECT_STORE_SCHEMES = frozenset(
 
 
 def open_source(
-    what: Any,
+    what: SourceLike,
     *,
     max_bytes: int | None = None,
     max_requests: int | None = None,
     retries: int = 3,
     timeout: float = 30.0,
+    connections: int = 16,
     headers: Mapping[str, str] | None = None,
-    client: Any = None,
-    store: Any = None,
+    client: httpx.Client | None = None,
+    store: ObjectStore | None = None,
 ) -> Source:
     """Open anything that can be read at any position.
 
-    `what` is a path (str or PathLike, also a file:// URL), bytes or anything that lends its bytes,
-    an open binary file that can seek, an http:// or https:// URL (extra `http`), an s3://, gs://,
-    az:// or memory:// URL (extra `object-store`), the name of an object in `store` (an obstore
-    store), or a source, which is returned as it is (with the budget, if one is given here).
+    Args:
+        what: a path (str or PathLike, also a file:// URL), bytes or anything that lends its bytes,
+            an open binary file that can seek, an http:// or https:// URL (extra `http`), an s3://,
+            gs://, az:// or memory:// URL (extra `object-store`), the name of an object in `store`,
+            or a source, which is returned as it is (with the budget, if one is given here).
+        max_bytes, max_requests: budget; a read that would exceed it raises BudgetExceeded.
+        retries: how often a read of a remote source is retried.
+        timeout: seconds without an answer that count as a failure.
+        connections: how many requests may run at once (1: one after the other).
+        headers: sent with every HTTP request.
+        client: an httpx.Client to use instead of an own one.
+        store: an obstore store.
 
-    `max_bytes` and `max_requests` are the budget: BudgetExceeded is raised before the read that
-    would pass it. For remote sources: `retries` is how often one read is tried again, `timeout`
-    the seconds without an answer that count as a failure, `headers` are sent with every request,
-    `client` is an httpx.Client to use instead of one of our own.
-
-    Raises SourceNotFound, SourceError (directories, pipes, text files, unknown schemes), or
-    MissingExtra, which says what to install. URLs are not asked before the first read.
+    Raises:
+        SourceNotFound: there is no such file. URLs are not requested before the first read.
+        SourceError: a directory, a pipe, a text file, an unknown scheme, or nothing of all this.
+        MissingExtra: a package is missing; it says which to install.
+        TypeError, ValueError: a budget is not an integer, or is below 0.
 
     >>> from fragdex.byterange import ByteRange
     >>> with open_source(b"ftyp and so on") as source:
     ...     source.size, source.read_up_to(ByteRange(0, 4)), source.remote
     (14, b'ftyp', False)
     """
+    _check_budget("max_bytes", max_bytes)
+    _check_budget("max_requests", max_requests)
     budget: _Budget = {"max_bytes": max_bytes, "max_requests": max_requests}
     if isinstance(what, Source):
         what.max_bytes = what.max_bytes if max_bytes is None else max_bytes
@@ -75,7 +110,14 @@ def open_source(
             _need("obstore", "object-store", name)
             from fragdex.sources.objects import ObjectSource
 
-            return ObjectSource(name, store=store, retries=retries, timeout=timeout, **budget)
+            return ObjectSource(
+                name,
+                store=store,
+                retries=retries,
+                timeout=timeout,
+                connections=connections,
+                **budget,
+            )
         if scheme is None:
             return FileSource(name, **budget)
         if scheme[1].lower() in {"http", "https"}:
@@ -83,30 +125,67 @@ def open_source(
             from fragdex.sources.http import HTTPSource
 
             return HTTPSource(
-                name, retries=retries, timeout=timeout, headers=headers, client=client, **budget
+                name,
+                retries=retries,
+                timeout=timeout,
+                headers=headers,
+                client=client,
+                connections=connections,
+                **budget,
             )
         if scheme[1].lower() == "file":
-            parts = urllib.parse.urlsplit(name)
-            return FileSource(urllib.request.url2pathname(parts.path), **budget)
+            # Slow to import, and wanted for these URLs alone.
+            from urllib.parse import urlsplit
+            from urllib.request import url2pathname
+
+            return FileSource(url2pathname(urlsplit(name).path), **budget)
         raise SourceError(
             f"fragdex cannot read {scheme[1]}:// URLs",
             expected="file, http, https, " + ", ".join(sorted(OBJECT_STORE_SCHEMES)),
             found=scheme[1],
             advice="pass an open file instead",
         )
-    if hasattr(what, "read") and not isinstance(what, memoryview):
-        own = _own_descriptor(what)
+    other: Any = what  # more can be read than types can say: whatever reads, or lends its bytes
+    if hasattr(other, "read") and not isinstance(other, memoryview):
+        own = _own_descriptor(other)
         if own is not None:
             return FileSource(own[0], descriptor=own[1], **budget)
-        return FileObjectSource(what, **budget)
+        return FileObjectSource(other, **budget)
     try:
-        memoryview(what)
+        memoryview(other)
     except TypeError as error:
         raise SourceError(
             f"fragdex cannot read {type(what).__name__}",
             advice="pass a path, a URL, bytes, an open binary file or a source",
         ) from error
-    return BytesSource(what, **budget)
+    return BytesSource(other, **budget)
+
+
+def _check_budget(name: str, limit: Any) -> None:
+    if limit is None:
+        return
+    try:
+        number = index(limit)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number or None, not {limit!r}") from None
+    if number < 0:
+        raise ValueError(f"{name} is 0 or more, not {limit!r}")
+
+
+def check_options(what: str, options: Mapping[str, object], known: Collection[str]) -> None:
+    """Refuse options that are neither known nor those of `open_source`.
+
+    Raises:
+        TypeError: one is not; the nearest name is suggested.
+
+    >>> check_options("fragdex.index", {"retrys": 3}, ["exact"])
+    Traceback (most recent call last):
+    ...
+    TypeError: fragdex.index takes no argument retrys; did you mean retries?
+    """
+    if options:
+        names = SourceOptions.__annotations__.keys()
+        refuse_unknown(what, options, {*known, *names, "max_bytes", "max_requests"})
 
 
 def _own_descriptor(file: Any) -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""What tests of media pipelines need: small movies with known truth, broken ones, a range server.
+"""What tests of media pipelines need: small movies with known truth, hostile ones, a range server.
 
 Strategies for hypothesis stand in `box_strategies`, `file_strategies` and `index_strategies`;
 they alone need hypothesis (the extra `testing`).
@@ -8,6 +8,21 @@ from fragdex.testing.files import make_file
 from fragdex.testing.movies import made_movie, movie
 from fragdex.testing.range_answers import Faults
 from fragdex.testing.range_server import RangeServer
+from fragdex.testing.repeats import DIMENSIONS, repeated, repeated_to
 from fragdex.testing.truth import Made
 
-__all__ = ["Faults", "Made", "RangeServer", "made_movie", "make_file", "movie"]
+__all__ = [
+    "DIMENSIONS",
+    "Faults",
+    "Made",
+    "RangeServer",
+    "made_movie",
+    "make_file",
+    "movie",
+    "repeated",
+    "repeated_to",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fragdex.boxes import make_box
-from fragdex.fragments.tracks import Edit
+from fragdex.fragments.track_info import Edit
 from fragdex.testing.descriptions import Sample
 from fragdex.testing.files import Brand, Chunks, Other, Part, make_file
 from fragdex.testing.fragment_strategies import ANY_FLAGS, fragments, samples

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fragdex.byterange import ByteRange
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
-from fragdex.fragments.tracks import Edit, Encryption, Movie, SampleDefaults, TrackInfo
+from fragdex.fragments.track_info import Edit, Encryption, Movie, SampleDefaults, TrackInfo
 from fragdex.seeking.model import (
     FragmentIndex,
     How,

@@ -9,7 +9,7 @@ from fragdex.boxes.trun import (
     SAMPLE_FLAGS,
     SAMPLE_SIZE,
 )
-from fragdex.fragments.tracks import Edit
+from fragdex.fragments.track_info import Edit
 from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.files import Brand, Chunks, Part, make_file
 from fragdex.testing.fragments import Fragment

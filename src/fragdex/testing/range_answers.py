@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,9 @@ from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_rang
 from fragdex.digest import md5
 
 __all__ = ["Answer", "Faults", "Request", "answer_to"]
+
+LINE = "a-line-between-parts"
+"""The boundary of answers of several ranges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,10 @@ class Faults:
 
     Attributes:
         ignore_range: answer 200 with everything, as if there were no Range field.
+        single_ranges: likewise to requests for several ranges, as many object stores do; with
+            `several_status` such requests get that status instead.
+        several_damaged: cut so many bytes off the end of an answer of several ranges.
+        at_once: answer 503 to a request where so many are under way already.
         short_answers: break the connection after so many bytes of each body.
         partial_answers: send at most so many bytes of what was asked, and say so (206).
         misplaced: answer with a range that starts so many bytes later than asked.
@@ -47,6 +55,10 @@ class Faults:
     """
 
     ignore_range: bool = False
+    single_ranges: bool = False
+    several_status: int | None = None
+    several_damaged: int = 0
+    at_once: int | None = None
     short_answers: int | None = None
     partial_answers: int | None = None
     misplaced: int = 0
@@ -105,6 +117,12 @@ class Answer:
     fields: dict[str, str] = field(default_factory=dict)
 
 
+@lru_cache(maxsize=2)
+def _digest(content: bytes) -> str:
+    """Hashed once for all requests; a large file takes longer than its answers."""
+    return str(md5(content))
+
+
 def answer_to(
     request: Request, number: int, find: Callable[[str], bytes | None], faults: Faults
 ) -> Answer:
@@ -133,7 +151,7 @@ def answer_to(
     fields = {"Content-Type": "application/octet-stream"}
     tag = None
     if faults.etag != "none":
-        tag = f'"{md5(content)}{number if faults.changing_etag else ""}"'
+        tag = f'"{_digest(content)}{number if faults.changing_etag else ""}"'
         tag = tag if faults.etag == "strong" else f"W/{tag}"
         fields["ETag"] = tag
     if tag is not None and request.headers.get("if-none-match") == tag:
@@ -157,7 +175,10 @@ def answer_to(
 def _partial(
     request: Request, content: bytes, fields: dict[str, str], faults: Faults
 ) -> Answer | None:
-    asked = parse_range(request.range, len(content), max_ranges=1)
+    several = "," in (request.range or "")
+    if several and faults.several_status is not None:
+        return Answer(faults.several_status)
+    asked = parse_range(request.range, len(content), max_ranges=1 if faults.single_ranges else 64)
     total = None if faults.unknown_total else len(content)
     if asked is RangeVerdict.IGNORE:
         return None
@@ -165,6 +186,8 @@ def _partial(
         if total is not None:
             fields["Content-Range"] = content_range(None, total)
         return Answer(416, fields=fields)
+    if len(asked) > 1:
+        return _several(asked, content, total, fields, faults)
     part = asked[0]
     if faults.partial_answers is not None:
         part = ByteRange(part.start, min(part.stop, part.start + faults.partial_answers))
@@ -174,3 +197,24 @@ def _partial(
     if not faults.no_content_range:
         fields["Content-Range"] = content_range(part, total)
     return Answer(206, content[part.start : part.stop], fields)
+
+
+def _several(
+    asked: Sequence[ByteRange],
+    content: bytes,
+    total: int | None,
+    fields: dict[str, str],
+    faults: Faults,
+) -> Answer:
+    """multipart/byteranges (RFC 9110, 14.6)."""
+    kind, fields["Content-Type"] = fields["Content-Type"], f"multipart/byteranges; boundary={LINE}"
+    body = bytearray()
+    for part in asked:
+        start = min(part.start + faults.misplaced, len(content) - 1)
+        shown = ByteRange(start, min(start + part.size, len(content)))
+        head = f"\r\n--{LINE}\r\nContent-Type: {kind}\r\n"
+        if not faults.no_content_range:
+            head += f"Content-Range: {content_range(shown, total)}\r\n"
+        body += head.encode() + b"\r\n" + content[shown.start : shown.stop]
+    body += f"\r\n--{LINE}--\r\n".encode()
+    return Answer(206, bytes(body[: len(body) - faults.several_damaged]), fields)

@@ -6,13 +6,13 @@ It stands in for the servers that a reader meets: good ones, old ones, overloade
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, unquote
 
-from fragdex.testing.range_answers import Faults, Request, answer_to
+from fragdex.testing.range_answers import Answer, Faults, Request, answer_to
 
 __all__ = ["Faults", "RangeServer", "Request"]
 
@@ -24,9 +24,10 @@ class RangeServer:
     """Serve content over HTTP on 127.0.0.1, in threads of this process, with faults on demand.
 
     `content` is bytes, served at `url`, or a mapping of paths to bytes, each at `at(path)`. GET
-    and HEAD; a single range, If-Range and If-None-Match as in RFC 9110; several ranges in one
-    request are ignored. `requests` holds every request so far. `faults` and `content` may be set
-    anew at any time. A context manager: the port is open from entering to leaving.
+    and HEAD; one range or several, If-Range and If-None-Match as in RFC 9110. `requests` holds
+    every request so far, `most_at_once` how many were ever under way together. `faults` and
+    `content` may be set anew at any time; where `faults_for` is set, it says the faults of each
+    request. A context manager: the port is open from entering to leaving.
 
     >>> from fragdex.sources import open_source
     >>> from fragdex.byterange import ByteRange
@@ -40,8 +41,11 @@ class RangeServer:
     ) -> None:
         self.content = content
         self.faults = faults or Faults()
+        self.faults_for: Callable[[Request], Faults] | None = None
         self.requests: list[Request] = []
         self._lock = threading.Lock()
+        self._under_way = 0
+        self.most_at_once = 0
         self._stopping = threading.Event()
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
@@ -106,6 +110,17 @@ class RangeServer:
             self.requests.append(request)
             return len(self.requests) - 1
 
+    def _begin(self) -> int:
+        """Count a request that is under way; returns how many are."""
+        with self._lock:
+            self._under_way += 1
+            self.most_at_once = max(self.most_at_once, self._under_way)
+            return self._under_way
+
+    def _end(self) -> None:
+        with self._lock:
+            self._under_way -= 1
+
     def _find(self, path: str) -> bytes | None:
         name = unquote(path)
         if isinstance(self.content, bytes):
@@ -145,17 +160,29 @@ class _Handler(BaseHTTPRequestHandler):
         pass  # the requests are recorded instead
 
     def _answer(self, *, head: bool) -> None:
+        under_way = self.server.owner._begin()
+        try:
+            self._answer_counted(under_way, head=head)
+        finally:
+            self.server.owner._end()
+
+    def _answer_counted(self, under_way: int, *, head: bool) -> None:
         owner = self.server.owner
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.command, self.path, headers.get("range"), headers)
         number = owner._note(request)
-        faults = owner.faults if owner.faults.applies(number) else Faults()
+        faults = owner.faults_for(request) if owner.faults_for else owner.faults
+        faults = faults if faults.applies(number) else Faults()
         if faults.latency_s:
             owner._wait(faults.latency_s)
         if faults.drop_connections:
             self.close_connection = True
             return
-        answer = answer_to(request, number, owner._find, faults)
+        if faults.at_once is not None and under_way > faults.at_once:
+            after = {} if faults.retry_after is None else {"Retry-After": faults.retry_after}
+            answer = Answer(503, fields=after)
+        else:
+            answer = answer_to(request, number, owner._find, faults)
         request.status = answer.status
         if faults.http_1_0:
             # an old server: the end of the connection is the end of the body

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from fragdex.boxes import Box, build, make_box
 from fragdex.boxes.box import SizeForm
-from fragdex.fragments.tracks import Edit
+from fragdex.fragments.track_info import Edit
 from fragdex.testing.descriptions import Sample, TrueSample
 
 __all__ = ["Moov", "Track"]

@@ -8,14 +8,16 @@ everything from there on waits for the end of the file, where the whole layout i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fragdex.boxes import Box
+from fragdex.boxes.limits import MAX_TRACKS
+from fragdex.errors import LimitExceeded
 from fragdex.fragments import hop
-from fragdex.fragments.batch import Batch, Trafs, decode, track_ids
+from fragdex.fragments.batch import Batch, Trafs, decode
 from fragdex.fragments.bounds import MDAT, Layout, lay_out
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
@@ -30,9 +32,9 @@ from fragdex.fragments.positions import (
 from fragdex.fragments.resolve import Settled, TrackState, resolve, track_tables
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.shapes import Plain, Shapes, by_shape
-from fragdex.fragments.sync import merged
+from fragdex.fragments.sync import Expansion, merged
 from fragdex.fragments.table import FragmentTable, Growing, SyncTable
-from fragdex.fragments.tracks import SampleDefaults
+from fragdex.fragments.track_info import SampleDefaults
 
 __all__ = ["Section", "read_batch"]
 
@@ -119,6 +121,8 @@ class Section:
         """Settle fragments that are told apart by track already; False where one is not regular."""
         plain: Plain = dict(batch.plain or {})
         found = {}
+        if len(self.states) + len(plain) > MAX_TRACKS:
+            return False
         for track, (trafs, runs, points) in plain.items():
             if batch.first_moof:
                 trafs = Trafs.of(trafs.columns() | {"moof": trafs.moof - batch.first_moof})
@@ -134,19 +138,29 @@ class Section:
         return True
 
     def finish(
-        self, tops: Sequence[Rows], moofs: int, findings: Findings, *, strict: bool
+        self,
+        whole: Callable[[], Layout],
+        moofs: int,
+        findings: Findings,
+        *,
+        strict: bool,
+        expansion: Expansion | None = None,
     ) -> dict[int, Settled]:
         """The tables of every track, by track_ID, once the file has ended.
 
         Args:
-            tops: top-level boxes of the whole file.
+            whole: gives the layout of the whole file, for what had to wait for it.
             moofs: fragments from this number (in the file) on are left out.
             findings: odd things are noted here.
             strict: keep the positions of the rule where they miss the media data.
+            expansion: bounds what is written out of sync samples that overlap.
+
+        Raises:
+            LimitExceeded: that is more than `expansion` allows.
         """
         if self._batches and not self._finish_plain(moofs, findings):
             if self.deferred:
-                layout, first = lay_out(tops), 0
+                layout, first = whole(), 0
             else:
                 layout, first = lay_out(self._tops), self._batches[0].first_moof
             trafs, runs, points, boxes = _joined(self._batches, first)
@@ -159,10 +173,15 @@ class Section:
             where = positions(trafs, runs, layout, findings, strict=strict)
             self._resolve(trafs, runs, points, boxes, where, layout, findings)
         self._batches.clear()
-        return {
-            track: (fragments.taken(), merged([sync.taken()]))
-            for track, (fragments, sync) in self._parts.items()
-        }
+        found = {}
+        for track, (growing, sync) in self._parts.items():
+            fragments = growing.taken()
+            try:
+                found[track] = fragments, merged([sync.taken()], expansion=expansion)
+            except LimitExceeded as error:
+                error.offset = int(fragments.moof_offset[0])
+                raise
+        return found
 
     def _finish_plain(self, moofs: int, findings: Findings) -> bool:
         """Settle the last fragments at once where they are plain and regular, and none is left out.
@@ -222,21 +241,51 @@ class Section:
         layout: Layout,
         findings: Findings,
     ) -> None:
-        before = {track: state.samples for track, state in self.states.items()}
+        self._refuse_many(trafs, layout)
         resolved = resolve(trafs, runs, points, where, layout, self.states, findings)
         for track, tables in resolved.items():
             self._put(track, tables)
-        if not boxes:
+        if boxes:
+            self._group(trafs, runs, boxes)
+
+    def _refuse_many(self, trafs: Trafs, layout: Layout) -> None:
+        """Raise where these trafs name more tracks than a movie may have."""
+        if len(self.states) + len(trafs) <= MAX_TRACKS:
             return
+        # Numbers that lie close together cannot be many.
+        if len(self.states) + int(np.ptp(trafs.track)) < MAX_TRACKS:
+            return
+        seen = set(self.states)
+        for row, track in enumerate(trafs.track.tolist()):
+            seen.add(track)
+            if len(seen) > MAX_TRACKS:
+                raise LimitExceeded(
+                    "the fragments have too many tracks",
+                    path="moof/traf/tfhd",
+                    offset=int(layout.moof[trafs.moof[row]]),
+                    expected=f"at most {MAX_TRACKS}",
+                    found=f"more than {MAX_TRACKS}",
+                )
+
+    def _group(self, trafs: Trafs, runs: Runs, boxes: list[GroupBox]) -> None:
+        """Note the access-point groups of trafs whose samples `states` has counted in."""
         self.grouped = True
+        order = np.argsort(trafs.track, kind="stable")
+        track = trafs.track[order]
+        heads = np.flatnonzero(np.diff(track, prepend=-1))
+        sizes = np.diff(np.append(heads, len(track)))
         counts = np.zeros(len(trafs), np.int64)
         np.add.at(counts, runs.traf, runs.count)
-        for track in track_ids(trafs.track[[box.traf for box in boxes]]):
-            mine = trafs.track == track
-            running: Int64 = np.cumsum(np.where(mine, counts, 0)) - counts + before.get(track, 0)
-            chosen = [box for box in boxes if mine[box.traf]]
-            found = fragment_groups(chosen, running, self.stbls.get(track))
-            self._groups.setdefault(track, []).extend(found)
+        ends = np.cumsum(counts[order])
+        samples = np.array([self.states[one].samples for one in track[heads].tolist()])
+        first = np.empty(len(trafs), np.int64)
+        first[order] = ends - counts[order] + np.repeat(samples - ends[heads + sizes - 1], sizes)
+        chosen: dict[int, list[GroupBox]] = {}
+        for box in boxes:
+            chosen.setdefault(int(trafs.track[box.traf]), []).append(box)
+        for one, mine in chosen.items():
+            found = fragment_groups(mine, first, self.stbls.get(one))
+            self._groups.setdefault(one, []).extend(found)
 
 
 def read_batch(

@@ -9,20 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from fragdex.boxes import Box
+from fragdex.boxes.limits import MAX_PERIODS
 from fragdex.errors import FormatError, LimitExceeded
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.fragment_batches import Section, read_batch
 from fragdex.fragments.headers import Boxes, Fits, Rows, Walked, code
 from fragdex.fragments.moov import read_moov
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
-from fragdex.fragments.sections import Section, read_batch
 from fragdex.fragments.shapes import Shapes
 from fragdex.fragments.table import Int64
-from fragdex.fragments.tracks import Movie, SampleDefaults, read_movie, sample_tables
+from fragdex.fragments.track_info import Movie, SampleDefaults, read_movie, sample_tables
 
-__all__ = ["MOOF", "MOOV", "Captured", "Gathered", "all_of"]
+__all__ = ["FTYP", "MOOF", "MOOV", "Captured", "Gathered", "all_of"]
 
 MAX_TOP_LEVEL = 1 << 24
 """Boxes at the top level; a day of one-frame fragments at 50 a second has half of that."""
@@ -30,7 +31,7 @@ MAX_TOP_LEVEL = 1 << 24
 MAX_CAPTURED = 1 << 18
 """ftyp, moov, sidx and mfra boxes; a day of one-second segments with a sidx each is below it."""
 
-MOOV, MOOF = code("moov"), code("moof")
+FTYP, MOOV, MOOF = map(code, ("ftyp", "moov", "moof"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,13 @@ class Gathered:
 
     Attributes:
         captured: ftyp, moov, sidx and mfra boxes, in file order.
-        movies: each moov as it was captured, parsed, and its values.
+        brands: those of them that are ftyp.
+        movies: each moov as it was captured, and its values.
         sections: fragments, grouped by the moov that governs them.
         shapes: of the fragments, as far as they are known.
         size: of the file, where it is known: memory is reserved by it.
         findings: odd things met on the way.
+        box_bytes: of the boxes that were kept, and of the headers of all others.
         damaged: numbers of moofs that break the rules.
         damaged_tracks: why tracks of a moov cannot be read.
 
@@ -81,7 +84,8 @@ class Gathered:
         self.shapes = Shapes()
         self.size: int | None = None
         self.captured: list[Captured] = []
-        self.movies: list[tuple[Captured, Box, Movie]] = []
+        self.brands: list[Captured] = []
+        self.movies: list[tuple[Captured, Movie]] = []
         self.sections = [Section(-1, states or {})]
         self.damaged: list[int] = []
         self.damaged_tracks: list[FormatError] = []
@@ -89,22 +93,25 @@ class Gathered:
         self._pending: list[_Pending] = []
         self._top: list[Rows] = []
         self._top_count = 0
+        self.box_bytes = 0
         self._moofs: list[tuple[Int64, Int64]] = []
         self._moof_count = 0
         self._blobs: list[tuple[memoryview, Int64]] = []
 
-    def take_kept(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
+    def take_buffered(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
         """Take rows with places in the file, and the bytes of their whole boxes joined."""
-        whole = top["whole"]
+        whole = np.flatnonzero(top["whole"])
         offsets, sizes = top["offset"][whole], top["size"][whole]
-        places = np.cumsum(sizes) - sizes
-        self._split(memoryview(kept).toreadonly(), top, Boxes(places, sizes, offsets, fits))
+        boxes = Boxes(np.cumsum(sizes) - sizes, sizes, offsets, fits)
+        self._split(memoryview(kept).toreadonly(), top, boxes, top["type"][whole])
 
     def take(self, view: memoryview, met: Walked) -> None:
         """Take what a walk over the whole file met; its bytes stay readable in `view`."""
-        whole = met.top["whole"]
-        offsets = met.top["offset"][whole]
-        self._split(view, met.top, Boxes(offsets, met.top["size"][whole], offsets, met.fits))
+        top = met.top
+        whole = np.flatnonzero(top["whole"])
+        offsets = top["offset"][whole]
+        boxes = Boxes(offsets, top["size"][whole], offsets, met.fits)
+        self._split(view, top, boxes, top["type"][whole])
 
     def note_top(self, top: Rows) -> None:
         """Keep rows of top-level boxes.
@@ -114,6 +121,9 @@ class Gathered:
         """
         self._top.append(top)
         self._top_count += len(top)
+        whole = np.flatnonzero(top["whole"])
+        inside = top["size"][whole] - top["header"][whole]
+        self.box_bytes += int(top["header"].sum()) + int(inside.sum())
         if self._top_count > MAX_TOP_LEVEL:
             raise LimitExceeded(
                 "the file has too many boxes",
@@ -122,18 +132,19 @@ class Gathered:
                 found=f"more than {self._top_count}",
             )
 
-    def _split(self, buffer: memoryview, top: Rows, whole: Boxes) -> None:
+    def _split(
+        self, buffer: memoryview, top: Rows, whole: Boxes, types: npt.NDArray[np.uint32]
+    ) -> None:
         """Hand on captured boxes, and the fragments between one moov and the next.
 
         Args:
             buffer: holds the whole boxes.
             top: rows of all top-level boxes, places in the file.
-            whole: those of them that are kept.
+            whole: those of them that are kept; types: of each of those.
         """
         if not len(top):
             return
         self.note_top(top)
-        types = top["type"][top["whole"]]
         is_moof = types == MOOF
         start = 0
         for index in np.flatnonzero(~is_moof).tolist():
@@ -154,6 +165,8 @@ class Gathered:
 
     def _capture(self, captured: Captured) -> None:
         self.captured.append(captured)
+        if captured.type == FTYP:
+            self.brands.append(captured)
         if len(self.captured) > MAX_CAPTURED:
             raise LimitExceeded(
                 "the file has too many boxes to keep",
@@ -165,6 +178,14 @@ class Gathered:
 
     def _begin(self, moov: Captured) -> None:
         """A moov: fragments behind it are read with its defaults."""
+        if len(self.movies) >= MAX_PERIODS:
+            raise LimitExceeded(
+                "the file has too many movies",
+                path="moov",
+                offset=moov.offset,
+                expected=f"at most {MAX_PERIODS}",
+                found=f"more than {MAX_PERIODS}",
+            )
         box, errors, lost = read_moov(moov.data, moov.offset, self.findings)
         self.damaged_tracks += errors
         movie = read_movie(box)
@@ -172,7 +193,7 @@ class Gathered:
         # Where the moov names samples too, those come first; the end of the file sorts it out.
         hybrid = any(names_samples(stbl) for stbl in stbls.values())
         self.sections.append(Section(len(self.movies), deferred=hybrid, stbls=stbls))
-        self.movies.append((moov, box, movie))
+        self.movies.append((moov, movie))
         self._defaults = _defaults_of(movie)
 
     def _fragments(self, buffer: memoryview, top: Rows, moofs: Boxes) -> None:
@@ -195,7 +216,7 @@ class Gathered:
 
     def settle(self) -> None:
         """Read the fragments that waited for a moov; called once the file has ended."""
-        defaults = _defaults_of(self.movies[0][2]) if self.movies else {}
+        defaults = _defaults_of(self.movies[0][1]) if self.movies else {}
         for pending in self._pending:
             self._decode(pending, defaults)
         self._pending.clear()
@@ -203,9 +224,10 @@ class Gathered:
     def _decode(self, one: _Pending, defaults: Mapping[int, SampleDefaults]) -> None:
         places, sizes, _, fits = one.moofs
         batch = read_batch(one.buffer, places, sizes, one.first, defaults, self.shapes, fits)
-        if self.size:
-            one.section.done = min(1.0, one.top["offset"][-1] / self.size)
         one.section.add(one.top, batch, self.findings)
+        if self.size:
+            # What is settled next reaches as far as this.
+            one.section.done = min(1.0, one.top["offset"][-1] / self.size)
         if batch.damaged.any():
             self.damaged.extend((np.flatnonzero(batch.damaged) + one.first).tolist())
 
@@ -220,6 +242,11 @@ class Gathered:
         if len(self._moofs) > 1:
             self._moofs = [tuple(np.concatenate(c) for c in zip(*self._moofs, strict=True))]  # type: ignore[list-item]
         return self._moofs[0]
+
+    @property
+    def last_moof_size(self) -> int:
+        """Bytes of the last moof that was met, or 0."""
+        return int(self._moofs[-1][1][-1]) if self._moofs else 0
 
     @property
     def moof_count(self) -> int:

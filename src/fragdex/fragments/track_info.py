@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from fragdex.boxes import Box
-from fragdex.fragments.codecs import codec_string, original_format
+from fragdex.errors import LimitExceeded
+from fragdex.fragments.picture_facts import (
+    Chapter,
+    Colour,
+    ContentLight,
+    DolbyVision,
+    MasteringDisplay,
+)
+from fragdex.fragments.table import FAR
+
+if TYPE_CHECKING:
+    from fragdex.boxes import Box
 
 __all__ = [
     "Edit",
     "Encryption",
     "Movie",
     "SampleDefaults",
+    "Segment",
     "TrackInfo",
     "read_movie",
     "sample_tables",
@@ -50,6 +62,25 @@ class Edit:
     duration: int
     media_time: int
     rate: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of the presentation that an edit fills with media (ISO/IEC 14496-12, 8.6.6).
+
+    Attributes:
+        start, stop: seconds of the presentation, exact; stop is exclusive, None: all that follows.
+        media_time: shown at `start`, in ticks of the track's timescale.
+        rate: media seconds for each second; 0: one picture stands still.
+
+    >>> Segment(Fraction(0), None, 1024).rate
+    Fraction(1, 1)
+    """
+
+    start: Fraction
+    stop: Fraction | None
+    media_time: int
+    rate: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +128,26 @@ class TrackInfo:
         media_duration: mdhd's duration in ticks; 0 is usual in fragmented files.
         width, height: coded picture size in pixels of the first sample entry, or None.
         channel_count, sample_rate, sample_size: of the first audio sample entry, or None;
-            Hz for the rate, bits for the size.
+            Hz for the rate, bits for the size. The configuration of the decoder goes before the
+            entry's own fields: many writers leave those at 2 channels.
         language: ISO 639-2 code, or None where it is undetermined.
         edits: the edit list in file order.
         encryption: None for a clear track.
         defaults: the trex, or None where the movie has none for this track.
+        nal_length_size: bytes of the length in front of each NAL unit, for AVC, HEVC and VVC.
+        extended_language: BCP 47 tag of an elng box, or None.
+        title: of the track, from its user data (name, or QuickTime's ©nam), or None.
+        enabled: whether the track is meant to be played by default (tkhd).
+        alternate_group: tracks of one group, unless 0, are alternatives to each other (tkhd).
+        rotation: degrees clockwise that pictures are turned by to be shown (tkhd's matrix): 0,
+            90, 180, 270; None where the matrix does something else, such as mirroring.
+        pixel_aspect: width and height of a pixel (pasp), or None: square, or not said.
+        colour: from colr or vpcC, or None; `colour.dynamic_range` says PQ or HLG.
+        mastering_display, content_light: HDR metadata of mdcv and clli (SmDm, CoLL), or None.
+        dolby_vision: from dvcC, dvvC or dvwC, or None.
+        declared_bit_rate, declared_peak_bit_rate: bits a second that btrt or esds declare, or
+            None; `TrackIndex.rates` counts them.
+        chapter_tracks: track_IDs of tracks whose samples name chapters of this one (tref, chap).
 
     >>> TrackInfo.unknown(3).id
     3
@@ -123,6 +169,20 @@ class TrackInfo:
     edits: tuple[Edit, ...] = ()
     encryption: Encryption | None = None
     defaults: SampleDefaults | None = None
+    nal_length_size: int | None = None
+    extended_language: str | None = None
+    title: str | None = None
+    enabled: bool = True
+    alternate_group: int = 0
+    rotation: int | None = 0
+    pixel_aspect: tuple[int, ...] | None = None
+    colour: Colour | None = None
+    mastering_display: MasteringDisplay | None = None
+    content_light: ContentLight | None = None
+    dolby_vision: DolbyVision | None = None
+    declared_bit_rate: int | None = None
+    declared_peak_bit_rate: int | None = None
+    chapter_tracks: tuple[int, ...] = ()
 
     @classmethod
     def unknown(cls, track_id: int) -> TrackInfo:
@@ -137,19 +197,49 @@ class TrackInfo:
         """Ticks to add to a composition time to get the presentation time (8.6.6).
 
         Leading empty edits delay, the first other edit names the media time that is shown first.
-        Later edits do not move it.
+        Later edits do not move it. A shift of 2^62 ticks or more is no claim but damage, and counts
+        as 0.
 
         >>> info = TrackInfo(1, "vide", "video", 90000, "avc1", None, edits=(Edit(0, 3003),))
         >>> info.shift(1000)
         Fraction(-3003, 1)
         """
-        delay = Fraction(0)
+        delay = 0
         for edit in self.edits:
             if edit.media_time >= 0:
-                return delay - edit.media_time
-            if movie_timescale:
-                delay += Fraction(edit.duration * self.timescale, movie_timescale)
-        return delay
+                shift = _ticks(delay * self.timescale, movie_timescale) - edit.media_time
+                return shift if abs(shift) < FAR else Fraction(0)
+            delay += edit.duration
+        shift = _ticks(delay * self.timescale, movie_timescale)
+        return shift if abs(shift) < FAR else Fraction(0)
+
+    def segments(self, movie_timescale: int) -> tuple[Segment, ...]:
+        """What the whole edit list presents, in order of time; empty without an edit list.
+
+        An edit without a duration, or in a movie without a timescale, holds to the end.
+
+        >>> info = TrackInfo(1, "vide", "video", 90000, "avc1", None, edits=(Edit(20, 3003),))
+        >>> info.segments(10)
+        (Segment(start=Fraction(0, 1), stop=Fraction(2, 1), media_time=3003, rate=Fraction(1, 1)),)
+        """
+        found: list[Segment] = []
+        start = Fraction(0)
+        if any(max(edit.media_time, edit.duration) >= FAR for edit in self.edits):
+            return ()  # damage, as for `shift`
+        for edit in self.edits:
+            timed = edit.duration > 0 and movie_timescale > 0
+            stop = start + Fraction(edit.duration, movie_timescale) if timed else None
+            if edit.media_time >= 0:
+                found.append(Segment(start, stop, edit.media_time, Fraction(edit.rate)))
+                if stop is None:
+                    break
+            start = start if stop is None else stop
+        return tuple(found)
+
+
+def _ticks(delay: int, movie_timescale: int) -> Fraction:
+    """A delay that is counted in both timescales; none where that of the movie is not known."""
+    return Fraction(delay, movie_timescale) if movie_timescale else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +251,7 @@ class Movie:
         duration: mvhd's duration in those ticks, or mehd's where it is there.
         fragmented: whether an mvex announces fragments.
         tracks: in file order.
+        chapters: of a Nero chapter list (chpl), in file order.
 
     >>> Movie(1000, 0, True, ()).tracks
     ()
@@ -170,13 +261,30 @@ class Movie:
     duration: int
     fragmented: bool
     tracks: tuple[TrackInfo, ...]
+    chapters: tuple[Chapter, ...] = ()
 
 
 def read_movie(moov: Box) -> Movie:
     """The values of a parsed moov.
 
     Tracks without a tkhd are left out: nothing can refer to them.
+
+    Raises:
+        LimitExceeded: it has too many tracks.
     """
+    # A saved index has these values, and is opened without a box.
+    from fragdex.boxes.limits import MAX_TRACKS
+    from fragdex.fragments.facts import chapters
+
+    traks = moov.find_all("trak")
+    if len(traks) > MAX_TRACKS:
+        raise LimitExceeded(
+            "the moov has too many tracks",
+            path="moov/trak",
+            offset=traks[MAX_TRACKS].offset,
+            expected=f"at most {MAX_TRACKS}",
+            found=len(traks),
+        )
     header = moov.find("mvhd")
     extends = {
         trex["track_ID"]: SampleDefaults(
@@ -189,7 +297,7 @@ def read_movie(moov: Box) -> Movie:
     }
     duration = moov.find("mvex/mehd") or header
     tracks = []
-    for trak in moov.find_all("trak"):
+    for trak in traks:
         tkhd = trak.find("tkhd")
         if tkhd is not None and "track_ID" in tkhd.fields:
             tracks.append(_read_track(trak, tkhd["track_ID"], extends))
@@ -198,6 +306,7 @@ def read_movie(moov: Box) -> Movie:
         _duration(duration),
         moov.find("mvex") is not None,
         tuple(tracks),
+        chapters(moov),
     )
 
 
@@ -225,12 +334,16 @@ def _countable(duration: int) -> int:
 
 
 def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) -> TrackInfo:
+    from fragdex.fragments.codecs import codec_string, nal_length_size, original_format
+    from fragdex.fragments.facts import facts
+    from fragdex.fragments.sound import Sound, sound_of
+
     mdhd, hdlr = trak.find("mdia/mdhd"), trak.find("mdia/hdlr")
     stsd = trak.find("mdia/minf/stbl/stsd")
     entry = stsd.children[0] if stsd is not None and stsd.children else None
     handler = hdlr.fields.get("handler_type", "") if hdlr else ""
     values = entry.fields if entry is not None else {}
-    audio = handler == "soun"
+    sound = sound_of(entry, original_format(entry)) if entry and handler == "soun" else Sound()
     return TrackInfo(
         id=track_id,
         handler=handler,
@@ -241,23 +354,16 @@ def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) ->
         media_duration=_duration(mdhd),
         width=values.get("width"),
         height=values.get("height"),
-        channel_count=values.get("channelcount") if audio else None,
-        sample_rate=_sample_rate(entry, values) if audio else None,
-        sample_size=values.get("samplesize") if audio else None,
+        channel_count=sound.channel_count,
+        sample_rate=sound.sample_rate,
+        sample_size=sound.sample_size,
         language=_language(mdhd.fields.get("language", 0)) if mdhd else None,
         edits=_edits(trak),
         encryption=_encryption(entry),
         defaults=extends.get(track_id),
+        nal_length_size=nal_length_size(entry) if entry is not None else None,
+        **facts(trak, entry),
     )
-
-
-def _sample_rate(entry: Box | None, values: object) -> int | None:
-    if entry is None or "samplerate" not in entry.fields:
-        return None
-    rate = entry.find("srat")
-    if rate is not None and "sampling_rate" in rate.fields:
-        return int(rate["sampling_rate"])
-    return int(entry["samplerate"]) >> 16  # 16.16 fixed point
 
 
 def _language(packed: int) -> str | None:
@@ -270,14 +376,14 @@ def _edits(trak: Box) -> tuple[Edit, ...]:
     elst = trak.find("edts/elst")
     if elst is None or "entries" not in elst.fields:
         return ()
-    entries = elst["entries"]
     return tuple(
         Edit(
             _countable(int(row["segment_duration"])),
             int(row["media_time"]),
             int(row["media_rate_integer"]) + int(row["media_rate_fraction"]) % 65536 / 65536,
         )
-        for row in entries[:MAX_EDITS]
+        for row in elst["entries"][:MAX_EDITS]
+        if abs(int(row["media_time"])) < FAR
     )
 
 

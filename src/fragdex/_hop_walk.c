@@ -1,15 +1,9 @@
-/* The loops that Python is slow at: hopping over box headers, and (in _hop_shapes.c) reading
- * big-endian integers that stand at the same place in many boxes, joining byte runs, and (in
- * _hop_runs.c) summing up rows of samples and (in _hop_chunks.c) laying them out in chunks.
- * _hop_file.c walks by reading.
+/* The walk over box headers.
  *
  * It knows box headers (ISO/IEC 14496-12, 4.2.2) and nothing else of the format; the layouts of
- * boxes are declared in fragdex/boxes alone. fragments/hop_plain.py holds the same in Python;
- * property tests hold the two equal. Stable ABI, Python 3.11 on.
+ * boxes are declared in fragdex/boxes alone.
  */
 #include "_hop.h"
-#include <stdlib.h>
-#include <string.h>
 
 int among(uint32_t type, const uint32_t *list, int count)
 {
@@ -48,14 +42,10 @@ static int header_at(const uint8_t *p, int64_t left, int64_t *size, uint32_t *ty
 
 static int push(list_t *list, row_t row)
 {
-    if (list->count == list->room) {
-        Py_ssize_t room = list->room ? list->room * 2 : 1024;
-        row_t *rows = realloc(list->rows, (size_t)room * sizeof(row_t));
-        if (!rows)
-            return -1;
-        list->rows = rows;
-        list->room = room;
-    }
+    row_t *rows = with_room(list->rows, list->count, &list->room, sizeof row);
+    if (!rows)
+        return -1;
+    list->rows = rows;
     list->rows[list->count++] = row;
     return 0;
 }
@@ -89,9 +79,12 @@ static int inside(const uint8_t *data, int64_t start, int64_t stop, int depth, w
 
 int codes(const char *text, Py_ssize_t length, uint32_t *list)
 {
+    if (length % 4 || length > 4 * MOST_CODES) {
+        PyErr_Format(PyExc_ValueError, "at most %d box types of four letters each, not %zd bytes",
+                     MOST_CODES, length);
+        return -1;
+    }
     int count = (int)(length / 4);
-    if (count > 16)
-        count = 16;
     for (int i = 0; i < count; i++)
         list[i] = be32((const uint8_t *)text + 4 * i);
     return count;
@@ -159,7 +152,7 @@ void forget(walk_t *w)
     shapes_forget(&w->shapes);
 }
 
-static PyObject *walk(PyObject *self, PyObject *args)
+PyObject *walk(PyObject *self, PyObject *args)
 {
     Py_buffer view;
     long long start, max_rows;
@@ -175,13 +168,12 @@ static PyObject *walk(PyObject *self, PyObject *args)
         return NULL;
     }
     walk_t w = {0};
-    if (shapes_from(shapes, &w.shapes)) {
+    if ((w.n_containers = codes(descend, n_descend, w.containers)) < 0 ||
+        (w.n_whole = codes(whole, n_whole, w.whole)) < 0 ||
+        (w.n_passed = codes(passed, n_passed, w.passed)) < 0 || shapes_from(shapes, &w.shapes)) {
         PyBuffer_Release(&view);
         return NULL;
     }
-    w.n_containers = codes(descend, n_descend, w.containers);
-    w.n_whole = codes(whole, n_whole, w.whole);
-    w.n_passed = codes(passed, n_passed, w.passed);
     int64_t at = start, stop = view.len;
     int status = DONE, behind_container = 0;
 
@@ -209,40 +201,4 @@ static PyObject *walk(PyObject *self, PyObject *args)
         return PyErr_NoMemory();
     }
     return result(&w, at, status);
-}
-
-static PyMethodDef methods[] = {
-    {"walk", walk, METH_VARARGS,
-     "walk(buffer, start, descend, whole, passed, max_rows, shapes) -> "
-     "(top, inner, position, status, (which, cells))"},
-#ifndef _WIN32
-    {"walk_file", walk_file, METH_VARARGS,
-     "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes, counted, probe, "
-     "dense, shapes, learn) -> ((top, inner, position, status, (which, cells)), kept, reads, "
-     "bytes)"},
-#endif
-    {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
-    {"fit", fit, METH_VARARGS, "fit(buffer, offsets, sizes, shapes) -> (which, cells)"},
-    {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
-    {"sums", sums, METH_VARARGS,
-     "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
-    {"chunk_starts", chunk_starts, METH_VARARGS,
-     "chunk_starts(rows, stride, first, each, into) -> samples, or None where rows fall back"},
-    {"places", places, METH_VARARGS,
-     "places(size, chunk_start, chunk_offset, first, into) -> whether they rise"},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyModuleDef_Slot slots[] = {
-    {0, NULL},
-};
-
-static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_hop", "Hops over box headers; see fragments/hop.py.", 0, methods,
-    slots, NULL, NULL, NULL,
-};
-
-PyMODINIT_FUNC PyInit__hop(void)
-{
-    return PyModuleDef_Init(&module);
 }

@@ -56,7 +56,7 @@ def places(
             continue
         where = os.path.realpath(place)
         if where == os.path.realpath(name):
-            raise typer.BadParameter(f"{name} would be written over itself: give another -o")
+            raise typer.BadParameter(f"{name} would overwrite itself: give another -o")
         if where in taken:
             raise typer.BadParameter(f"{taken[where]} and {name} would both be written to {place}")
         taken[where] = name

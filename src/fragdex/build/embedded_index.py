@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fragdex.boxes import parse_box
+from fragdex.boxes.limits import MAX_LENT_ROWS, MAX_TRACKS
 from fragdex.build.assemble import assemble
 from fragdex.build.periods import Moov, init_ranges, movie_of
-from fragdex.build.reading import FIRST_GUESS, READ_AHEAD, read_all, read_there
+from fragdex.build.reading import read_on
+from fragdex.build.steps import FIRST_GUESS, READ_AHEAD, read_there
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
-from fragdex.formats.mfra_reading import mfra_range
-from fragdex.formats.mfra_reading import read as read_mfra
-from fragdex.formats.mfra_reading import tables as tables_of_mfra
-from fragdex.formats.segment_map import Tables, tables
-from fragdex.formats.sidx_reading import SidxReader
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.headers import DONE
@@ -26,9 +25,12 @@ from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.scan import MEDIA_TYPES, MOOV, SIDX, Scan
 from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
-from fragdex.fragments.tracks import TrackInfo
+from fragdex.fragments.track_info import TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.sources import Source
+
+if TYPE_CHECKING:
+    from fragdex.formats.segment_map import Tables
 
 __all__ = ["Head", "by_mfra", "by_sidx"]
 
@@ -66,11 +68,14 @@ class Head:
             self._look(source, view, scan)
             return
         ahead = FIRST_GUESS if source.remote else READ_AHEAD
+        seen = 0
         while True:
             need = scan.need
             if need is None or (source.size is not None and need.start >= source.size):
                 return
-            kinds = {int(kind) for top in scan.tops() for kind in top["type"]}
+            tops = scan.tops()
+            kinds = {kind for top in tops[seen:] for kind in top["type"].tolist()}
+            seen = len(tops)
             if kinds & {MOOF, MDAT} or scan.waiting_for == MOOF:
                 return
             # The header behind a box tells whether it ends where a fragment begins.
@@ -132,8 +137,15 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     boxes = [c for c in scan.captured if c.type == SIDX and c.offset < first]
     if not boxes or source.size is None or len(scan.movies) > 1:
         return None
-    rows = zip(offsets.tolist(), sizes.tolist(), types.tolist(), strict=True)
-    reader = SidxReader([ByteRange.of(at, n) for at, n, kind in rows if kind in LEADS])
+    if len(boxes) > MAX_TRACKS:
+        head.doubts += (Finding("sidx-limit", "more sidx boxes than tracks; they are not used"),)
+        return None
+    # Most files have no sidx, and do without its reader.
+    from fragdex.formats.segment_map import tables
+    from fragdex.formats.sidx_reading import SidxReader
+
+    tops = zip(offsets.tolist(), sizes.tolist(), types.tolist(), strict=True)
+    reader = SidxReader([ByteRange.of(at, n) for at, n, kind in tops if kind in LEADS])
     for box in boxes:
         try:
             reader.add(parse_box(box.data, offset=box.offset))
@@ -146,12 +158,16 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
         for part in need[:MAX_READS]:
             reader.feed(part.start, head.piece(source, part))
     segments = reader.segments()
-    heads = {}
-    for stream in segments.streams.values():
-        if len(stream):
-            place = int(stream.reference[0])
-            found = head.at(place, 8) or source.read_up_to(ByteRange.of(place, 8))
-            heads[place] = found
+    rows = {number: len(stream) for number, stream in segments.streams.items()}
+    places = {int(stream.reference[0]) for stream in segments.streams.values() if len(stream)}
+    if _too_many(rows, moov) or len(places) > MAX_READS:
+        head.doubts += (
+            Finding("sidx-limit", "the sidx applies to too many tracks; it is not used"),
+        )
+        return None
+    heads = {
+        place: head.at(place, 8) or source.read_up_to(ByteRange.of(place, 8)) for place in places
+    }
     head.doubts += segments.doubts(size=source.size, heads=heads)
     if head.doubts or reader.need:
         return None
@@ -161,7 +177,7 @@ def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
         head.doubts += (
             Finding(
                 "sidx-lie",
-                "no box stands where the sidx says that its last fragment ends",
+                "there is no box where the sidx says that its last fragment ends",
                 offset=segments.covered_until,
                 path="sidx",
             ),
@@ -183,14 +199,21 @@ def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     size = source.size
     if not source.remote or size is None or not scan.moof_count or len(scan.movies) != 1:
         return None
+    from fragdex.formats import mfra_reading
+
     tail = head.piece(source, ByteRange(max(0, size - FIRST_GUESS), size))
-    wanted = mfra_range(tail, size)
+    wanted = mfra_reading.mfra_range(tail, size)
     if wanted is None:
         return None
     data = head.at(wanted.start, wanted.size) or head.piece(source, wanted)
     try:
-        access = read_mfra(parse_box(data, offset=wanted.start))
+        access = mfra_reading.read(parse_box(data, offset=wanted.start))
     except FormatError:
+        return None
+    if _too_many({track: len(entries) for track, entries in access.tracks.items()}, moov):
+        head.doubts += (
+            Finding("mfra-limit", "the mfra applies to too many tracks; it is not used"),
+        )
         return None
     covered = size
     if source.requests < MAX_MFRA_READS:
@@ -215,9 +238,16 @@ def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
     findings = Findings(scan.findings.all() + access.findings)
     found_tables = {
         track: _before(parts, covered)
-        for track, parts in tables_of_mfra(access, movie_of(moov), findings).items()
+        for track, parts in mfra_reading.tables(access, movie_of(moov), findings).items()
     }
     return _approximate("mfra", source, scan, head, moov, found_tables, covered, findings)
+
+
+def _too_many(rows: Mapping[int, int], moov: Moov | None) -> bool:
+    """Whether an index of so many rows a stream stands for too many streams, or lends too many."""
+    tracks = movie_of(moov).tracks
+    lent = sum(track.id not in rows for track in tracks) * max(rows.values(), default=0)
+    return len(rows) > MAX_TRACKS or lent > max(MAX_LENT_ROWS, 4 * sum(rows.values()))
 
 
 def _box_behind(source: Source, head: Head, covered: int) -> bool:
@@ -252,7 +282,7 @@ def _only_tail(source: Source, head: Head, covered: int, size: int, findings: Fi
         if _not_worth(source, size - covered):
             findings.add(
                 "tail-unread",
-                "what lies behind the reach of the file's own index was not looked at",
+                "what comes after the part that the file's own index covers was not read",
                 offset=covered,
             )
             return True
@@ -298,12 +328,13 @@ def _approximate(
                 if need is not None and start <= need.start < start + len(data):
                     rest.feed(data[need.start - start :], need.start)
                     need = rest.need
-        read_all(source, rest)
+        if rest.need is not None and rest.position < size:
+            read_on(source, rest)
         more = assemble(rest, size, known=findings.all(), init=moov)
         if method == "sidx" and any(len(t.fragments) for t in more.periods[0].tracks):
             findings.add(
                 f"{method}-short",
-                f"the {method} does not reach to the end; the rest was walked",
+                f"the {method} does not cover the end; the rest was read from box headers",
                 offset=covered,
             )
         complete, resume = more.complete, more.resume_offset
@@ -318,20 +349,27 @@ def _approximate(
         info = infos.get(track_id) or TrackInfo.unknown(track_id)
         fragments, sync = found.get(track_id, (FragmentTable.empty(), SyncTable.empty()))
         tracks.append(
-            TrackIndex(info, fragments, sync, shift=info.shift(movie.timescale), exact=False)
+            TrackIndex(
+                info,
+                fragments,
+                sync,
+                shift=info.shift(movie.timescale),
+                movie_timescale=movie.timescale,
+                exact=False,
+            )
         )
     order = {track_id: place for place, track_id in enumerate(infos)}
     tracks.sort(key=lambda track: order.get(track.id, len(order)))
     how = How(
         method,
         False,
-        f"the file's own {method} was trusted; fragments are known, samples are not",
+        f"the file's own {method} was used: fragments are known, samples are not",
         source.requests,
         source.bytes_read,
     )
     period = Period(0, init_ranges(moov if scan.movies else None, scan), movie, tuple(tracks))
     return FragmentIndex(
-        SourceInfo(source.name, size, None, source.etag),
+        SourceInfo(source.name, size, None, source.etag, source.mtime_ns),
         how,
         [period],
         findings=findings.all(),

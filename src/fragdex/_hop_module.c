@@ -1,0 +1,44 @@
+/* The loops that Python is slow at: hopping over box headers (_hop_walk.c, _hop_file.c), reading
+ * big-endian integers that stand at the same place in many boxes (_hop_shapes.c), summing up rows
+ * of samples (_hop_runs.c) and laying them out in chunks (_hop_chunks.c).
+ *
+ * fragments/hop_plain.py holds the same in Python; property tests hold the two equal. Stable ABI,
+ * Python 3.11 on.
+ */
+#include "_hop.h"
+
+static PyMethodDef methods[] = {
+    {"walk", walk, METH_VARARGS,
+     "walk(buffer, start, descend, whole, passed, max_rows, shapes) -> "
+     "(top, inner, position, status, (which, cells))"},
+#ifndef _WIN32
+    {"walk_file", walk_file, METH_VARARGS,
+     "walk_file(fd, start, stop, descend, whole, passed, max_rows, max_bytes, counted, probe, "
+     "dense, shapes, learn) -> ((top, inner, position, status, (which, cells)), kept, reads, "
+     "bytes)"},
+#endif
+    {"columns", columns, METH_VARARGS, "columns(buffer, offsets, places) -> bytes"},
+    {"fit", fit, METH_VARARGS, "fit(buffer, offsets, sizes, shapes) -> (which, cells)"},
+    {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
+    {"sums", sums, METH_VARARGS,
+     "sums(buffer, at, count, columns, durations, first, rest) -> (sums, points)"},
+    {"chunk_starts", chunk_starts, METH_VARARGS,
+     "chunk_starts(rows, stride, first, each, into) -> samples, or None where rows fall back"},
+    {"places", places, METH_VARARGS,
+     "places(size, chunk_start, chunk_offset, first, into) -> whether they rise"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {
+    {0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "_hop", "Hops over box headers; see fragments/hop.py.", 0, methods,
+    slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__hop(void)
+{
+    return PyModuleDef_Init(&module);
+}

@@ -1,0 +1,38 @@
+"""One read of what a scan needs, and how much is asked for where nothing is known yet."""
+
+from __future__ import annotations
+
+from fragdex.byterange import ByteRange
+from fragdex.fragments.scan import Scan
+from fragdex.sources import Source
+
+__all__ = ["FIRST_GUESS", "READ_AHEAD", "read_there", "step"]
+
+FIRST_GUESS = 1 << 16
+"""Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
+READ_AHEAD = 1 << 12
+"""Bytes asked for at least at each further hop: a small moof and the header behind it."""
+
+
+def step(source: Source, scan: Scan, ahead: int) -> bool:
+    """One read of what the scan needs, `ahead` bytes at least; False at the end."""
+    need = scan.need
+    if need is None or (source.size is not None and need.start >= source.size):
+        return False
+    stop = max(need.stop, need.start + ahead)
+    if source.size is not None:
+        stop = min(stop, source.size)
+    data = read_there(source, ByteRange(need.start, stop))
+    if not data:
+        return False
+    scan.size = source.size
+    scan.feed(data, need.start)
+    return True
+
+
+def read_there(source: Source, wanted: ByteRange) -> bytes:
+    """Read what there is of a range; what comes short ends a source that has not told its size."""
+    data = source.read_up_to(wanted)
+    if source.size is None and 0 < len(data) < wanted.size:
+        source.size = wanted.start + len(data)
+    return data

@@ -1,0 +1,359 @@
+"""Which samples a clip needs, and the edit list that presents exactly the asked span of them.
+
+What a decoder needs first (the sync sample before the start, priming, pre-roll) and what it needs
+behind the end (pictures that are decoded before they are shown) comes along; the edit list of the
+copy hides it again (ISO/IEC 14496-12, 8.6.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import lcm
+
+import numpy as np
+
+from fragdex.errors import MalformedBox, NoSyncSample, UnverifiedSync
+from fragdex.formats.clip_source import FEW_LOOKS, LOOK_BACK, Reader
+from fragdex.fragments.table import NULL, Int64, SampleTable
+from fragdex.fragments.track_info import Segment
+from fragdex.seeking.model import TrackIndex
+from fragdex.seeking.seek import Hit
+
+__all__ = ["RESERVOIR", "Part", "movie_timescale", "part_of"]
+
+PREROLL = Fraction(1, 5)
+"""Seconds of sound decoded before what is heard: overlap, a filter's state (Opus asks for 0.08)."""
+RESERVOIR = Fraction(1)
+"""The same for MP3, whose frames borrow bits, and for codecs that converge slowly."""
+SLOW = ("mp3", ".mp3", "mp4a.6b", "mp4a.69", "opus", "samr", "sawb")
+FINEST = 10_000_000
+"""Ticks a second of the finest movie timescale that is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one track gives to a clip.
+
+    Attributes:
+        track: where it comes from.
+        samples: in decode order; offset and size are those of the source, dts and cts begin anew.
+        numbers: of each sample in the track of the source.
+        edits: (ticks of the movie, media time in ticks of the track or -1, rate), one after the
+            other from the clip's start.
+        timescale: of the track in the clip; samples and media times count in it.
+    """
+
+    track: TrackIndex
+    samples: SampleTable
+    numbers: Int64
+    edits: tuple[tuple[int, int, Fraction], ...]
+    timescale: int
+
+    @property
+    def duration(self) -> int:
+        """Ticks of the movie until the last edit ends."""
+        return sum(duration for duration, _, _ in self.edits)
+
+    def without(self, ticks: int) -> Part:
+        """The same with so many ticks of the movie less before its first sample is shown."""
+        if not ticks:
+            return self
+        (empty, _, rate), *rest = self.edits
+        edits = ((empty - ticks, -1, rate), *rest) if empty > ticks else tuple(rest)
+        return replace(self, edits=edits)
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """What one segment of the presentation needs: samples first to last (exclusive)."""
+
+    start: Fraction
+    stop: Fraction
+    low: Fraction
+    high: int
+    first: int
+    last: int
+    rate: Fraction
+    samples: SampleTable
+
+
+def movie_timescale(tracks: Sequence[TrackIndex]) -> int:
+    """Ticks a second in which the times of all tracks are whole, if that is not too fine.
+
+    >>> movie_timescale([])
+    1000
+    """
+    scales = [track.timescale for track in tracks]
+    for wanted in ([*scales, *(track.movie_timescale or 1 for track in tracks)], scales):
+        found = lcm(*wanted) if wanted else 1
+        if found <= FINEST:
+            return found * -(-1000 // found)
+    return max(scale for scale in scales if scale <= FINEST or scale == min(scales))
+
+
+def part_of(
+    track: TrackIndex, start: Fraction, stop: Fraction, timescale: int, source: Reader
+) -> Part | None:
+    """What a track gives to a clip from `start` to `stop`; None where it has nothing to present.
+
+    Args:
+        start, stop: seconds of the source's presentation, in whole ticks of `timescale`.
+        timescale: of the clip's movie.
+        source: the media; samples beyond its size are not there.
+
+    Raises:
+        InexactIndex: the samples are not known.
+        LimitExceeded: they are more than the source has bytes for.
+    """
+    stretches = []
+    for segment in _segments(track):
+        found = _stretch(track, segment, start, stop, source)
+        if found is not None:
+            stretches.append(found)
+    if not stretches:
+        return None
+    ranges = _joined([(found.first, found.last) for found in stretches])
+    known = {(found.first, found.last): found.samples for found in stretches}
+    tables = [known[part] if part in known else _samples(track, *part) for part in ranges]
+    if track.kind == "video":
+        tables = list(map(partial(_unmarked, stretches), tables, ranges))
+    moved, by = _one_after_the_other(tables)
+    starts = np.cumsum([0, *(high - low for low, high in ranges)]).tolist()
+    edits: list[tuple[int, int, Fraction]] = []
+    reached = 0
+    for found in stretches:
+        begin, end = (round((at - start) * timescale) for at in (found.start, found.stop))
+        if end <= max(begin, reached):
+            continue
+        if begin > reached:
+            edits.append((begin - reached, -1, Fraction(1)))
+        number = next(n for n, (low, high) in enumerate(ranges) if low <= found.first < high)
+        shown_at = round(found.low) + by[number]
+        reached = end
+        if (found.first, found.last) in ranges and track.kind != "audio":
+            rows = slice(starts[number], starts[number + 1])
+            shown_at = _begin_at(moved, rows, shown_at)
+        edits.append((end - begin, shown_at, found.rate))
+    if not edits:
+        return None
+    numbers = np.concatenate([np.arange(low, high) for low, high in ranges])
+    return _in_samples(Part(track, moved, numbers, tuple(edits), track.timescale))
+
+
+def _in_samples(part: Part) -> Part:
+    """Sound whose ticks are sound samples, where they can be.
+
+    FFmpeg takes the ticks that an edit hides for sound samples; of Smooth Streaming, which counts
+    ten million a second, it would then hide all.
+    """
+    rate, scale = part.track.info.sample_rate, part.timescale
+    if part.track.kind != "audio" or not rate or rate == scale:
+        return part
+    columns = part.samples.columns()
+    times = {name: columns[name] * rate for name in ("dts", "cts", "duration")}
+    if any((column % scale).any() for column in times.values()):
+        return part
+    edits = tuple(
+        (ticks, media_time if media_time < 0 else round(Fraction(media_time * rate, scale)), speed)
+        for ticks, media_time, speed in part.edits
+    )
+    table = {name: column // scale for name, column in times.items()}
+    return replace(part, samples=SampleTable.of(columns | table), edits=edits, timescale=rate)
+
+
+def _unmarked(
+    stretches: Sequence[_Stretch], table: SampleTable, numbers: tuple[int, int]
+) -> SampleTable:
+    """No sync mark on what is hidden, but where decoding must start.
+
+    A player starts at the last one before the edit, where the source's flags may lie, and FFmpeg
+    stops at one behind it, though pictures that are decoded later may be shown before.
+    """
+    low, high = numbers
+    sync = table.sync.copy()
+    for found in stretches:
+        if low <= found.first < high:
+            inside = slice(found.first - low + 1, found.last - low)
+            cts = table.cts[inside]
+            sync[inside] &= (cts > int(found.low)) & (cts < found.high)
+    return replace(table, sync=sync)
+
+
+def _begin_at(samples: SampleTable, rows: slice, tick: int) -> int:
+    """Let the sample that is on show at a tick begin there: what came before is hidden anyhow.
+
+    FFmpeg and what is built on it drop a picture that begins before its edit, and show the next one
+    too early.
+
+    Returns: the tick at which it is on show now.
+    """
+    cts, dts, duration = samples.cts[rows], samples.dts[rows], samples.duration[rows]
+    begun = np.flatnonzero(cts <= tick)
+    place = int(begun[np.argmax(cts[begun])]) if len(begun) else 0
+    late = tick - int(cts[place])
+    if late <= 0:
+        return tick
+    if place == 0 and len(cts) == len(samples) and late < duration[0]:
+        # Nothing is decoded before it, so that all others may come sooner.
+        duration[0] -= late
+        dts[1:] -= late
+        cts[1:] -= late
+        return tick - late
+    cts[place] = tick
+    return tick
+
+
+def _segments(track: TrackIndex) -> tuple[Segment, ...]:
+    """The edit list; without one, everything from the first sample on."""
+    if track.segments or track.start is None:
+        return track.segments
+    first = track.start.exact
+    return (Segment(first, None, int(first * track.timescale - track.shift)),)
+
+
+def _stretch(
+    track: TrackIndex, segment: Segment, start: Fraction, stop: Fraction, source: Reader
+) -> _Stretch | None:
+    begin = max(start, segment.start)
+    end = stop if segment.stop is None else min(stop, segment.stop)
+    if begin >= end:
+        return None
+    # A picture that stands still, or media at rate 1 (docs/findings.md, edit-rate).
+    rate = Fraction(int(segment.rate != 0))
+    pace = rate * track.timescale
+    low = segment.media_time + (begin - segment.start) * pace
+    high = segment.media_time + (end - segment.start) * pace
+    # To the nearest tick: 0.6 s as a float lies below it.
+    low_tick = round(low)
+    high_tick = max(round(high), low_tick + 1)
+    table = track.fragments
+    hit = _first_decoded(track, (low_tick + track.shift) / track.timescale, source)
+    hit_row = row = hit.fragment if hit.cts <= low_tick else 0
+    if track.kind == "audio":
+        row = _row_before(track, row, low_tick - _preroll(track))
+    shown = np.flatnonzero((table.cts_min[row:] < high_tick) & (table.cts_min[row:] != NULL))
+    if not len(shown):
+        return None
+    samples = source.budget.take(track, row, row + int(shown[-1]) + 1, hit_row)
+    base = int(table.sample_start[row])
+    first = (hit.sample or 0) - base if hit.cts <= low_tick else 0
+    if track.kind == "audio":
+        first = _with_preroll(track, samples, first, base, low_tick)
+    last = len(samples)
+    if source.size is not None:
+        gone = np.flatnonzero((samples.offset + samples.size)[first:] > source.size)
+        last = first + int(gone[0]) if len(gone) else last
+    needed = np.flatnonzero(samples.cts[first:last] < high_tick)
+    if not len(needed):
+        return None
+    last = first + int(needed[-1]) + 1
+    cts = samples.cts[first:last]
+    ends = cts + samples.duration[first:last]
+    # A picture stays until the next one; where they are reordered, its duration says another time.
+    stays = int(samples.duration.max()) if track.kind == "video" else samples.duration[first:last]
+    visible = (cts < high_tick) & (cts + stays > low_tick)
+    if not rate:
+        visible = cts <= low_tick
+    if not visible.any():
+        return None
+    if rate:
+        # What the edit list shows before these samples and behind them is nothing.
+        least, most = Fraction(int(cts[visible].min())), Fraction(int(ends[visible].max()))
+        if least > low:
+            begin, low = begin + (least - low) / pace, least
+        if most < high:
+            end = begin + (most - low) / pace
+    return (
+        _Stretch(
+            *(begin, end, low, high_tick, base + first, base + last, rate),
+            samples.rows(slice(first, last)),
+        )
+        if begin < end
+        else None
+    )
+
+
+def _first_decoded(track: TrackIndex, time: Fraction, source: Reader) -> Hit:
+    """Where a decoder can start to show a time: flags of pictures lie, the pictures do not."""
+    if track.kind == "video" and source.worth_a_look(track.id):
+        before = source.requests
+        try:
+            return track.seek(time, verified=True, source=source, look_back=LOOK_BACK)
+        except (NoSyncSample, UnverifiedSync, MalformedBox):
+            pass  # the flags decide
+        finally:
+            source.looks -= max(0, source.requests - before - FEW_LOOKS)
+    return track.seek(time)
+
+
+def _row_before(track: TrackIndex, row: int, tick: int) -> int:
+    """The fragment, from `row` backwards, that begins at or before a tick."""
+    begins = track.fragments.cts_min
+    while row and int(begins[row]) > tick:
+        row -= 1
+    return row
+
+
+def _preroll(track: TrackIndex) -> int:
+    """Ticks of sound to decode before what is heard."""
+    codec = track.codec or track.info.format
+    seconds = RESERVOIR if codec.lower() in SLOW else PREROLL
+    return int(seconds * track.timescale)
+
+
+def _with_preroll(track: TrackIndex, samples: SampleTable, first: int, base: int, tick: int) -> int:
+    """The sample at which sound has to start, so that it is right at `tick`."""
+    roll = max([-g.value for g in track.groups if g.grouping_type == "roll" and g.value < 0] + [1])
+    early = np.flatnonzero(samples.dts[: first + 1] <= tick - _preroll(track))
+    begin = int(early[-1]) if len(early) else 0
+    # FFmpeg counts what is hidden in decoded samples: a duration that is none of a packet's, such
+    # as of a first one that was stretched, would move the sound.
+    uneven = np.flatnonzero(samples.duration[begin:first] != samples.duration[first])
+    if len(uneven):
+        begin += int(uneven[-1]) + 1
+    begin = max(0, min(begin, first - roll))
+    while begin and not samples.sync[begin]:
+        begin -= 1
+    return begin
+
+
+def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of sample numbers in order, those that touch or overlap as one."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return found
+
+
+def _samples(track: TrackIndex, low: int, high: int) -> SampleTable:
+    starts = track.fragments.sample_start
+    first = int(np.searchsorted(starts, low, side="right")) - 1
+    stop = int(np.searchsorted(starts, high, side="left"))
+    base = int(starts[first])
+    return track.samples_of(first, stop).rows(slice(low - base, high - base))
+
+
+def _one_after_the_other(tables: Sequence[SampleTable]) -> tuple[SampleTable, list[int]]:
+    """The tables on one media timeline that begins at 0, and the ticks each of them moved by."""
+    least = min(int((table.cts - table.dts).min()) for table in tables)
+    # Players disagree about negative composition offsets: none is written.
+    late = max(0, -least)
+    parts, by = [], []
+    dts = shown = 0
+    for table in tables:
+        begin = max(dts, shown - int((table.cts - table.dts[0]).min()) - late)
+        shift = begin - int(table.dts[0])
+        cts = table.cts + shift + late
+        # Copies: views would keep all samples of these fragments in memory.
+        columns = {name: column.copy() for name, column in table.columns().items()}
+        parts.append(SampleTable.of(columns | {"dts": table.dts + shift, "cts": cts}))
+        by.append(shift + late)
+        dts = int(table.dts[-1] + table.duration[-1]) + shift
+        shown = int((cts + table.duration).max())
+    return SampleTable.concat(parts), by

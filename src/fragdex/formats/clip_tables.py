@@ -1,0 +1,278 @@
+"""A clip as a progressive file: ftyp, a moov with sample tables and edit lists, one mdat.
+
+Edit lists of progressive files are what players agree on: they show exactly what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.boxes import Box, build, find, find_all, make_box, parse_box
+from fragdex.boxes.limits import MAX_MOOV_SIZE
+from fragdex.byterange import ByteRange
+from fragdex.formats.clip_movie import movie_brands, references
+from fragdex.formats.clip_samples import described, ranges
+from fragdex.formats.clip_spans import Part
+from fragdex.formats.copy_check import Places, check_samples, copied_parts
+from fragdex.fragments.findings import Findings
+from fragdex.fragments.sample_runs import read_sample_runs
+from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
+from fragdex.fragments.track_info import sample_tables
+
+__all__ = ["progressive", "unfit"]
+
+Piece = bytes | ByteRange
+CHUNK_SECONDS = 1
+"""Pictures and sound of so many seconds lie together."""
+WIDE = 1 << 32
+NO_PLACES = frozenset(
+    ("mvhd", "udta", "meta", "edts", "mdhd", "hdlr", "vmhd", "smhd", "dinf", "stsd")
+)
+"""Boxes that do not say where samples are."""
+
+
+def progressive(parts: Sequence[Part], boxes: Sequence[Box], timescale: int) -> Iterator[Piece]:
+    """The pieces of the clip, checked: every sample is where the tables say.
+
+    Args:
+        parts: at least one; `unfit` says nothing against them.
+        boxes: the source's ftyp and moov.
+        timescale: of the movie; edits count in it.
+    """
+    moov = find(boxes, "moov")
+    assert moov is not None  # unfit has found the tracks in it
+    traks = {_track_id(trak): trak for trak in moov.find_all("trak")}
+    chunks = [_chunks(part, traks[part.track.id]) for part in parts]
+    media: list[ByteRange] = []
+    places: list[list[int]] = [[] for _ in parts]
+    at = 0
+    order = sorted(
+        (when, number, low, high)
+        for number, rows in enumerate(chunks)
+        for when, low, high, _ in rows
+    )
+    for _, number, low, high in order:
+        samples = parts[number].samples.rows(slice(low, high))
+        places[number].append(at)
+        at += int(samples.size.sum())
+        media += ranges(samples)
+    header = (at + 8).to_bytes(4, "big") + b"mdat"
+    if at + 8 >= WIDE:
+        header = b"\0\0\0\1mdat" + (at + 16).to_bytes(8, "big")
+    brands = movie_brands(boxes)
+
+    # Boxes hold these very rows: they are moved when the size of the moov is known.
+    code, width = ("co64", ">u8") if at >= WIDE - MAX_MOOV_SIZE else ("stco", ">u4")
+    offsets = [np.array(mine, [("chunk_offset", width)]) for mine in places]
+    tables = {
+        part.track.id: [*_tables(part, rows), make_box(code, entries=mine)]
+        for part, rows, mine in zip(parts, chunks, offsets, strict=True)
+    }
+    made = _moov(moov, {part.track.id: part for part in parts}, tables, timescale)
+    start = len(brands) + len(build(made)) + len(header)
+    for mine in offsets:
+        mine["chunk_offset"] += start
+    head = brands + build(made) + header
+    pieces: list[Piece] = [head, *media]
+    _check(head[len(brands) :], parts, pieces)
+    yield from pieces
+
+
+def unfit(parts: Sequence[Part], boxes: Sequence[Box]) -> str:
+    """Why sample tables cannot hold these samples; "" where they can.
+
+    Decode times may not fall back, values have their fields' widths, and which of several sample
+    descriptions a fragment uses is not known here.
+    """
+    traks = {_track_id(trak): trak for trak in find_all(boxes, "moov/trak")}
+    for part in parts:
+        deltas, offsets = _times(part.samples)
+        for name, column, limit in (
+            ("sample_delta", deltas, WIDE),
+            ("sample_offset", offsets, WIDE >> 1),
+            ("entry_size", part.samples.size, WIDE),
+        ):
+            if (column < 0).any() or (column >= limit).any():
+                return f"{name} of track {part.track.id} does not fit into sample tables"
+        trak = traks.get(part.track.id)
+        stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
+        if stsd is None:
+            return f"the moov describes no samples of track {part.track.id}"
+        virtual = (part.track.fragments.flags & FragmentFlags.VIRTUAL) != 0
+        if len(stsd.children) > 1 and not virtual.all():
+            return f"fragments of track {part.track.id} have several sample descriptions"
+    return ""
+
+
+def _times(samples: SampleTable) -> tuple[Int64, Int64]:
+    """Distance in decode time to the next sample, and composition offset, of each sample."""
+    deltas = np.append(np.diff(samples.dts), samples.duration[-1:])
+    return deltas, samples.cts - samples.dts
+
+
+def _check(head: bytes, parts: Sequence[Part], pieces: Sequence[Piece]) -> None:
+    """Read the moov again, and follow each sample back to the source."""
+    copied = Places.of(copied_parts(pieces))
+    size = sum(len(p) if isinstance(p, bytes) else p.size for p in pieces)
+    moov = parse_box(head[: int.from_bytes(head[:4], "big")], leave=NO_PLACES)
+    tables = sample_tables(moov)
+    for part in parts:
+        runs = read_sample_runs(tables[part.track.id], part.track.id, Findings(), file_end=size)
+        read = SampleTable.empty() if runs is None else runs.expand(0, runs.count)
+        check_samples(part.samples, read, copied, part.track.id)
+
+
+def _track_id(trak: Box) -> int:
+    tkhd = trak.find("tkhd")
+    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
+
+
+Chunk = tuple[float, int, int, int]
+"""Second at which it is decoded, first and last (exclusive) sample, sample description."""
+
+
+def _chunks(part: Part, trak: Box) -> list[Chunk]:
+    samples = part.samples
+    description = described(trak, part.numbers)
+    turn = samples.dts // (CHUNK_SECONDS * part.timescale)
+    changes = np.flatnonzero((np.diff(turn) != 0) | (np.diff(description) != 0)) + 1
+    edges = [0, *changes.tolist(), len(samples)]
+    return [(float(turn[low]), low, high, int(description[low])) for low, high in pairwise(edges)]
+
+
+def _tables(part: Part, chunks: Sequence[Chunk]) -> list[Box]:
+    """The sample tables, less the one that says where chunks are."""
+    samples = part.samples
+    deltas, offsets = _times(samples)
+    made = [make_box("stts", entries=_runs(deltas))]
+    if offsets.any():
+        made.append(make_box("ctts", entries=_runs(offsets)))
+    if not samples.sync.all():
+        numbers = np.flatnonzero(samples.sync) + 1
+        made.append(make_box("stss", entries=[(number,) for number in numbers.tolist()]))
+    made.append(make_box("stsc", entries=_sample_to_chunk(chunks)))
+    made.append(_sizes(samples.size))
+    return made + _roll(part)
+
+
+def _sizes(sizes: Int64) -> Box:
+    """Readers of raw sound want one size for all samples where they have one."""
+    if sizes[0] and (sizes == sizes[0]).all():
+        return make_box("stsz", sample_size=int(sizes[0]), sample_count=len(sizes))
+    return make_box("stsz", entries=[(size,) for size in sizes.tolist()])
+
+
+def _runs(values: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(how many, value) of equal neighbours."""
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
+    counts = np.diff(edges)
+    return list(zip(counts.tolist(), values[edges[:-1]].tolist(), strict=True))
+
+
+def _sample_to_chunk(chunks: Sequence[Chunk]) -> list[tuple[int, int, int]]:
+    entries: list[tuple[int, int, int]] = []
+    for number, (_, low, high, description) in enumerate(chunks, 1):
+        if not entries or entries[-1][1:] != (high - low, description):
+            entries.append((number, high - low, description))
+    return entries
+
+
+def _roll(part: Part) -> list[Box]:
+    """Pre-roll, where the source says one distance for all of these samples (10.1)."""
+    groups = [group for group in part.track.groups if group.grouping_type == "roll"]
+    held = np.zeros(len(part.numbers), np.bool_)
+    for group in groups:
+        behind = group.sample_start + group.sample_count
+        held |= (part.numbers >= group.sample_start) & (part.numbers < behind)
+    distances = {group.value for group in groups}
+    if len(distances) != 1 or not held.all():
+        return []
+    distance = distances.pop().to_bytes(2, "big", signed=True)
+    return [
+        make_box(
+            "sgpd",
+            version=1,
+            grouping_type="roll",
+            default_length=2,
+            entries=[{"data": distance}],
+        ),
+        make_box("sbgp", grouping_type="roll", entries=[(len(held), 1)]),
+    ]
+
+
+def _moov(moov: Box, parts: dict[int, Part], tables: dict[int, list[Box]], timescale: int) -> Box:
+    duration = max(part.duration for part in parts.values())
+    children = []
+    for child in moov:
+        if child.type == "mvhd":
+            child = _with_duration(child, duration, timescale=timescale)
+        elif child.type == "trak":
+            part = parts.get(_track_id(child))
+            if part is None:
+                continue
+            child = _trak(child, part, tables[part.track.id], set(parts), timescale)
+        elif child.type in ("mvex", "iods"):
+            continue
+        children.append(child)
+    return moov.replace(children=children, size_form="compact")
+
+
+def _with_duration(box: Box, duration: int, **fields: Any) -> Box:
+    version = 1 if duration >= WIDE - 1 else box["version"]
+    return box.replace(version=version, duration=duration, **fields)
+
+
+def _trak(trak: Box, part: Part, tables: list[Box], ids: set[int], timescale: int) -> Box:
+    children = []
+    for child in trak:
+        if child.type == "edts":
+            continue
+        if child.type == "tref":
+            child = references(child, ids)
+            if not child.children:
+                continue
+        elif child.type == "mdia":
+            child = _mdia(child, part, tables, timescale)
+        if child.type == "tkhd":
+            children += [_with_duration(child, part.duration), _edts(part)]
+        else:
+            children.append(child)
+    return trak.replace(children=children)
+
+
+def _edts(part: Part) -> Box:
+    wide = any(d >= WIDE or t >= WIDE >> 1 for d, t, _ in part.edits)
+    rows: list[Any] = []
+    for duration, media_time, rate in part.edits:
+        fixed = round(rate * 65536)
+        fraction = fixed & 0xFFFF
+        rows.append((duration, media_time, fixed >> 16, fraction - (fraction >> 15 << 16)))
+    return make_box("edts", children=[make_box("elst", version=int(wide), entries=rows)])
+
+
+def _mdia(mdia: Box, part: Part, tables: list[Box], timescale: int) -> Box:
+    samples = part.samples
+    length = int(samples.dts[-1] + samples.duration[-1])
+    # FFmpeg takes the lesser of this and the edits, empty ones included, for the track's length.
+    if part.edits[0][1] < 0:
+        shown = sum(ticks for ticks, media_time, _ in part.edits if media_time >= 0)
+        length = min(length, -(-shown * part.timescale // timescale))
+    children = []
+    for child in mdia:
+        if child.type == "mdhd":
+            child = _with_duration(child, length, timescale=part.timescale)
+        elif child.type == "minf":
+            inner = [_stbl(box, tables) if box.type == "stbl" else box for box in child]
+            child = child.replace(children=inner)
+        children.append(child)
+    return mdia.replace(children=children)
+
+
+def _stbl(stbl: Box, tables: list[Box]) -> Box:
+    stsd = stbl.find("stsd")
+    return stbl.replace(children=([] if stsd is None else [stsd]) + tables)
