@@ -1,4 +1,4 @@
-"""Everything as one: `open_house` makes the parts, `make_app` the ASGI application over them."""
+"""Everything as one: `open_context` makes the parts, `make_app` the ASGI application over them."""
 
 from __future__ import annotations
 
@@ -6,43 +6,64 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import APIRouter, FastAPI
+from sqlalchemy.engine import make_url
 from starlette.types import Receive, Scope, Send
 
 from fragdex.errors import FragdexError
 from fragdex.service.captions import routes as captions
 from fragdex.service.config import Settings
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import ConfigError
 from fragdex.service.files import routes as files
-from fragdex.service.house import House
 from fragdex.service.images import routes as images
+from fragdex.service.isobmff import fast_seek as isobmff_shortcuts
 from fragdex.service.isobmff import routes as isobmff
-from fragdex.service.isobmff import shortcuts as isobmff_shortcuts
-from fragdex.service.jobs.door import Jobs, Work, options_of
-from fragdex.service.jobs.door import upgrade as upgrade_engine
+from fragdex.service.jobs.api import Jobs, Work, options_of
+from fragdex.service.jobs.api import upgrade as upgrade_engine
+from fragdex.service.logs import explained
 from fragdex.service.page import routes as page
-from fragdex.service.records import blobs, deletion, migrations
+from fragdex.service.processes.folders import sweep_temporary
+from fragdex.service.processes.limits import share_memory_among
+from fragdex.service.records import blobs, deletion, migrations, trash
 from fragdex.service.records.database import Database
+from fragdex.service.records.disk_space import Reserve, disks_nearly_full
+from fragdex.service.renders import readiness
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
+from fragdex.service.store.disk import DiskStore
+from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import cors, documents, health, idempotency, links, problems
-from fragdex.service.web.auth import Doorman
+from fragdex.service.web.auth import Authenticator
+from fragdex.service.web.fast_path import Shortcut, Shortcuts
 from fragdex.service.web.front import Front
 from fragdex.service.web.metrics import Metrics
-from fragdex.service.web.shortcuts import Shortcut, Shortcuts
+from fragdex.service.web.prefix import Prefix
+from fragdex.service.web.watching import Watcher
 
-__all__ = ["ROUTERS", "WORK", "close_house", "make_app", "open_database", "open_house", "upgrade"]
+__all__ = [
+    "ROUTERS",
+    "WORK",
+    "close_context",
+    "make_app",
+    "open_context",
+    "open_database",
+    "upgrade",
+]
 
 log = logging.getLogger("fragdex.service")
 
@@ -67,33 +88,58 @@ SHORTCUTS: tuple[Shortcut, ...] = (*isobmff_shortcuts.SHORTCUTS,)
 """What is answered before the framework where it is at hand."""
 
 HOUSEKEEPING_SECONDS = 60.0
+HURRIED_SECONDS = 5.0
+"""Where a disk is nearly full, what is deleted frees its room this soon."""
 
 
-def open_house(settings: Settings) -> House:
+def open_context(settings: Settings) -> ServiceContext:
     """Make the parts of a process; the data folder and the tables are made where they are missing.
 
     Raises:
         ConfigError: a setting that cannot be used.
         Unavailable: the database or the store does not answer.
     """
+    share_memory_among(settings.job_workers + settings.slice_workers)
     database = open_database(settings)
-    store = open_store(settings.store_url, settings.store_options, direct=settings.direct_writes)
+    store = open_store(
+        settings.store_url,
+        settings.store_options,
+        direct=settings.direct_writes,
+        shared=settings.store_is_apart,
+    )
     jobs = Jobs(database, options_of(settings))
     jobs.register(*WORK)
-    return House(settings, database, store, jobs)
+    return ServiceContext(settings, database, store, jobs)
 
 
 def open_database(settings: Settings) -> Database:
-    """The database, its tables brought to what this version needs; raises as `open_house`."""
+    """The database, its tables brought to what this version needs; raises as `open_context`."""
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise ConfigError(f"the data folder {settings.data}: {error.strerror}") from None
     if not os.access(settings.data, os.W_OK | os.X_OK):
         raise ConfigError(f"the data folder {settings.data} cannot be written")
+    reserve = Reserve(settings.data)
+    reserve.give_up()
+    with suppress(FileNotFoundError):  # a file of SQLite's that another process takes away
+        _close_to_others(settings)
     database = Database(settings.database_url)
+    database.before_write = reserve.give_up
     upgrade(database)
     return database
+
+
+def _close_to_others(settings: Settings) -> None:
+    """Leave the data folder to our own user, whoever made it; the database gets that mode too."""
+    own = Path(make_url(settings.database_url).database or "")
+    if own.parent == settings.data:
+        # SQLite gives the files beside it the mode that it has
+        os.close(open_new(own, os.O_RDWR, PRIVATE))
+    make_private(settings.data)
+    for path in settings.data.iterdir():
+        if not settings.store_is_apart or path != settings.store_folder:
+            make_private(path)
 
 
 def upgrade(database: Database) -> None:
@@ -102,42 +148,50 @@ def upgrade(database: Database) -> None:
     upgrade_engine(database)
 
 
-def close_house(house: House) -> None:
+def close_context(context: ServiceContext) -> None:
     """Hand jobs back, and let go of the database."""
-    house.jobs.close()
-    house.database.close()
+    context.jobs.close()
+    context.close_parts()
+    context.database.close()
 
 
 class _Application(FastAPI):
     """FastAPI that is asked where no shortcut answers."""
 
     shortcuts: Shortcuts
+    prefix: Prefix | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.prefix is not None and scope["type"] == "http":
+            await self.prefix.ask(self._answer, scope, receive, send)
+        else:
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
         if not await self.shortcuts.answered(scope, receive, send):
             await super().__call__(scope, receive, send)
 
 
-def make_app(house: House, *routers: APIRouter) -> FastAPI:
-    """The application over a house; `routers` come beside those of the families.
+def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
+    """The application over a context; `routers` come beside those of the families.
 
     It works on jobs too, where the settings say so, from its start to its end.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        current_default_thread_limiter().total_tokens = house.settings.threads
-        if house.settings.job_workers:
-            await run_sync(house.jobs.start_worker, house)
+        current_default_thread_limiter().total_tokens = context.settings.threads
+        if context.settings.job_workers:
+            await run_sync(context.jobs.start_worker, context)
         ended = threading.Event()
-        keeping = threading.Thread(target=_keep_house, args=(house, ended), daemon=True)
+        keeping = threading.Thread(target=_housekeep_until, args=(context, ended), daemon=True)
         keeping.start()
         try:
             yield
         finally:
             ended.set()
-            app.state.stuck_jobs = stuck = await run_sync(house.jobs.stop)
+            app.state.stuck_jobs = stuck = await run_sync(context.jobs.stop)
             if stuck:
                 log.warning("%d jobs did not end and were handed back", len(stuck))
             await run_sync(keeping.join, 5.0)
@@ -152,11 +206,18 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
         lifespan=lifespan,
     )
     metrics = Metrics()
-    app.state.house = house
-    app.state.doorman = doorman = Doorman(house)
+    app.state.context = context
+    app.state.authenticator = authenticator = Authenticator(context)
     app.state.metrics = metrics
-    app.shortcuts = Shortcuts(house, doorman, metrics, SHORTCUTS)
+    app.state.watcher = Watcher(context)
+    app.shortcuts = Shortcuts(context, authenticator, metrics, SHORTCUTS)
+    # the first signal has come; then, once balancers could see it, no more requests are taken
+    app.state.ending = False
+    if context.settings.public_path:
+        app.prefix = Prefix(context.settings.public_path)
     app.state.draining = asyncio.Event()
+    app.state.browser = partial(readiness.browser_state, context)
+    app.state.no_browser = readiness.NOT_FOUND
     app.state.stuck_jobs = []
     problems.install(app)
     documents.install(app)
@@ -164,21 +225,35 @@ def make_app(house: House, *routers: APIRouter) -> FastAPI:
         # not `include_router`, which looks at every route twice for each request
         app.router.routes.extend(router.routes)
     app.add_middleware(Front, metrics=metrics)
-    cors.install(app, house.settings)
+    cors.install(app, context.settings)
     return app
 
 
-def _keep_house(house: House, ended: threading.Event) -> None:
+def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
     """At once, then every minute: what is past its time goes. Several processes may do it."""
-    age = timedelta(hours=house.settings.upload_hours)
+    age = timedelta(hours=context.settings.upload_hours)
+    reserve, said = Reserve(context.settings.data), 0.0
     while not ended.is_set():
+        wait = HOUSEKEEPING_SECONDS
         try:
-            deletion.expired(house.database)
-            idempotency.forget(house)
-            blobs.sweep(house.database, house.store, age)
+            little = disks_nearly_full(context.settings)
+            if little:
+                wait = HURRIED_SECONDS
+                trash.hurry(context.database)
+                if time.monotonic() - said >= HOUSEKEEPING_SECONDS or not said:
+                    said = time.monotonic()
+                    log.warning("a disk is nearly full: %s", "; ".join(little))
+            reserve.renew()
+            deletion.expired(context.database)
+            idempotency.forget(context)
+            blobs.sweep(context.database, context.store, age)
+            if isinstance(context.store, DiskStore):
+                context.store.sweep_temporary()
+            context.sweep_work()
+            sweep_temporary()
         except (FragdexError, OSError) as error:
-            log.warning("housekeeping waits: %s", error)
+            log.warning("housekeeping waits: %s", explained(error))
         except Exception:
             # A thread that dies would leave everything to lie for ever.
             log.exception("housekeeping goes on after an error")
-        ended.wait(HOUSEKEEPING_SECONDS)
+        ended.wait(wait)

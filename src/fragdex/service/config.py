@@ -6,6 +6,7 @@ A flag wins over the environment (`FRAGDEX_PORT`), the environment over the file
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import tomllib
@@ -26,10 +27,11 @@ from pydantic_settings import (
 
 from fragdex.service.errors import ConfigError
 
-__all__ = ["DEFAULT", "Settings", "load_settings", "strange_variables"]
+__all__ = ["DEFAULT", "Settings", "load_settings"]
 
 DEFAULT = "default"
 PREFIX = "FRAGDEX_"
+_PUBLIC_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)*", re.ASCII)
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 # Variables of the library and of its development, which are no settings.
@@ -53,7 +55,9 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0: any free one")
-    data: Path = Field(Path("fragdex-data"), description="folder of the database and the bytes")
+    data: Path = Field(
+        Path("fragdex-data"), description="folder for the database and the stored bytes"
+    )
     database_url: str = Field(
         "", description="`sqlite:///…` (default: in the data folder) or `postgresql+psycopg://…`"
     )
@@ -66,13 +70,13 @@ class Settings(BaseSettings):
         "variable, a table in the file",
     )
     direct_writes: bool = Field(
-        True, description="uploads to a local disk go past the system's cache, where it can be"
+        True, description="whether uploads to a local disk bypass the page cache, if possible"
     )
     public_url: str = Field(
-        "", description="scheme, host and port under which clients see the service"
+        "", description="scheme, host, port and path under which clients see the service"
     )
     forwarded_allow_ips: str = Field(
-        "127.0.0.1", description="proxies whose X-Forwarded-* headers are believed"
+        "127.0.0.1", description="proxies whose X-Forwarded-* headers are trusted"
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         ("*",), description="origins whose pages may call the service; empty: none"
@@ -81,6 +85,7 @@ class Settings(BaseSettings):
         "", description="internal location of nginx over the store's folder; empty: off"
     )
 
+    max_head_bytes: ByteSize = _bytes(32 * KIB, "head of a request: its target and its fields")
     max_json_bytes: ByteSize = _bytes(1 * MIB, "JSON request body")
     max_image_bytes: ByteSize = _bytes(16 * MIB, "image file")
     max_caption_bytes: ByteSize = _bytes(2 * MIB, "caption file")
@@ -103,14 +108,22 @@ class Settings(BaseSettings):
     )
     max_render_fps: float = Field(120, ge=1, le=120, description="frames a second of a render")
     max_render_ms: int = Field(3_600_000, ge=1, le=3_600_000, description="duration of a render")
+    max_render_pixel_frames: int = Field(
+        1_000_000_000_000,
+        ge=4,
+        description="width × height × frames of a film; the default: 67 minutes of 3840×2160 at 30",
+    )
+    max_render_work_seconds: float = Field(
+        21_600, gt=0, description="time that workers may spend on the slices of a render in all"
+    )
     render_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="https hosts that pages of renders may load from: `fonts.example.org`, "
         "`*.example.org`",
     )
-    max_outside_bytes: ByteSize = _bytes(64 * MIB, "answer of such a host")
+    max_outside_bytes: ByteSize = _bytes(64 * MIB, "response of such a host")
     render_slice_hours: float = Field(
-        24, gt=0, description="how long slices of renders are kept for the next render"
+        24, gt=0, description="how long slices of renders are cached for later renders"
     )
 
     speech_engine: str = Field(
@@ -120,26 +133,26 @@ class Settings(BaseSettings):
         "`sherpa-onnx`",
     )
     pocketsphinx_model: str = Field(
-        "", description="folder of its acoustic model; empty: the English one it carries"
+        "", description="folder of its acoustic model; empty: its built-in English one"
     )
-    whisper_model: str = Field("", description="folder of a Whisper model in CTranslate2's form")
+    whisper_model: str = Field("", description="folder of a Whisper model in CTranslate2 format")
     sherpa_model: str = Field("", description="folder of a model of sherpa-onnx")
     speech_device: str = Field(
         "auto",
         pattern="^(auto|cpu|cuda)$",
-        description="`auto`, `cpu` or `cuda`: where speech is heard; auto: on a GPU if any",
+        description="`auto`, `cpu` or `cuda`: where speech is recognized; auto: on a GPU if any",
     )
     speech_compute_type: str = Field(
         "default", description="of faster-whisper: `default`, `int8`, `float16` …"
     )
     speech_batch_size: int = Field(
-        1, ge=1, le=256, description="utterances that are heard at once, where the engine can"
+        1, ge=1, le=256, description="utterances that are recognized at once, if the engine can"
     )
     speech_threads: int = Field(
-        0, ge=0, le=256, description="threads of a speech engine; 0: as many as it likes"
+        0, ge=0, le=256, description="threads of a speech engine; 0: the engine decides"
     )
     speech_download: bool = Field(
-        False, description="whether a model may be a name that its engine fetches from the network"
+        False, description="whether a model may be a name that its engine downloads"
     )
 
     rate_limit: float = Field(
@@ -148,29 +161,41 @@ class Settings(BaseSettings):
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
     replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
     upload_hours: float = Field(
-        24, gt=0, description="how long the bytes of an unfinished upload are kept"
+        24, gt=0, description="how long an unfinished upload is kept after its last byte"
     )
-    url_token_seconds: int = Field(3600, ge=1, description="how long a URL token opens its URL")
+    url_token_seconds: int = Field(3600, ge=1, description="how long a URL token is valid")
 
-    heartbeat_seconds: float = Field(2, gt=0, description="how often a worker says it is alive")
+    heartbeat_seconds: float = Field(
+        2, gt=0, description="how often a worker reports that it is alive"
+    )
     lease_seconds: float = Field(
         10, gt=0, description="silence after which a worker or an uploader counts as dead"
     )
     job_workers: int = Field(2, ge=0, description="jobs at once in this process; 0: none")
     slice_workers: int = Field(2, ge=0, description="slices of jobs at once in this process")
+    max_tenant_jobs: int = Field(
+        500, ge=1, description="unfinished jobs of one tenant; more get 429"
+    )
     job_history_days: float = Field(30, gt=0, description="how long finished jobs are remembered")
 
     head_timeout_seconds: float = Field(
-        10, gt=0, description="time for the head of a request to come in"
+        10, gt=0, description="time for the head of a request to arrive"
     )
     body_timeout_seconds: float = Field(
-        30, gt=0, description="longest pause in a request body, and in taking an answer"
+        30, gt=0, description="longest pause in a request body, and in receiving a response"
     )
     keep_alive_seconds: float = Field(
         15, gt=0, description="how long an idle connection is kept open"
     )
+    drain_notice_seconds: float = Field(
+        0, ge=0, description="time after SIGTERM in which `/readyz` is 503 and requests are taken"
+    )
     drain_seconds: float = Field(
-        30, gt=0, description="time for running requests to end after SIGTERM"
+        30, gt=0, description="time for running requests to end, after that"
+    )
+    ready_needs_browser: bool = Field(
+        False,
+        description="whether `/readyz` is 503 if this process runs jobs and has no browser",
     )
     max_connections: int = Field(2000, ge=1, description="requests at once; more get 503")
     threads: int = Field(
@@ -217,9 +242,29 @@ class Settings(BaseSettings):
         if not value:
             return value
         parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
-            raise ValueError("give scheme and host, such as https://media.example.org")
-        return f"{parts.scheme}://{parts.netloc}".lower()
+        path = parts.path.rstrip("/")
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.netloc
+            or parts.query
+            or parts.fragment
+            or not _PUBLIC_PATH.fullmatch(path)
+        ):
+            raise ValueError(
+                "give scheme and host, such as https://media.example.org, and the path that a "
+                "proxy puts before those of the service, such as https://example.org/media"
+            )
+        return f"{parts.scheme}://{parts.netloc}".lower() + path
+
+    @cached_property
+    def public_origin(self) -> str:
+        """Scheme, host and port of `public_url`; empty without one."""
+        return self.public_url.removesuffix(self.public_path)
+
+    @cached_property
+    def public_path(self) -> str:
+        """The path of `public_url`, which begins with a slash; empty without one."""
+        return urlsplit(self.public_url).path
 
     @property
     def origins(self) -> dict[str, str]:
@@ -231,6 +276,11 @@ class Settings(BaseSettings):
         """The folder of the store on the local disk; None for object stores."""
         parts = urlsplit(self.store_url)
         return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+    @property
+    def store_is_apart(self) -> bool:
+        """Whether the store has a folder of its own, which others may be allowed to read."""
+        return self.store_folder not in (None, self.data / "store")
 
     def shown(self) -> dict[str, str]:
         """Every value as text, passwords and other secrets masked."""
@@ -266,7 +316,8 @@ def load_settings(config: str | Path | None = None, **flags: Any) -> Settings:
         flags: settings by name; None means not given.
 
     Raises:
-        ConfigError: naming the setting and where its value came from.
+        ConfigError: naming the setting and where its value came from; a variable or a line of the
+            file that is no setting.
 
     >>> settings = load_settings(port=9000)
     >>> settings.port, settings.origins["port"], settings.origins["max_image_bytes"]
@@ -299,14 +350,21 @@ def load_settings(config: str | Path | None = None, **flags: Any) -> Settings:
     return settings
 
 
-def strange_variables() -> list[str]:
-    """Variables that look like settings and are none: misspelt, or put there by something else."""
+def _refuse_unknown_variables() -> None:
+    """A misspelt setting would be left at its default, and nobody would know."""
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
     known |= {f"{PREFIX}{name}" for name in NOT_SETTINGS}
-    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(
+                f"{name} in the environment is not a setting",
+                advice=f"did you mean {near[0]}?" if near else "`fragdex config` lists them",
+            )
 
 
 def _of_environment() -> dict[str, Any]:
+    _refuse_unknown_variables()
     try:
         return EnvSettingsSource(Settings)()
     except SettingsError as error:
@@ -323,6 +381,7 @@ def _of_file(path: Path) -> dict[str, Any]:
     for name in values:
         if name not in Settings.model_fields:
             raise ConfigError(
-                f"{name} (file {path}) is no setting", advice="`fragdex config` lists the settings"
+                f"{name} (file {path}) is not a setting",
+                advice="`fragdex config` lists the settings",
             )
     return values

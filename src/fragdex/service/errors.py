@@ -15,7 +15,7 @@
         │   ├── UploadBusy          another upload of the same bytes is going on
         │   └── NotReady            the result is not there yet
         ├── TooLarge                over a limit of this service
-        ├── TooManyRequests         over the key's rate limit
+        ├── TooManyRequests         over the key's rate limit, or the tenant's jobs
         ├── RequestTimedOut         the body of a request stopped coming
         ├── NotAcceptable           none of the forms the caller takes is one we have
         ├── StoreFull               no room left where bytes are kept
@@ -140,7 +140,10 @@ class TooLarge(ServiceError):
 
 
 class TooManyRequests(ServiceError):
-    """Over the rate limit of the key; `retry_after` says when to come again."""
+    """Over the rate limit of the key, or the limit of jobs in progress of the tenant.
+
+    `retry_after` says when to come again.
+    """
 
 
 class RequestTimedOut(ServiceError):

@@ -49,5 +49,5 @@ def timed(start_ms: int, end_ms: int, text: str, line: int) -> Cue:
     if end_ms < start_ms:
         raise refused("a cue ends before it starts", line)
     if end_ms > MAX_MS:
-        raise refused("a cue lies too far away", line)
+        raise refused("a cue is too far away", line)
     return Cue(start_ms, end_ms, text)

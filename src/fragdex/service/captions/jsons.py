@@ -29,14 +29,14 @@ def parse_json(data: bytes) -> list[Cue]:
     try:
         document = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise refused(f"it is no JSON: {error.msg}", error.lineno) from None
+        raise refused(f"it is not JSON: {error.msg}", error.lineno) from None
     except (RecursionError, ValueError):
-        raise refused("it is no JSON that could be captions") from None
+        raise refused("it is JSON, but not captions") from None
     if not isinstance(document, dict) or not isinstance(document.get("segments"), list):
         raise refused("an object with a list of segments is expected")
     words = document.get("word_segments", [])
     if not isinstance(words, list):
-        raise refused("word_segments is no list")
+        raise refused("word_segments is not a list")
     for _ in _cues("word_segments", words):
         pass
     return list(_cues("segments", document["segments"]))
@@ -66,4 +66,4 @@ def _ms(seconds: Any) -> int | None:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -11,8 +12,8 @@ from fragdex.service.captions.cues import Cue
 from fragdex.service.captions.jsons import parse_json
 from fragdex.service.captions.srt import parse_srt
 from fragdex.service.captions.webvtt import parse_webvtt
-from fragdex.service.uploads.shelf import FileStatus
-from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+from fragdex.service.uploads.file_repository import FileStatus
+from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text, media_type_of
 
 __all__ = [
     "PARSERS",
@@ -49,14 +50,16 @@ DECLARED = {
 }
 
 
+_DECLARED = media_type_of("a type of captions", *DECLARED)
+
+
 class CaptionFacts(BaseModel):
     """What is told of a caption file to come."""
 
     filename: FileName
     byte_size: ByteSize
-    mime_type: str | None = Field(
+    mime_type: Annotated[str, Field(max_length=100), _DECLARED] | None = Field(
         None,
-        max_length=100,
         description="text/vtt, application/x-subrip or application/json; else from the name",
         examples=["text/vtt"],
     )
@@ -78,7 +81,7 @@ class CaptionRecord(BaseModel):
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     status: FileStatus
-    md5: str | None = Field(description="dashed; null until it is told or known")
+    md5: str | None = Field(description="dashed; null until it is announced or known")
     created_at: str
     completed_at: str | None
     expires_at: str | None

@@ -19,26 +19,32 @@ from fragdex.service.captions.model import (
     CaptionType,
     type_of,
 )
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest
-from fragdex.service.house import House
 from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import caption_files
 from fragdex.service.uploads import Arrival, Arrived
-from fragdex.service.uploads.shelf import FileStatus, Shelf, StoredBytes, facts, need_within
+from fragdex.service.uploads.file_repository import (
+    FileRepository,
+    FileStatus,
+    StoredBytes,
+    facts,
+    need_within,
+)
 
 __all__ = ["CAPTIONS", "FAMILY", "arrival", "caption_bytes", "create_caption", "list_captions"]
 
 
-def _told(row: Any) -> CaptionRecord:
+def _record_of(row: Any) -> CaptionRecord:
     return CaptionRecord(mime_type=row.mime_type, **facts(row))
 
 
 FAMILY = "captions"
-CAPTIONS = Shelf(FAMILY, caption_files, "caption file", _told)
+CAPTIONS = FileRepository(FAMILY, caption_files, "caption file", _record_of)
 
 
 def create_caption(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     new: CaptionFacts,
     told_md5: str | None,
@@ -46,7 +52,7 @@ def create_caption(
 ) -> tuple[CaptionRecord, bool]:
     """A record for captions to come, and whether it is a new one.
 
-    One of the same md5 that is complete, or waits for as many bytes, is given again.
+    One of the same md5 and size is given again.
 
     Raises:
         InvalidRequest: a type that is not taken here, or no md5.
@@ -55,23 +61,23 @@ def create_caption(
     mime_type = type_of(new.filename, new.mime_type)
     if mime_type is None:
         raise InvalidRequest(
-            "this is no type of captions that is taken here",
+            "this type of captions is not supported",
             pointer="/mime_type" if new.mime_type else "/filename",
             expected=", ".join(CaptionType),
             found=new.mime_type or new.filename,
         )
-    need_within(new.byte_size, house.settings.max_caption_bytes, "caption file")
+    need_within(new.byte_size, context.settings.max_caption_bytes, "caption file")
     md5 = None if told_md5 is None else md5_bytes(told_md5)
     values = {
         "filename": new.filename,
         "mime_type": mime_type.value,
         "expires_at": expires_at,
     }
-    return CAPTIONS.announce(house, tenant_id, new.byte_size, md5, arrival(house), values)
+    return CAPTIONS.announce(context, tenant_id, new.byte_size, md5, arrival(context), values)
 
 
 def list_captions(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
@@ -82,11 +88,11 @@ def list_captions(
     Raises:
         InvalidRequest: a limit out of bounds, or no cursor of ours.
     """
-    found, next_cursor = CAPTIONS.page(house, tenant_id, limit, cursor, status)
+    found, next_cursor = CAPTIONS.page(context, tenant_id, limit, cursor, status)
     return CaptionList(caption_files=found, next_cursor=next_cursor)
 
 
-def caption_bytes(house: House, tenant_id: str, caption_id: str) -> StoredBytes:
+def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> StoredBytes:
     """Where the bytes of captions are; their type tells how they are written.
 
     JSON is UTF-8 by itself (RFC 8259, 8.1); of the others it has to be said.
@@ -95,27 +101,27 @@ def caption_bytes(house: House, tenant_id: str, caption_id: str) -> StoredBytes:
         RecordNotFound: this tenant has none of it.
         NotReady: they are not all here yet.
     """
-    found = CAPTIONS.stored(house, tenant_id, caption_id)
+    found = CAPTIONS.stored(context, tenant_id, caption_id)
     if found.mime_type == CaptionType.JSON:
         return found
     return replace(found, mime_type=f"{found.mime_type}; charset=utf-8")
 
 
-def arrival(house: House) -> Arrival:
+def arrival(context: ServiceContext) -> Arrival:
     """What becomes of the bytes of captions: they are parsed, and the record is complete."""
-    return Arrival(finished=_finished, examine=partial(_examine, house))
+    return Arrival(finished=_finished, examine=partial(_examine, context))
 
 
-def _examine(house: House, arrived: Arrived) -> None:
+def _examine(context: ServiceContext, arrived: Arrived) -> None:
     if not arrived.byte_size:
         return  # no bytes are complete at once, as for every family
     declared = sa.select(caption_files.c.mime_type).where(caption_files.c.id == arrived.record_id)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         mime_type = connection.scalar(declared)
     if mime_type is None:
         raise CAPTIONS.not_found()
     # bounded by max_caption_bytes, which was announced and is held to
-    pieces = house.store.read(arrived.store_key, ByteRange(0, arrived.byte_size))
+    pieces = context.store.read(arrived.store_key, ByteRange(0, arrived.byte_size))
     PARSERS[CaptionType(mime_type)](b"".join(pieces))
 
 

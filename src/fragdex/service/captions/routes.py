@@ -5,16 +5,16 @@ from __future__ import annotations
 from fragdex.service.captions import operations
 from fragdex.service.captions.model import CaptionList, CaptionRecord, CaptionType, NewCaption
 from fragdex.service.captions.operations import CAPTIONS
-from fragdex.service.house import House
+from fragdex.service.context import ServiceContext
 from fragdex.service.uploads.family import Family
-from fragdex.service.uploads.shelf import FileStatus
+from fragdex.service.uploads.file_repository import FileStatus
 from fragdex.service.web.routing import api_router
 
 __all__ = ["router"]
 
 
-def _create(house: House, tenant_id: str, new: NewCaption) -> tuple[CaptionRecord, bool]:
-    return operations.create_caption(house, tenant_id, new, new.md5)
+def _create(context: ServiceContext, tenant_id: str, new: NewCaption) -> tuple[CaptionRecord, bool]:
+    return operations.create_caption(context, tenant_id, new, new.md5)
 
 
 router = api_router("caption files")
@@ -22,7 +22,7 @@ routes = Family(router, "/caption_files", "caption file", record_at="/{id}.json"
 
 routes.creation(NewCaption, CaptionRecord, _create)
 routes.listing(CaptionList, FileStatus, operations.list_captions)
-routes.by_md5(CaptionRecord, CAPTIONS.find, CAPTIONS.glance)
+routes.by_md5(CaptionRecord, CAPTIONS.find, CAPTIONS.fast_read)
 routes.upload(
     CaptionRecord,
     CAPTIONS.get,

@@ -58,7 +58,7 @@ def _block(lines: list[str], at: int, end: int) -> Cue | None:
             return None
     times = _TIMING.fullmatch(lines[at])
     if times is None:
-        raise refused("this is no timing of a cue", at + 1)
+        raise refused("this is not the timing of a cue", at + 1)
     text = lines[at + 1 : end]
     for place, line in enumerate(text):
         if ARROW in line:

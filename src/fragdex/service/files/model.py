@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+from fragdex.service.web.fields import (
+    ByteSize,
+    FileName,
+    Instant,
+    Listed,
+    Md5Text,
+    written_as,
+)
 
 __all__ = [
     "AnyFile",
@@ -38,6 +46,9 @@ class AnyFileStatus(StrEnum):
     FAILED = "failed"
 
 
+_PRINTABLE = written_as(r"[\x20-\x7e]*", "a text of printable ASCII")
+
+
 class NewAnyFile(BaseModel):
     """A file to come. A video may as well have sound alone."""
 
@@ -45,13 +56,10 @@ class NewAnyFile(BaseModel):
     type: FileType
     byte_size: ByteSize
     md5: Md5Text | None = None
-    mime_type: str | None = Field(
-        None,
-        max_length=40,
-        pattern=r"^[\x20-\x7e]*$",
-        description="of images and captions, else from the name",
+    mime_type: Annotated[str, Field(max_length=40), _PRINTABLE] | None = Field(
+        None, description="of images and captions, else from the name"
     )
-    expires_at: AwareDatetime | None = Field(
+    expires_at: Instant | None = Field(
         None, description="when the file and all that was made of it are deleted"
     )
 
@@ -63,7 +71,7 @@ class FileTrack(BaseModel):
     type: str
     codec_name: str | None
     duration_ms: int | None
-    byte_size: int | None = Field(description="null for a track that the index alone tells of")
+    byte_size: int | None = Field(description="null for a track that is only in the index")
 
 
 class AnyFile(BaseModel):
@@ -74,7 +82,7 @@ class AnyFile(BaseModel):
     type: FileType
     status: AnyFileStatus
     byte_size: int | None = Field(description="null for a video known by its tracks or index alone")
-    md5: str | None = Field(description="dashed; null until it is told or known")
+    md5: str | None = Field(description="dashed; null until it is announced or known")
     next_byte: int = Field(description="bytes before this one are here to stay")
     mime_type: str | None
     width: int | None = Field(description="pixels, once they are known")

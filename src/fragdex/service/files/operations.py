@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy.engine import Row
 
 from fragdex.service.captions import operations as captions
 from fragdex.service.captions.model import CaptionFacts
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.files import rows
 from fragdex.service.files.model import (
@@ -21,7 +22,6 @@ from fragdex.service.files.model import (
     FileType,
     NewAnyFile,
 )
-from fragdex.service.house import House
 from fragdex.service.images import operations as images
 from fragdex.service.images.model import NewImage
 from fragdex.service.isobmff import operations as isobmff
@@ -33,6 +33,7 @@ from fragdex.service.records.tables import isobmff_tracks
 from fragdex.service.unprocessed import operations as unprocessed
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.model import Problem
+from fragdex.service.unprocessed.worker import isobmff_file
 from fragdex.service.uploads import Arrival
 from fragdex.service.web.events import Event
 
@@ -40,11 +41,11 @@ __all__ = [
     "Upload",
     "create_file",
     "delete_file",
-    "event_of",
     "file_by_id",
     "file_by_md5",
     "isobmff_id",
     "list_files",
+    "look",
     "type_of",
     "upload_of",
 ]
@@ -59,7 +60,7 @@ class Upload:
     limit: int
 
 
-def create_file(house: House, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile, bool]:
+def create_file(context: ServiceContext, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile, bool]:
     """A record for a file to come, and whether it is a new one.
 
     Raises:
@@ -75,15 +76,16 @@ def create_file(house: House, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile,
         "mime_type": new.mime_type,
     }
     if new.type is FileType.IMAGE:
-        image = NewImage(md5=new.md5, **told)
-        made = images.create_image(house, tenant_id, image, new.expires_at)
-        return file_by_id(house, tenant_id, made[0].id), made[1]
+        # not checked again: what is wrong with these fields is said of this request's
+        image = NewImage.model_construct(md5=new.md5, **told)
+        made = images.create_image(context, tenant_id, image, new.expires_at)
+        return file_by_id(context, tenant_id, made[0].id), made[1]
     if new.type is FileType.CAPTION:
-        caption = CaptionFacts(**told)
-        written = captions.create_caption(house, tenant_id, caption, new.md5, new.expires_at)
-        return file_by_id(house, tenant_id, written[0].id), written[1]
+        caption = CaptionFacts.model_construct(**told)
+        written = captions.create_caption(context, tenant_id, caption, new.md5, new.expires_at)
+        return file_by_id(context, tenant_id, written[0].id), written[1]
     record, is_new = unprocessed.announce(
-        house,
+        context,
         tenant_id,
         new.filename,
         new.byte_size,
@@ -92,29 +94,29 @@ def create_file(house: House, tenant_id: str, new: NewAnyFile) -> tuple[AnyFile,
         expires_at=new.expires_at,
         process=True,
     )
-    return file_by_id(house, tenant_id, record.id), is_new
+    return file_by_id(context, tenant_id, record.id), is_new
 
 
-def file_by_id(house: House, tenant_id: str, file_id: str) -> AnyFile:
+def file_by_id(context: ServiceContext, tenant_id: str, file_id: str) -> AnyFile:
     """A file.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = _need(rows.by_id(connection, tenant_id, file_id))
-    return _told(row, _tracks(house, tenant_id, row))
+    return _record_of(row, _tracks(context, tenant_id, row))
 
 
-def file_by_md5(house: House, tenant_id: str, md5: bytes) -> AnyFile:
+def file_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> AnyFile:
     """The file whose bytes have this md5; raises as `file_by_id`."""
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = _need(rows.by_md5(connection, tenant_id, md5))
-    return _told(row, _tracks(house, tenant_id, row))
+    return _record_of(row, _tracks(context, tenant_id, row))
 
 
 def list_files(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
@@ -124,47 +126,47 @@ def list_files(
     """One page of a tenant's files of all types, newest first; raises as `pages.page`."""
     track = isobmff_tracks.c
     tracks: dict[str, list[Row[Any]]] = {}
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         found = rows.page(connection, tenant_id, limit, cursor, type_, status)
         made = [row.isobmff_id for row in found.rows if row.isobmff_id is not None]
         query = sa.select(isobmff_tracks).where(track.file_id.in_(made)).order_by(track.track_id)
         for one in connection.execute(query):
             tracks.setdefault(one.file_id, []).append(one)
-    told = [_told(row, tracks.get(row.isobmff_id, [])) for row in found.rows]
+    told = [_record_of(row, tracks.get(row.isobmff_id, [])) for row in found.rows]
     return AnyFileList(files=told, next_cursor=found.next_cursor)
 
 
-def delete_file(house: House, tenant_id: str, file_id: str) -> None:
+def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
     """Delete a file with all that was made of it; raises as `file_by_id`."""
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = _need(rows.by_id(connection, tenant_id, file_id))
         if row.type == FileType.IMAGE:
             deletion.remove(connection, images.FAMILY, file_id)
         elif row.type == FileType.CAPTION:
             deletion.remove(connection, captions.FAMILY, file_id)
         else:
-            processing.cancel_all(house, connection, file_id)
+            processing.cancel_all(context, connection, file_id)
             deletion.remove(connection, unprocessed.FAMILY, file_id)
             deletion.remove(connection, isobmff.FAMILY, file_id)
 
 
-def type_of(house: House, tenant_id: str, file_id: str) -> FileType:
+def type_of(context: ServiceContext, tenant_id: str, file_id: str) -> FileType:
     """What a file is; raises as `file_by_id`."""
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return FileType(_need(rows.by_id(connection, tenant_id, file_id)).type)
 
 
-def upload_of(house: House, tenant_id: str, file_id: str) -> Upload:
+def upload_of(context: ServiceContext, tenant_id: str, file_id: str) -> Upload:
     """Where the bytes of a file go; raises as `file_by_id`."""
-    type_, settings = type_of(house, tenant_id, file_id), house.settings
+    type_, settings = type_of(context, tenant_id, file_id), context.settings
     if type_ is FileType.IMAGE:
-        return Upload(images.FAMILY, images.arrival(house), settings.max_image_bytes)
+        return Upload(images.FAMILY, images.arrival(context), settings.max_image_bytes)
     if type_ is FileType.CAPTION:
-        return Upload(captions.FAMILY, captions.arrival(house), settings.max_caption_bytes)
-    return Upload(unprocessed.FAMILY, unprocessed.arrival(house), settings.max_unprocessed_bytes)
+        return Upload(captions.FAMILY, captions.arrival(context), settings.max_caption_bytes)
+    return Upload(unprocessed.FAMILY, unprocessed.arrival(context), settings.max_unprocessed_bytes)
 
 
-def isobmff_id(house: House, tenant_id: str, file_id: str, *, make: bool = False) -> str:
+def isobmff_id(context: ServiceContext, tenant_id: str, file_id: str, *, make: bool = False) -> str:
     """The id of the ISOBMFF file that a video is or became; mostly its own.
 
     Args:
@@ -174,31 +176,32 @@ def isobmff_id(house: House, tenant_id: str, file_id: str, *, make: bool = False
         RecordNotFound: this tenant has no such video, or nothing was made of it yet.
         Conflict: one is to be registered, and the md5 of the video is not known yet.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = _need(rows.by_id(connection, tenant_id, file_id))
     if row.type != FileType.VIDEO:
-        raise RecordNotFound("the file is no video")
+        raise RecordNotFound("the file is not a video")
     if row.isobmff_id is not None:
         return str(row.isobmff_id)
     if not make:
         raise RecordNotFound("nothing was made of the file yet", more={"state": row.status})
     if row.md5 is None:
         raise Conflict("tracks and indexes need the md5 of the file: announce it with its md5")
-    with house.database.write() as connection:
-        made, _ = isobmff.register(
-            connection, tenant_id, row.md5, row.filename, id=file_id, expires_at=row.expires_at
-        )
-    return str(made.id)
+    with context.database.write() as connection:
+        sent = processing.need_file(connection, tenant_id, file_id, lock=True)
+        return isobmff_file(connection, sent)
 
 
-def event_of(house: House, tenant_id: str, file_id: str) -> Event:
-    """How far a file is: of images and captions what came of them, of videos how far they are made.
+def look(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[str, Event]:
+    """How far files are: of images and captions what came of them, of videos how far they are made.
 
-    Raises:
-        RecordNotFound: it was deleted.
+    Returns:
+        By id; those that were deleted are missing.
     """
-    with house.database.read() as connection:
-        row = _need(rows.by_id(connection, tenant_id, file_id))
+    with context.database.read() as connection:
+        return {row.id: _event_of(row) for row in rows.by_ids(connection, tenant_id, ids)}
+
+
+def _event_of(row: Row[Any]) -> Event:
     if row.status == AnyFileStatus.READY:
         return "complete", {}
     if row.status == AnyFileStatus.FAILED:
@@ -209,11 +212,11 @@ def event_of(house: House, tenant_id: str, file_id: str) -> Event:
     return "progress", {"progress": row.progress or 0}
 
 
-def _tracks(house: House, tenant_id: str, row: Row[Any]) -> list[TrackRecord]:
+def _tracks(context: ServiceContext, tenant_id: str, row: Row[Any]) -> list[TrackRecord]:
     if row.isobmff_id is None:
         return []
     try:
-        return file_with_tracks(house, tenant_id, row.isobmff_id).tracks
+        return file_with_tracks(context, tenant_id, row.isobmff_id).tracks
     except RecordNotFound:
         return []  # deleted meanwhile
 
@@ -224,7 +227,7 @@ def _need(row: Row[Any] | None) -> Row[Any]:
     return row
 
 
-def _told(row: Row[Any], tracks: list[TrackRecord] | list[Row[Any]]) -> AnyFile:
+def _record_of(row: Row[Any], tracks: list[TrackRecord] | list[Row[Any]]) -> AnyFile:
     width, height = row.width, row.height
     for track in tracks:
         known: Mapping[str, Any] = track.probe_info or {}

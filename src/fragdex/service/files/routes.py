@@ -23,8 +23,8 @@ from fragdex.service.images.routes import POLICY
 from fragdex.service.unprocessed.progress import whole
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
-from fragdex.service.web.auth import Asking, InHouse
-from fragdex.service.web.events import event_answers, stream
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.events import LastEventId, event_answers, progress_of
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Md5InPath, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
@@ -61,9 +61,9 @@ def _record_or_bytes() -> Answers:
     responses={**answers(Unprocessable), **KNOWN},
     dependencies=[Depends(idempotency_key)],
 )
-def create_file(new: NewAnyFile, response: Response, caller: Asking, house: InHouse) -> AnyFile:
+def create_file(new: NewAnyFile, response: Response, caller: Asking, context: InContext) -> AnyFile:
     """Announce a file; its bytes follow by upload. A video is processed once its last is in."""
-    record, is_new = operations.create_file(house, caller.tenant_id, new)
+    record, is_new = operations.create_file(context, caller.tenant_id, new)
     if not is_new:
         response.status_code = 200
     response.headers["Location"] = f"{PREFIX}/files/{record.id}"
@@ -73,20 +73,20 @@ def create_file(new: NewAnyFile, response: Response, caller: Asking, house: InHo
 @router.get("/files")
 def list_files(
     caller: Asking,
-    house: InHouse,
+    context: InContext,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
     type: Annotated[FileType | None, Query(description="only those")] = None,
     status: Annotated[AnyFileStatus | None, Query(description="only those")] = None,
 ) -> AnyFileList:
     """Files of all types, newest first."""
-    return operations.list_files(house, caller.tenant_id, limit, cursor, type, status)
+    return operations.list_files(context, caller.tenant_id, limit, cursor, type, status)
 
 
 @router.get("/files/md5/{md5}", responses=NOT_FOUND)
-def find_file(md5: Md5InPath, caller: Asking, house: InHouse) -> AnyFile:
+def find_file(md5: Md5InPath, caller: Asking, context: InContext) -> AnyFile:
     """The file whose bytes have this md5."""
-    return operations.file_by_md5(house, caller.tenant_id, md5)
+    return operations.file_by_md5(context, caller.tenant_id, md5)
 
 
 @router.post(
@@ -96,24 +96,24 @@ def find_file(md5: Md5InPath, caller: Asking, house: InHouse) -> AnyFile:
     openapi_extra=BODY,
 )
 async def upload_file(
-    id: RecordId, request: Request, response: Response, caller: Asking, house: InHouse
+    id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
 ) -> AnyFile:
     """Send bytes of a file, whole or in chunks; 202 while some are missing."""
     tenant_id = caller.tenant_id
-    upload = await run_sync(operations.upload_of, house, tenant_id, id)
+    upload = await run_sync(operations.upload_of, context, tenant_id, id)
     progress = await receive_request(
         request, tenant_id, upload.family, id, upload.arrival, upload.limit
     )
     response.status_code = 201 if progress.complete else 202
-    return await run_sync(operations.file_by_id, house, tenant_id, id)
+    return await run_sync(operations.file_by_id, context, tenant_id, id)
 
 
 @router.get("/files/{id}/upload", responses=NOT_FOUND)
-def file_upload(id: RecordId, caller: Asking, house: InHouse) -> AnyFile:
+def get_file_upload(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    upload = operations.upload_of(house, caller.tenant_id, id)
-    need_complete(state(house, caller.tenant_id, upload.family, id))
-    return operations.file_by_id(house, caller.tenant_id, id)
+    upload = operations.upload_of(context, caller.tenant_id, id)
+    need_complete(state(context, caller.tenant_id, upload.family, id))
+    return operations.file_by_id(context, caller.tenant_id, id)
 
 
 @router.get(
@@ -121,30 +121,36 @@ def file_upload(id: RecordId, caller: Asking, house: InHouse) -> AnyFile:
     response_class=Response,
     responses={**NOT_FOUND, **event_answers("`progress {progress}`, then `complete` or `error`")},
 )
-def file_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
+def get_file_progress(
+    id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
+) -> Response:
     """How far a file is, as events: of a video, how far it is processed."""
-    operations.event_of(house, caller.tenant_id, id)
-    return stream(whole(lambda: operations.event_of(house, caller.tenant_id, id)))
+    return progress_of(request, context, caller.tenant_id, id, after, operations.look, whole)
+
+
+@router.delete("/files/{id}", status_code=204, responses=NOT_FOUND)
+def delete_file(id: RecordId, caller: Asking, context: InContext) -> None:
+    """Delete a file, its bytes and what was made of it."""
+    operations.delete_file(context, caller.tenant_id, id)
 
 
 @router.post("/files/{id}/delete", responses=NOT_FOUND)
-@router.delete("/files/{id}", name="remove_file", responses=NOT_FOUND)
-def delete_file(id: RecordId, caller: Asking, house: InHouse) -> Deleted:
-    """Delete a file, its bytes and what was made of it."""
-    operations.delete_file(house, caller.tenant_id, id)
+def post_file_deletion(id: RecordId, caller: Asking, context: InContext) -> Deleted:
+    """Delete a file as DELETE does, for clients that send GET and POST alone."""
+    operations.delete_file(context, caller.tenant_id, id)
     return Deleted(id=id)
 
 
 @router.get("/files/{id}", response_class=Response, responses=_record_or_bytes())
 @router.head("/files/{id}", response_class=Response, responses=_record_or_bytes())
-def get_file(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
+def get_file(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
     """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
-    record = operations.file_by_id(house, caller.tenant_id, id)
+    record = operations.file_by_id(context, caller.tenant_id, id)
     if record.type is not FileType.IMAGE or _names_json(request):
         return Response(
             record.model_dump_json(), media_type="application/json", headers={"Vary": VARY}
         )
-    found = IMAGES.stored(house, caller.tenant_id, id)
+    found = IMAGES.stored(context, caller.tenant_id, id)
     return media_of(request, found, {"Content-Security-Policy": POLICY, "Vary": VARY})
 
 

@@ -37,7 +37,7 @@ from fragdex.service.isobmff.track_routes import (
     track_media,
 )
 from fragdex.service.uploads.requests import BODY, REFUSALS
-from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
@@ -68,12 +68,12 @@ TRACK = "/files/{id}/tracks/{track_id}"
     dependencies=[Depends(idempotency_key)],
 )
 def create_file_track(
-    id: RecordId, new: TrackFacts, response: Response, caller: Asking, house: InHouse
+    id: RecordId, new: TrackFacts, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
     """Announce a track of a video whose bytes are a file of its own; they follow by upload."""
-    made = isobmff_id(house, caller.tenant_id, id, make=True)
+    made = isobmff_id(context, caller.tenant_id, id, make=True)
     track = NewTrack(file_id=made, **new.model_dump())
-    record, is_new = tracks.create_track(house, caller.tenant_id, track)
+    record, is_new = tracks.create_track(context, caller.tenant_id, track)
     if not is_new:
         response.status_code = 200
     response.headers["Location"] = f"{PREFIX}/files/{id}/tracks/{record.track_id}"
@@ -81,10 +81,10 @@ def create_file_track(
 
 
 @router.get("/files/{id}/tracks", responses=NOT_FOUND)
-def list_file_tracks(id: RecordId, caller: Asking, house: InHouse) -> TrackList:
+def list_file_tracks(id: RecordId, caller: Asking, context: InContext) -> TrackList:
     """The tracks of a video whose bytes are announced, by their ids."""
-    made = isobmff_id(house, caller.tenant_id, id)
-    return tracks.list_tracks(house, caller.tenant_id, made)
+    made = isobmff_id(context, caller.tenant_id, id)
+    return tracks.list_tracks(context, caller.tenant_id, made)
 
 
 @router.post(
@@ -99,37 +99,39 @@ async def upload_file_track(
     request: Request,
     response: Response,
     caller: Asking,
-    house: InHouse,
+    context: InContext,
 ) -> TrackRecord:
     """Send bytes of a track, whole or in chunks; 202 while some are missing."""
-    made = await run_sync(isobmff_id, house, caller.tenant_id, id)
-    return await receive_track(request, response, house, caller.tenant_id, made, track_id)
+    made = await run_sync(isobmff_id, context, caller.tenant_id, id)
+    return await receive_track(request, response, context, caller.tenant_id, made, track_id)
 
 
 @router.get(TRACK + "/upload", responses=NOT_FOUND)
-def file_track_upload(
-    id: RecordId, track_id: TrackNumber, caller: Asking, house: InHouse
+def get_file_track_upload(
+    id: RecordId, track_id: TrackNumber, caller: Asking, context: InContext
 ) -> TrackRecord:
     """A track whose bytes are all here; else 404 with `next_byte`."""
-    made = isobmff_id(house, caller.tenant_id, id)
-    return sent_track(house, caller.tenant_id, made, track_id)
+    made = isobmff_id(context, caller.tenant_id, id)
+    return sent_track(context, caller.tenant_id, made, track_id)
 
 
 @router.get(TRACK, response_class=Response, responses=MEDIA)
 @router.head(TRACK, response_class=Response, responses=MEDIA)
-def file_track(
-    id: RecordId, track_id: TrackFile, request: Request, caller: Asking, house: InHouse
+def download_file_track(
+    id: RecordId, track_id: TrackFile, request: Request, caller: Asking, context: InContext
 ) -> Response:
     """The bytes of a track, whole or by ranges."""
-    made = isobmff_id(house, caller.tenant_id, id)
-    return track_media(request, house, caller.tenant_id, made, track_id)
+    made = isobmff_id(context, caller.tenant_id, id)
+    return track_media(request, context, caller.tenant_id, made, track_id)
 
 
 @router.delete(TRACK, status_code=204, responses=NOT_FOUND)
-def delete_file_track(id: RecordId, track_id: TrackNumber, caller: Asking, house: InHouse) -> None:
+def delete_file_track(
+    id: RecordId, track_id: TrackNumber, caller: Asking, context: InContext
+) -> None:
     """Delete a track and its bytes."""
-    made = isobmff_id(house, caller.tenant_id, id)
-    tracks.delete_track(house, caller.tenant_id, made, track_id)
+    made = isobmff_id(context, caller.tenant_id, id)
+    tracks.delete_track(context, caller.tenant_id, made, track_id)
 
 
 @router.post(
@@ -141,14 +143,14 @@ def delete_file_track(id: RecordId, track_id: TrackNumber, caller: Asking, house
     openapi_extra=INDEX_BODY,
 )
 async def upload_file_index(
-    id: RecordId, request: Request, caller: Asking, house: InHouse
+    id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> FileRecord:
     """Send the index of a video; the one before it stays unless all of this one holds."""
-    made = await run_sync(lambda: isobmff_id(house, caller.tenant_id, id, make=True))
+    made = await run_sync(lambda: isobmff_id(context, caller.tenant_id, id, make=True))
     return await in_thread(
         request,
-        house.settings.max_index_bytes,
-        lambda pieces: indexing.receive_index(house, caller.tenant_id, made, pieces),
+        context.settings.max_index_bytes,
+        lambda pieces: indexing.receive_index(context, caller.tenant_id, made, pieces),
     )
 
 
@@ -157,19 +159,19 @@ async def upload_file_index(
     response_class=Response,
     responses=FORM_ANSWERS,
 )
-def file_index(
+def get_file_index(
     id: RecordId,
     request: Request,
     caller: Asking,
-    house: InHouse,
-    format: Annotated[forms.FormName | None, Query(description="instead of Accept")] = None,
+    context: InContext,
+    format: Annotated[forms.IndexForm | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
     """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls.
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
     """
-    made = isobmff_id(house, caller.tenant_id, id)
+    made = isobmff_id(context, caller.tenant_id, id)
     return index_answer(
-        request, house, caller.tenant_id, made, format, track, tracks_at="tracks/{track_id}.mp4"
+        request, context, caller.tenant_id, made, format, track, tracks_at="tracks/{track_id}.mp4"
     )

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
-from fragdex.service.uploads.shelf import FileStatus
-from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text, Number
+from fragdex.service.uploads.file_repository import FileStatus
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    ByteSize,
+    FileName,
+    Listed,
+    Md5Text,
+    media_type_of,
+)
 
 __all__ = ["TYPES", "ImageList", "ImageRecord", "NewImage", "type_of"]
 
@@ -22,7 +29,18 @@ TYPES = {
 
 ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/svg": "image/svg+xml"}
 
-Pixels = Annotated[Number, Field(ge=1, le=2**31 - 1, description="pixels")]
+Pixels = Annotated[
+    int,
+    Field(ge=0, le=2**31 - 1),
+    JSON_NUMBER,
+    # published clients announce 0 × 0 where they have not measured
+    AfterValidator(lambda pixels: pixels or None),
+]
+
+
+ImageType = Annotated[
+    str, Field(max_length=100), media_type_of("a type of images", *TYPES.values(), *ALIASES)
+]
 
 
 class NewImage(BaseModel):
@@ -31,13 +49,14 @@ class NewImage(BaseModel):
     filename: FileName
     byte_size: ByteSize
     md5: Md5Text | None = None
-    mime_type: str | None = Field(
+    mime_type: ImageType | None = Field(
         None,
-        max_length=100,
         description="image/jpeg, image/png, image/webp or image/svg+xml; else from the name",
         examples=["image/png"],
     )
-    width: Pixels | None = Field(None, description="what the sender takes it to be, until measured")
+    width: Pixels | None = Field(
+        None, description="pixels, as the sender takes it to be, until measured; 0: not known"
+    )
     height: Pixels | None = Field(None, description="as width")
 
 
@@ -51,7 +70,7 @@ class ImageRecord(BaseModel):
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     status: FileStatus
-    md5: str | None = Field(description="dashed; null until it is told or known")
+    md5: str | None = Field(description="dashed; null until it is announced or known")
     width: int | None = Field(description="pixels, after orientation, by the file's own header")
     height: int | None = Field(description="as width")
     created_at: str

@@ -9,33 +9,34 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest
-from fragdex.service.house import House
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
-from fragdex.service.images.probe import Size, probe
+from fragdex.service.images.probe import Size
+from fragdex.service.images.process import measured
 from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import image_files
 from fragdex.service.uploads import Arrival, Arrived
-from fragdex.service.uploads.shelf import FileStatus, Shelf, facts, need_within
+from fragdex.service.uploads.file_repository import FileRepository, FileStatus, facts, need_within
 
 __all__ = ["FAMILY", "IMAGES", "arrival", "create_image", "list_images"]
 
 
-def _told(row: Any) -> ImageRecord:
+def _record_of(row: Any) -> ImageRecord:
     size = {"width": row.width, "height": row.height}
     return ImageRecord(mime_type=row.mime_type, **size, **facts(row))
 
 
 FAMILY = "images"
-IMAGES = Shelf(FAMILY, image_files, "image file", _told)
+IMAGES = FileRepository(FAMILY, image_files, "image file", _record_of)
 
 
 def create_image(
-    house: House, tenant_id: str, new: NewImage, expires_at: datetime | None = None
+    context: ServiceContext, tenant_id: str, new: NewImage, expires_at: datetime | None = None
 ) -> tuple[ImageRecord, bool]:
     """A record for an image to come, and whether it is a new one.
 
-    One of the same md5 that is complete, or waits for as many bytes, is given again.
+    One of the same md5 and size is given again.
 
     Raises:
         InvalidRequest: a type that is not taken here, or no md5.
@@ -44,12 +45,12 @@ def create_image(
     mime_type = type_of(new.filename, new.mime_type)
     if mime_type is None:
         raise InvalidRequest(
-            "this is no type of image that is taken here",
+            "this type of image is not supported",
             pointer="/mime_type" if new.mime_type else "/filename",
             expected=", ".join(dict.fromkeys(TYPES.values())),
             found=new.mime_type or new.filename,
         )
-    need_within(new.byte_size, house.settings.max_image_bytes, "image file")
+    need_within(new.byte_size, context.settings.max_image_bytes, "image file")
     md5 = md5_bytes(new.md5) if new.md5 else None
     values = {
         "filename": new.filename,
@@ -58,11 +59,11 @@ def create_image(
         "height": new.height,
         "expires_at": expires_at,
     }
-    return IMAGES.announce(house, tenant_id, new.byte_size, md5, arrival(house), values)
+    return IMAGES.announce(context, tenant_id, new.byte_size, md5, arrival(context), values)
 
 
 def list_images(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
@@ -73,25 +74,25 @@ def list_images(
     Raises:
         InvalidRequest: a limit out of bounds, or no cursor of ours.
     """
-    found, next_cursor = IMAGES.page(house, tenant_id, limit, cursor, status)
+    found, next_cursor = IMAGES.page(context, tenant_id, limit, cursor, status)
     return ImageList(image_files=found, next_cursor=next_cursor)
 
 
-def arrival(house: House) -> Arrival:
+def arrival(context: ServiceContext) -> Arrival:
     """What becomes of an image's bytes: they are measured, and the record is complete."""
-    return Arrival(finished=_finished, examine=partial(_examine, house))
+    return Arrival(finished=_finished, examine=partial(_examine, context))
 
 
-def _examine(house: House, arrived: Arrived) -> Size | None:
+def _examine(context: ServiceContext, arrived: Arrived) -> Size | None:
     if not arrived.byte_size:
         return None  # no bytes have no size, whatever they were said to be
     declared = sa.select(image_files.c.mime_type).where(image_files.c.id == arrived.record_id)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         mime_type = connection.scalar(declared)
     if mime_type is None:
         raise IMAGES.not_found()
-    with house.store.local(arrived.store_key) as path:
-        return probe(path, mime_type, house.settings.max_pixels)
+    with context.store.local(arrived.store_key) as path:
+        return measured(path, mime_type, context.settings.max_pixels)
 
 
 def _finished(connection: Connection, arrived: Arrived) -> None:

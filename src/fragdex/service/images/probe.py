@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from fragdex.service.errors import Unprocessable
@@ -31,27 +30,26 @@ class Size(NamedTuple):
     height: int
 
 
-def probe(path: Path, mime_type: str, max_pixels: int) -> Size:
+def probe(file: BinaryIO, mime_type: str, max_pixels: int) -> Size:
     """Measure an image that is said to be of a type.
 
     Raises:
         Unprocessable: it is of another type, cannot be read, or has too many pixels.
     """
-    with path.open("rb") as file:
-        found = kind_of(file.read(4096))
-        if found != mime_type:
-            raise Unprocessable(
-                "the image is not of the type announced",
-                expected=mime_type,
-                found=found or "none of the types taken here",
-                more={"next_byte": 0},
-            )
-        file.seek(0)
-        if mime_type == "image/svg+xml":
-            from fragdex.service.images.svg import measure_svg  # with XML
+    found = kind_of(file.read(4096))
+    if found != mime_type:
+        raise Unprocessable(
+            "the image is not of the type announced",
+            expected=mime_type,
+            found=found or "none of the types taken here",
+            more={"next_byte": 0},
+        )
+    file.seek(0)
+    if mime_type == "image/svg+xml":
+        from fragdex.service.images.svg import measure_svg  # with XML
 
-            return Size(*measure_svg(file))
-        size = _webp(file) if mime_type == "image/webp" else _pillow(file, PILLOW[mime_type])
+        return Size(*measure_svg(file))
+    size = _webp(file) if mime_type == "image/webp" else _pillow(file, PILLOW[mime_type])
     if min(size) < 1:
         raise _unreadable("it has no pixels")
     if size.width * size.height > max_pixels:

@@ -6,7 +6,7 @@ from fragdex.service.images import operations
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage
 from fragdex.service.images.operations import IMAGES
 from fragdex.service.uploads.family import Family
-from fragdex.service.uploads.shelf import FileStatus
+from fragdex.service.uploads.file_repository import FileStatus
 from fragdex.service.web.routing import api_router
 
 __all__ = ["POLICY", "router"]
@@ -19,7 +19,7 @@ routes = Family(router, "/image_files", "image file", record_at="/{id}.json")
 
 routes.creation(NewImage, ImageRecord, operations.create_image)
 routes.listing(ImageList, FileStatus, operations.list_images)
-routes.by_md5(ImageRecord, IMAGES.find, IMAGES.glance)
+routes.by_md5(ImageRecord, IMAGES.find, IMAGES.fast_read)
 routes.upload(
     ImageRecord,
     IMAGES.get,

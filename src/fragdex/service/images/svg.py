@@ -77,9 +77,9 @@ def measure_svg(file: BinaryIO) -> tuple[int, int]:
     except DefusedXmlException:
         raise _refused("it declares entities or names outside documents") from None
     except (ParseError, ValueError, LookupError) as error:
-        raise _refused(f"it is no XML ({error})") from None
+        raise _refused(f"it is not XML ({error})") from None
     if root.tag != ROOT:
-        raise _refused("its root is no svg element")
+        raise _refused("its root is not an svg element")
     return _size(root.attributes)
 
 

@@ -9,6 +9,7 @@ tracks      tracks: create, upload, find, delete
 indexing    an index that comes in: held against its rules and the sizes that are known
 opened      indexes that are open, and the forms of them that were asked for
 seeking     which bytes a moment of a track needs
+true_sync   the same by its pictures; what reads much of them, in a process (true_sync_child)
 router, routes, track_routes, index_routes
             HTTP in and out
 """

@@ -8,18 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import sqlalchemy as sa
+from typing_extensions import TypeAliasType
 
 from fragdex import ByteRange, TrackIndex
 from fragdex.formats import export as written
 from fragdex.formats import hls_tracks
-from fragdex.service.house import House
+from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.model import IndexKeys
-from fragdex.service.isobmff.opened import Kept, alone, chosen_track, joined, opened
+from fragdex.service.isobmff.opened import LRUCache, alone, chosen_track, joined, opened
 from fragdex.service.records.tables import isobmff_tracks
 
-__all__ = ["FORMS", "FormName", "Shown", "exported", "shown"]
+__all__ = ["FORMS", "FormName", "IndexForm", "Shown", "exported", "shown"]
 
 FormName = Literal["json", "fidx", "arrow", "sidx", "hls"]
+IndexForm = TypeAliasType("IndexForm", FormName)
 FORMS: tuple[FormName, ...] = get_args(FormName)
 """The forms an index is answered in; the first by default."""
 
@@ -29,7 +31,7 @@ MAX_KEPT_FORM = 1 << 20
 
 Address = Callable[[int], str]
 
-_forms: Kept[bytes] = Kept()
+_forms: LRUCache[bytes] = LRUCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ class Shown:
     apart: bool = False
 
 
-def shown(house: House, file_id: str, keys: IndexKeys, form: str, track_id: int | None) -> Shown:
+def shown(
+    context: ServiceContext, file_id: str, keys: IndexKeys, form: str, track_id: int | None
+) -> Shown:
     """What a form of this index tells of.
 
     `sidx` and `hls` are of one track, as for `chosen_track`; without a `track_id`, `hls` is of
@@ -54,9 +58,9 @@ def shown(house: House, file_id: str, keys: IndexKeys, form: str, track_id: int 
     """
     if form not in ("sidx", "hls"):
         return Shown()
-    index = opened(house, keys).index
+    index = opened(context, keys).index
     of_file = sa.select(isobmff_tracks.c.track_id).where(isobmff_tracks.c.file_id == file_id)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         apart = set(connection.scalars(of_file))
     if form == "hls" and track_id is None:
         played = [one.id for one in index.tracks if one.id >= 0 and one.kind in ("video", "audio")]
@@ -68,7 +72,7 @@ def shown(house: House, file_id: str, keys: IndexKeys, form: str, track_id: int 
 
 
 def exported(
-    house: House,
+    context: ServiceContext,
     keys: IndexKeys,
     form: str,
     of: Shown | None = None,
@@ -91,33 +95,35 @@ def exported(
     name = (keys, form, of, tuple(map(address, of.tracks)))
     found = _forms.find(name)
     if found is None:
-        found = _export(house, keys, form, of, address)
+        found = _export(context, keys, form, of, address)
         if keep and len(found) <= MAX_KEPT_FORM:
             _forms.put(name, MAX_KEPT_FORMS, found)
     return found
 
 
-def _export(house: House, keys: IndexKeys, form: str, of: Shown, address: Address) -> bytes:
+def _export(
+    context: ServiceContext, keys: IndexKeys, form: str, of: Shown, address: Address
+) -> bytes:
     if form == "json":
-        return _json(house, keys)
+        return _json(context, keys)
     if form == "fidx" and not keys.tracks and keys.file is not None:
-        return _bytes(house, keys.file)
+        return _bytes(context, keys.file)
     if not of.tracks:
-        return written(opened(house, keys).index, form)
+        return written(opened(context, keys).index, form)
     if len(of.tracks) > 1:
-        return _multivariant(house, keys, of, address)
+        return _multivariant(context, keys, of, address)
     (track_id,) = of.tracks
-    index = alone(house, keys, track_id, of.apart)
+    index = alone(context, keys, track_id, of.apart)
     # a file of one track may call it otherwise than the file that it was made of
     own = track_id if any(one.id == track_id for one in index.tracks) else index.tracks[0].id
     options = {"uri": address(track_id)} if form == "hls" else {}
     return written(index, form, track=own, **options)
 
 
-def _multivariant(house: House, keys: IndexKeys, of: Shown, address: Address) -> bytes:
+def _multivariant(context: ServiceContext, keys: IndexKeys, of: Shown, address: Address) -> bytes:
     renditions = []
     for track_id in of.tracks:
-        index = alone(house, keys, track_id, of.apart)
+        index = alone(context, keys, track_id, of.apart)
         name = _name(track_id, index.tracks[0])
         renditions.append(hls_tracks.Rendition(index, address(track_id), name))
     return hls_tracks.write(renditions)
@@ -128,17 +134,17 @@ def _name(track_id: int, track: TrackIndex) -> str:
     return f"{track.kind.capitalize()} {track_id}{language}"
 
 
-def _json(house: House, keys: IndexKeys) -> bytes:
+def _json(context: ServiceContext, keys: IndexKeys) -> bytes:
     """As it was sent, so that nothing in it is lost; what the service made itself, as it is."""
     if keys.json is None:
-        return written(opened(house, keys).index, "json")
-    sent = _bytes(house, keys.json)
+        return written(opened(context, keys).index, "json")
+    sent = _bytes(context, keys.json)
     if not keys.tracks:
         return sent
-    made = written(joined(house, replace(keys, file=None, json=None)), "json")
+    made = written(joined(context, replace(keys, file=None, json=None)), "json")
     told = json.loads(sent) | json.loads(made)
     return json.dumps(told, separators=(",", ":")).encode("ascii")
 
 
-def _bytes(house: House, key: str) -> bytes:
-    return b"".join(house.store.read(key, ByteRange(0, house.store.size(key))))
+def _bytes(context: ServiceContext, key: str) -> bytes:
+    return b"".join(context.store.read(key, ByteRange(0, context.store.size(key))))

@@ -16,24 +16,28 @@ from fragdex.errors import (
     NoSyncSample,
     SourceNotFound,
     TrackNotFound,
+    UnverifiedSync,
 )
 from fragdex.formats import FORMS as ALL_FORMS
 from fragdex.service.errors import (
     InvalidRequest,
     NotAcceptable,
+    NotReady,
     RecordNotFound,
     RequestTimedOut,
     TooLarge,
+    Unavailable,
     Unprocessable,
 )
 from fragdex.service.isobmff import forms, indexing, opened, operations, seeking
 from fragdex.service.isobmff.model import FileRecord, SeekAnswer
 from fragdex.service.isobmff.router import router
-from fragdex.service.web.auth import Asking, InHouse, bearer_of
+from fragdex.service.web.auth import Asking, InContext, bearer_of
 from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.negotiation import chosen, etag_of, has_already
 from fragdex.service.web.problems import answers
+from fragdex.service.web.schemas import INDEX
 
 __all__ = ["MEDIA_TYPES", "index_answer", "router"]
 
@@ -44,7 +48,7 @@ BODY: dict[str, Any] = {
         "description": "the index as JSON, or as `.fidx`; whatever Content-Type says",
         "required": True,
         "content": {
-            "application/json": {"schema": {"type": "object", "additionalProperties": True}},
+            "application/json": {"schema": INDEX},
             MEDIA_TYPES["fidx"]: BINARY,
         },
     },
@@ -57,7 +61,7 @@ FORM_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The index",
         "content": {
-            "application/json": {"schema": {"type": "object", "additionalProperties": True}},
+            "application/json": {"schema": INDEX},
             MEDIA_TYPES["hls"]: {"schema": {"type": "string"}},
             **{MEDIA_TYPES[form]: BINARY for form in ("fidx", "arrow", "sidx")},
         },
@@ -81,14 +85,14 @@ Milliseconds = Annotated[float, Query(ge=-1e15, le=1e15, allow_inf_nan=False)]
     responses=answers(RecordNotFound, Unprocessable, IndexMismatch, TooLarge, RequestTimedOut),
     openapi_extra=BODY,
 )
-async def upload_index(
-    id: RecordId, request: Request, caller: Asking, house: InHouse
+async def upload_isobmff_file_index(
+    id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> FileRecord:
     """Send the index of a file; the one before it stays unless all of this one holds."""
     return await in_thread(
         request,
-        house.settings.max_index_bytes,
-        lambda pieces: indexing.receive_index(house, caller.tenant_id, id, pieces),
+        context.settings.max_index_bytes,
+        lambda pieces: indexing.receive_index(context, caller.tenant_id, id, pieces),
     )
 
 
@@ -97,24 +101,24 @@ async def upload_index(
     response_class=Response,
     responses=FORM_ANSWERS,
 )
-def get_index(
+def get_isobmff_file_index(
     id: RecordId,
     request: Request,
     caller: Asking,
-    house: InHouse,
-    format: Annotated[forms.FormName | None, Query(description="instead of Accept")] = None,
+    context: InContext,
+    format: Annotated[forms.IndexForm | None, Query(description="instead of Accept")] = None,
     track: TrackId = None,
 ) -> Response:
     """The index of a file, in the form that `format` or Accept names; `track` for sidx and hls.
 
     An `hls` without `track` is a multivariant playlist where several tracks are files of their own.
     """
-    return index_answer(request, house, caller.tenant_id, id, format, track)
+    return index_answer(request, context, caller.tenant_id, id, format, track)
 
 
 def index_answer(
     request: Request,
-    house: InHouse,
+    context: InContext,
     tenant_id: str,
     file_id: str,
     form: forms.FormName | None = None,
@@ -126,9 +130,9 @@ def index_answer(
     Args:
         tracks_at: where the bytes of a track are, seen from this answer; for playlists.
     """
-    keys = operations.index_keys(house, tenant_id, file_id)
+    keys = operations.index_keys(context, tenant_id, file_id)
     form = form or _accepted(request.headers.get("accept"))
-    of = forms.shown(house, file_id, keys, form, track_id)
+    of = forms.shown(context, file_id, keys, form, track_id)
     etag = etag_of(opened.etag_md5(keys), form + ".".join(map(str, of.tracks)))
     headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-cache"}
     if has_already(request.headers, etag):
@@ -143,7 +147,7 @@ def index_answer(
         at = tracks_at.format(file_id=file_id, track_id=track)
         return at + (f"?token={token}" if token else "")
 
-    content = forms.exported(house, keys, form, of, address, keep=token is None)
+    content = forms.exported(context, keys, form, of, address, keep=token is None)
     return Response(content, media_type=MEDIA_TYPES[form], headers=headers)
 
 
@@ -155,25 +159,44 @@ def _accepted(accept: str | None) -> forms.FormName:
 @router.get(
     "/isobmff_files/{id}/seek",
     response_model=SeekAnswer,
-    responses=answers(RecordNotFound, TrackNotFound, SourceNotFound, InvalidRequest, NoSyncSample),
+    responses=answers(
+        RecordNotFound,
+        TrackNotFound,
+        SourceNotFound,
+        InvalidRequest,
+        NoSyncSample,
+        NotReady,
+        Unprocessable,
+        Unavailable,
+        UnverifiedSync,
+        InexactIndex,
+    ),
 )
-async def seek_moment(
+async def seek_isobmff_file(
     id: RecordId,
     caller: Asking,
-    house: InHouse,
+    context: InContext,
     time_ms: Milliseconds,
     track: TrackId = None,
     end_ms: Annotated[
         float | None,
         Query(ge=-1e15, le=1e15, allow_inf_nan=False, description="exclusive; asks for `ranges`"),
     ] = None,
+    verified: Annotated[
+        bool,
+        Query(
+            description="look at the pictures, and go back to one that a decoder can start at, "
+            "whatever the flags of the file say"
+        ),
+    ] = False,
 ) -> Response:
     """The bytes at which decoding starts for a moment of the presentation."""
     answer = None
-    if end_ms is None:
-        answer = seeking.glance(house, caller.tenant_id, id, track, time_ms)
+    if end_ms is None and not verified:
+        answer = seeking.fast_read(context, caller.tenant_id, id, track, time_ms)
     if answer is None:
-        answer = await run_sync(seeking.seek, house, caller.tenant_id, id, track, time_ms, end_ms)
+        of = context, caller.tenant_id, id, track, time_ms, end_ms, verified
+        answer = await run_sync(seeking.seek, *of)
     # made once, and not once more to see whether it is what it is
     told = answer.model_dump_json(exclude_unset=True)
     return Response(told, media_type="application/json")

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
+from typing_extensions import TypeAliasType
 
-from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    NO_NUL,
+    NUMBER_OR_TEXT,
+    ByteSize,
+    FileName,
+    Listed,
+    Md5Text,
+)
 
 __all__ = [
     "FileList",
     "FileRecord",
-    "FileStatus",
     "FileWithTracks",
     "IndexKeys",
+    "IsobmffFileStatus",
     "NewFile",
     "NewTrack",
     "Place",
@@ -26,8 +35,10 @@ __all__ = [
     "TrackRecord",
 ]
 
-FileStatus = Literal["created", "ready"]
-TrackType = Literal["video", "audio", "text", "metadata", "other"]
+# Named types have a name in the OpenAPI document, and in the clients that are written after it.
+IsobmffFileStatus = TypeAliasType("IsobmffFileStatus", Literal["created", "ready"])
+TrackType = TypeAliasType("TrackType", Literal["video", "audio", "text", "metadata", "other"])
+ProbeInfo = TypeAliasType("ProbeInfo", dict[str, Any])
 
 MAX_TRACK_ID = 2**31 - 1
 """Of a signed 32-bit column; ids over it are allowed by the standard and not seen."""
@@ -49,7 +60,7 @@ class FileRecord(BaseModel):
     byte_size: int | None = Field(
         description="of the file itself; null where only tracks or an index are known"
     )
-    status: FileStatus = Field(description="ready: it has an index")
+    status: IsobmffFileStatus = Field(description="ready: it has an index")
     fragment_index_complete: bool
     created_at: str
     index_completed_at: str | None
@@ -65,14 +76,16 @@ class FileList(Listed):
 class TrackFacts(BaseModel):
     """What is told of a track whose bytes are a file of its own."""
 
-    track_id: int = Field(
-        ge=-1, le=MAX_TRACK_ID, description="track_ID, as number or text; -1: the scrub track"
+    track_id: Annotated[int, Field(ge=-1, le=MAX_TRACK_ID), NUMBER_OR_TEXT] = Field(
+        description="track_ID, as number or text; -1: the scrub track"
     )
     type: TrackType
     byte_size: ByteSize
-    duration_ms: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)] | None = None
-    codec_name: Annotated[str, Field(max_length=40, pattern=r"^[^\x00]*$")] | None = None
-    probe_info: dict[str, Any] | None = Field(
+    duration_ms: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False), JSON_NUMBER] | None = (
+        None
+    )
+    codec_name: Annotated[str, Field(max_length=40), NO_NUL] | None = None
+    probe_info: ProbeInfo | None = Field(
         default=None, description="what the sender knows of the track; given back as it is"
     )
 
@@ -80,7 +93,8 @@ class TrackFacts(BaseModel):
     @classmethod
     def _without_nul(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         """One database takes no NUL; so none does."""
-        if "\\u0000" in json.dumps(value):
+        # a backslash of the text itself is written twice, and none of NUL's
+        if "\\u0000" in json.dumps(value).replace(r"\\", ""):
             raise ValueError("U+0000 cannot be kept")
         return value
 
@@ -88,7 +102,7 @@ class TrackFacts(BaseModel):
 class NewTrack(TrackFacts):
     """A track to come, and of which file."""
 
-    file_id: str = Field(min_length=1, max_length=36, pattern=r"^[^\x00]*$")
+    file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL]
 
 
 class TrackRecord(BaseModel):
@@ -103,7 +117,7 @@ class TrackRecord(BaseModel):
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     md5: str | None = Field(description="of the track's own bytes, dashed; null until all are here")
-    probe_info: dict[str, Any] | None
+    probe_info: ProbeInfo | None
     created_at: str | None
     completed_at: str | None
 

@@ -18,11 +18,11 @@ from fragdex import ByteRange, FragmentIndex, TrackIndex, open_index
 from fragdex.errors import TrackNotFound
 from fragdex.formats.subsegments import init_place
 from fragdex.seeking.model import How, Period, SourceInfo
-from fragdex.service.house import House
+from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.model import IndexKeys
 
 __all__ = [
-    "Kept",
+    "LRUCache",
     "Opened",
     "alone",
     "at_hand",
@@ -35,7 +35,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class LRUCache(Generic[T]):
     """What was used last, at most so many."""
 
     def __init__(self) -> None:
@@ -76,10 +76,10 @@ class Opened:
     inits: tuple[ByteRange, ...]
 
 
-_indexes: Kept[Opened] = Kept()
+_indexes: LRUCache[Opened] = LRUCache()
 
 
-def opened(house: House, keys: IndexKeys) -> Opened:
+def opened(context: ServiceContext, keys: IndexKeys) -> Opened:
     """The index of a file, put together of all that is known of its tracks.
 
     A track indexed by itself stands in a period of its own.
@@ -90,10 +90,10 @@ def opened(house: House, keys: IndexKeys) -> Opened:
     """
 
     def make() -> Opened:
-        index = joined(house, keys)
+        index = joined(context, keys)
         return Opened(index, tuple(map(init_place, index.periods)))
 
-    return _indexes.get(keys, house.settings.open_indexes, make)
+    return _indexes.get(keys, context.settings.open_indexes, make)
 
 
 def at_hand(keys: IndexKeys) -> Opened | None:
@@ -124,7 +124,7 @@ def chosen_track(index: FragmentIndex, track_id: int | None) -> TrackIndex:
     raise TrackNotFound("the index tells of no video and no audio track")
 
 
-def alone(house: House, keys: IndexKeys, track_id: int, apart: bool) -> FragmentIndex:
+def alone(context: ServiceContext, keys: IndexKeys, track_id: int, apart: bool) -> FragmentIndex:
     """The index of the one file that a track lies in; there the track may have another id.
 
     Args:
@@ -132,8 +132,8 @@ def alone(house: House, keys: IndexKeys, track_id: int, apart: bool) -> Fragment
     """
     key = dict(keys.tracks).get(track_id)
     if key is not None:
-        return _open_one(house, key)
-    index = opened(house, keys).index
+        return _open_one(context, key)
+    index = opened(context, keys).index
     periods: list[Period] = []
     for period in index.periods:
         if any(track.id == track_id for track in period.tracks):
@@ -142,14 +142,14 @@ def alone(house: House, keys: IndexKeys, track_id: int, apart: bool) -> Fragment
     return FragmentIndex(SourceInfo(), index.how, periods)
 
 
-def joined(house: House, keys: IndexKeys) -> FragmentIndex:
+def joined(context: ServiceContext, keys: IndexKeys) -> FragmentIndex:
     """The index of a file, opened anew, for the caller alone."""
-    whole = None if keys.file is None else _open_one(house, keys.file)
+    whole = None if keys.file is None else _open_one(context, keys.file)
     if not keys.tracks and whole is not None:
         return whole
     periods: list[Period] = []
     for track_id, key in keys.tracks:
-        for period in _open_one(house, key).periods:
+        for period in _open_one(context, key).periods:
             periods.append(_period(len(periods), period, track_id, period.tracks[:1]))
     known = {track_id for track_id, _ in keys.tracks}
     for period in whole.periods if whole is not None else ():
@@ -175,6 +175,7 @@ def _period(
                 track.fragments,
                 track.sync,
                 shift=track.shift,
+                movie_timescale=track.movie_timescale,
                 period=number,
                 exact=track.exact,
                 groups=track.groups,
@@ -185,8 +186,8 @@ def _period(
     return Period(number, period.init, movie, tuple(moved))
 
 
-def _open_one(house: House, key: str) -> FragmentIndex:
+def _open_one(context: ServiceContext, key: str) -> FragmentIndex:
     # Of an object store it is a copy, mapped and then unlinked: pages that are not read cost no
     # memory, and the bytes go with the last mapping.
-    with house.store.local(key) as path:
+    with context.store.local(key) as path:
         return open_index(path)

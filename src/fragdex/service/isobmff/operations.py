@@ -8,24 +8,31 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import RecordNotFound
-from fragdex.service.house import House
-from fragdex.service.isobmff.model import FileList, FileRecord, FileStatus, IndexKeys, NewFile
-from fragdex.service.records import deletion
+from fragdex.service.isobmff.model import (
+    FileList,
+    FileRecord,
+    IndexKeys,
+    IsobmffFileStatus,
+    NewFile,
+)
+from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
 from fragdex.service.records.pages import page
-from fragdex.service.records.tables import isobmff_files, isobmff_tracks
+from fragdex.service.records.tables import isobmff_files, isobmff_tracks, unprocessed_files
 
 __all__ = [
     "FAMILY",
     "NOT_FOUND",
     "create_file",
     "delete_file",
+    "fast_by_md5",
+    "fast_keys",
     "file_by_id",
     "file_by_md5",
-    "glance_at_keys",
-    "glance_by_md5",
+    "file_bytes",
     "index_keys",
     "list_files",
     "need_file",
@@ -38,55 +45,87 @@ FAMILY = "isobmff"
 NOT_FOUND = "there is no such ISOBMFF file"
 
 
-def create_file(house: House, tenant_id: str, new: NewFile) -> tuple[FileRecord, bool]:
-    """Register a file; the one of this md5 that is there already, and False."""
+def create_file(context: ServiceContext, tenant_id: str, new: NewFile) -> tuple[FileRecord, bool]:
+    """Register a file; one of this md5 that is there already, and False."""
     md5 = md5_bytes(new.md5)
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row, is_new = register(connection, tenant_id, md5, new.filename)
     return record_of(row), is_new
 
 
 def register(
-    connection: Connection, tenant_id: str, md5: bytes, filename: str, **values: Any
+    connection: Connection,
+    tenant_id: str,
+    md5: bytes,
+    filename: str,
+    *,
+    sha256: bytes | None = None,
+    **values: Any,
 ) -> tuple[Row[Any], bool]:
-    """The row of the tenant's file of this md5, and whether it was made now, of these values."""
-    file = isobmff_files.c
+    """The row of the tenant's file of these bytes, and whether it was made now, of these values.
+
+    Args:
+        sha256: of the bytes; where it is not known, the file that `file_by_md5` finds is given.
+    """
+    file, named = isobmff_files.c, {"tenant": tenant_id, "md5": md5}
     row = {"id": new_id(), "created_at": instant(), **values}
-    row |= {"tenant_id": tenant_id, "md5": md5, "filename": filename}
+    row |= {"tenant_id": tenant_id, "md5": md5, "sha256": sha256, "filename": filename}
+    wanted = _BY_MD5.limit(1).with_for_update()
+    if sha256 is not None:
+        wanted = wanted.where(file.sha256 == sha256)
+    found = connection.execute(wanted, named).first()
+    if found is not None:
+        return found, False
+    if sha256 is not None:
+        # One that a client has named is of the first bytes that come; not if it is the file of
+        # another upload, whose bytes may be others.
+        other = sa.exists().where(unprocessed_files.c.id == file.id, file.id != row["id"])
+        unknown = (file.tenant_id == tenant_id) & (file.md5 == md5) & file.sha256.is_(None)
+        connection.execute(isobmff_files.update().where(unknown, ~other).values(sha256=sha256))
     statement = insert(connection, isobmff_files).values(**row).on_conflict_do_nothing()
     made = connection.execute(statement.returning(file.id)).first()
-    found = connection.execute(
-        sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.md5 == md5)
-    ).one()
-    return found, made is not None
+    return connection.execute(wanted, named).one(), made is not None
 
 
-def file_by_id(house: House, tenant_id: str, file_id: str) -> FileRecord:
+def file_bytes(connection: Connection, file: Row[Any]) -> blobs.Blob | None:
+    """The bytes of a file itself, where they were sent; `file` is its row."""
+    own = blobs.used_by(connection, file.tenant_id, FAMILY, file.id)
+    return own or blobs.of_md5(connection, file.tenant_id, file.md5, file.sha256)
+
+
+def file_by_id(context: ServiceContext, tenant_id: str, file_id: str) -> FileRecord:
     """The file of this id.
 
     Raises:
         RecordNotFound: this tenant has none.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return record_of(need_file(connection, tenant_id, file_id))
 
 
-def file_by_md5(house: House, tenant_id: str, md5: bytes) -> FileRecord:
-    """The file of this md5; raises as `file_by_id`."""
-    with house.database.read() as connection:
+def file_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> FileRecord:
+    """The file of this md5, one with an index before others, then the newest.
+
+    Raises as `file_by_id`.
+    """
+    with context.database.read() as connection:
         rows = connection.execute(_BY_MD5, {"tenant": tenant_id, "md5": md5}).all()
     return _only(rows)
 
 
-def glance_by_md5(house: House, tenant_id: str, md5: bytes) -> FileRecord | None:
+def fast_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> FileRecord | None:
     """`file_by_md5` without waiting; None: ask it."""
-    rows = house.database.glance(_BY_MD5, tenant=tenant_id, md5=md5)
+    rows = context.database.fast_read(_BY_MD5, tenant=tenant_id, md5=md5)
     return None if rows is None else _only(rows)
 
 
-_BY_MD5 = sa.select(isobmff_files).where(
-    isobmff_files.c.tenant_id == sa.bindparam("tenant"),
-    isobmff_files.c.md5 == sa.bindparam("md5"),
+_BY_MD5 = (
+    sa.select(isobmff_files)
+    .where(
+        isobmff_files.c.tenant_id == sa.bindparam("tenant"),
+        isobmff_files.c.md5 == sa.bindparam("md5"),
+    )
+    .order_by(isobmff_files.c.index_completed_at.is_not(None).desc(), isobmff_files.c.id.desc())
 )
 
 
@@ -97,11 +136,11 @@ def _only(rows: Sequence[Any]) -> FileRecord:
 
 
 def list_files(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
-    status: FileStatus | None = None,
+    status: IsobmffFileStatus | None = None,
 ) -> FileList:
     """A page of the tenant's files, newest first."""
     file = isobmff_files.c
@@ -109,15 +148,15 @@ def list_files(
     if status is not None:
         indexed = file.index_completed_at.is_not(None)
         query = query.where(indexed if status == "ready" else ~indexed)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         found = page(connection, query, isobmff_files, limit, cursor)
     records = [record_of(row) for row in found.rows]
     return FileList(isobmff_files=records, next_cursor=found.next_cursor)
 
 
-def delete_file(house: House, tenant_id: str, file_id: str) -> None:
+def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
     """Delete a file, its tracks, its index and its bytes; raises as `file_by_id`."""
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         need_file(connection, tenant_id, file_id, lock=True)
         deletion.remove(connection, FAMILY, file_id)
 
@@ -138,20 +177,20 @@ def need_file(
     return row
 
 
-def index_keys(house: House, tenant_id: str, file_id: str) -> IndexKeys:
+def index_keys(context: ServiceContext, tenant_id: str, file_id: str) -> IndexKeys:
     """Where the index of a file is.
 
     Raises:
         RecordNotFound: this tenant has no such file, or it has no index yet.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         rows = connection.execute(_KEYS, {"tenant": tenant_id, "file": file_id}).all()
     return _keys(rows)
 
 
-def glance_at_keys(house: House, tenant_id: str, file_id: str) -> IndexKeys | None:
+def fast_keys(context: ServiceContext, tenant_id: str, file_id: str) -> IndexKeys | None:
     """`index_keys` without waiting; None: ask it."""
-    rows = house.database.glance(_KEYS, tenant=tenant_id, file=file_id)
+    rows = context.database.fast_read(_KEYS, tenant=tenant_id, file=file_id)
     return None if rows is None else _keys(rows)
 
 

@@ -11,8 +11,8 @@ from fragdex.service.isobmff import (
 from fragdex.service.isobmff.model import (
     FileList,
     FileRecord,
-    FileStatus,
     FileWithTracks,
+    IsobmffFileStatus,
     NewFile,
 )
 from fragdex.service.isobmff.router import router
@@ -28,15 +28,14 @@ routes.creation(
     operations.create_file,
     said="Register a file by its md5; its index and its tracks follow.",
 )
-routes.listing(FileList, FileStatus, operations.list_files)
+routes.listing(FileList, IsobmffFileStatus, operations.list_files)
 routes.by_md5(
-    FileRecord, operations.file_by_md5, operations.glance_by_md5, said="The file of this md5."
+    FileRecord, operations.file_by_md5, operations.fast_by_md5, said="The file of this md5."
 )
 routes.record(
     FileWithTracks,
     whole.file_with_tracks,
-    whole.glance,
-    name="get_isobmff_file",
+    whole.fast_read,
     said="A file and its tracks.",
 )
 routes.deletion(

@@ -6,59 +6,73 @@ from fractions import Fraction
 
 from fragdex import NULL, FragmentIndex, TrackIndex
 from fragdex.formats.sample_csv import whole_ticks
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest
-from fragdex.service.house import House
 from fragdex.service.isobmff.model import Place, SeekAnswer
 from fragdex.service.isobmff.opened import Opened, at_hand, chosen_track, opened
-from fragdex.service.isobmff.operations import glance_at_keys, index_keys
+from fragdex.service.isobmff.operations import fast_keys, index_keys
+from fragdex.service.isobmff.true_sync import verified_time
 
-__all__ = ["glance", "seek"]
+__all__ = ["fast_read", "seek"]
 
 
 def seek(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     file_id: str,
     track_id: int | None,
     time_ms: float,
     end_ms: float | None = None,
+    verified: bool = False,
 ) -> SeekAnswer:
     """Where decoding starts for a moment, and, with `end_ms`, all bytes until before that.
 
+    Args:
+        verified: look at the bytes of the track, and go back to a sample that a decoder can start
+            at, whatever its flags say.
+
     Raises:
         RecordNotFound: this tenant has no such file, or it has no index yet.
+        NotReady: with `verified`: the bytes of the track are not here.
+        UnverifiedSync: with `verified`: they do not say it.
+        Unprocessable, Unavailable: with `verified`: as `run_apart`.
         TrackNotFound: it has no such track.
         NoSyncSample: decoding of the track can start nowhere.
         InvalidRequest: the end lies before the start.
     """
-    answer, track, index = _answer(
-        opened(house, index_keys(house, tenant_id, file_id)), track_id, time_ms
-    )
+    keys = index_keys(context, tenant_id, file_id)
+    ready = opened(context, keys)
+    time = Fraction(time_ms) / 1000
+    if verified:
+        found = chosen_track(ready.index, track_id)
+        track_id = found.id
+        time = verified_time(context, tenant_id, file_id, keys, found, time)
+    answer, track, index = _answer(ready, track_id, time)
     if end_ms is not None:
         if end_ms < time_ms:
             raise InvalidRequest(
                 "the span ends before it starts", pointer="end_ms", expected=f"at least {time_ms}"
             )
-        start, stop = Fraction(time_ms) / 1000, Fraction(end_ms) / 1000
-        span = index.ranges(start, stop, tracks=[track.id])
+        stop = max(time, Fraction(end_ms) / 1000)
+        span = index.ranges(time, stop, tracks=[track.id])
         answer.ranges = [Place(offset=part.start, size=part.size) for part in span.media]
     return answer
 
 
-def glance(
-    house: House, tenant_id: str, file_id: str, track_id: int | None, time_ms: float
+def fast_read(
+    context: ServiceContext, tenant_id: str, file_id: str, track_id: int | None, time_ms: float
 ) -> SeekAnswer | None:
     """`seek` without waiting, where the index is open already; None: ask it."""
-    keys = glance_at_keys(house, tenant_id, file_id)
+    keys = fast_keys(context, tenant_id, file_id)
     ready = None if keys is None else at_hand(keys)
-    return None if ready is None else _answer(ready, track_id, time_ms)[0]
+    return None if ready is None else _answer(ready, track_id, Fraction(time_ms) / 1000)[0]
 
 
 def _answer(
-    ready: Opened, track_id: int | None, time_ms: float
+    ready: Opened, track_id: int | None, time: Fraction
 ) -> tuple[SeekAnswer, TrackIndex, FragmentIndex]:
     track = chosen_track(ready.index, track_id)
-    hit = track.seek(Fraction(time_ms) / 1000)
+    hit = track.seek(time)
     shift = whole_ticks(hit.shift)
     duration = int(track.fragments.duration[hit.fragment])
     init = ready.inits[track.period]

@@ -13,11 +13,12 @@ from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import MAX_TRACK_ID, NewTrack, TrackList, TrackRecord
 from fragdex.service.isobmff.router import router
 from fragdex.service.uploads.requests import BODY, REFUSALS, receive_request
-from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
+from fragdex.service.web.routing import PREFIX
 
 __all__ = [
     "TrackFile",
@@ -90,13 +91,13 @@ TrackFile = Annotated[int, Depends(track_file)]
     dependencies=[Depends(idempotency_key)],
 )
 def create_isobmff_track(
-    new: NewTrack, response: Response, caller: Asking, house: InHouse
+    new: NewTrack, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
     """Announce the bytes of a track; they follow by upload."""
-    record, is_new = tracks.create_track(house, caller.tenant_id, new)
+    record, is_new = tracks.create_track(context, caller.tenant_id, new)
     if not is_new:
         response.status_code = 200
-    place = f"/api/v1/isobmff_tracks/{record.file_id}/{record.track_id}"
+    place = f"{PREFIX}/isobmff_tracks/{record.file_id}/{record.track_id}"
     response.headers["Location"] = place
     return record
 
@@ -104,11 +105,11 @@ def create_isobmff_track(
 @router.get("/isobmff_tracks", responses=NOT_FOUND)
 def list_isobmff_tracks(
     caller: Asking,
-    house: InHouse,
+    context: InContext,
     file_id: Annotated[str, Depends(_asked_file)],
 ) -> TrackList:
     """The tracks of a file whose bytes are announced, by their ids."""
-    return tracks.list_tracks(house, caller.tenant_id, file_id)
+    return tracks.list_tracks(context, caller.tenant_id, file_id)
 
 
 @router.post(
@@ -123,16 +124,16 @@ async def upload_isobmff_track(
     request: Request,
     response: Response,
     caller: Asking,
-    house: InHouse,
+    context: InContext,
 ) -> TrackRecord:
     """Send bytes of a track, whole or in chunks; 202 while some are missing."""
-    return await receive_track(request, response, house, caller.tenant_id, file_id, track_id)
+    return await receive_track(request, response, context, caller.tenant_id, file_id, track_id)
 
 
 async def receive_track(
     request: Request,
     response: Response,
-    house: InHouse,
+    context: InContext,
     tenant_id: str,
     file_id: str,
     track_id: int,
@@ -144,23 +145,23 @@ async def receive_track(
         tracks.FAMILY,
         tracks.track_name(file_id, track_id),
         tracks.ARRIVAL,
-        house.settings.max_track_bytes,
+        context.settings.max_track_bytes,
     )
     response.status_code = 201 if progress.complete else 202
-    return await run_sync(tracks.track_by_id, house, tenant_id, file_id, track_id)
+    return await run_sync(tracks.track_by_id, context, tenant_id, file_id, track_id)
 
 
 @router.get(TRACK + "/upload", responses=NOT_FOUND)
 def get_isobmff_track_upload(
-    file_id: FileId, track_id: TrackNumber, caller: Asking, house: InHouse
+    file_id: FileId, track_id: TrackNumber, caller: Asking, context: InContext
 ) -> TrackRecord:
     """A track whose bytes are all here; else 404 with `next_byte`."""
-    return sent_track(house, caller.tenant_id, file_id, track_id)
+    return sent_track(context, caller.tenant_id, file_id, track_id)
 
 
-def sent_track(house: InHouse, tenant_id: str, file_id: str, track_id: int) -> TrackRecord:
+def sent_track(context: InContext, tenant_id: str, file_id: str, track_id: int) -> TrackRecord:
     """The answer to GET of the upload of a track."""
-    record = tracks.track_by_id(house, tenant_id, file_id, track_id)
+    record = tracks.track_by_id(context, tenant_id, file_id, track_id)
     if not record.complete:
         raise RecordNotFound(
             "bytes of this upload are missing",
@@ -171,23 +172,23 @@ def sent_track(house: InHouse, tenant_id: str, file_id: str, track_id: int) -> T
 
 @router.get(TRACK, response_class=Response, responses=MEDIA)
 @router.head(TRACK, response_class=Response, responses=MEDIA)
-def get_isobmff_track(
-    file_id: FileId, track_id: TrackFile, request: Request, caller: Asking, house: InHouse
+def download_isobmff_track(
+    file_id: FileId, track_id: TrackFile, request: Request, caller: Asking, context: InContext
 ) -> Response:
     """The bytes of a track, whole or by ranges."""
-    return track_media(request, house, caller.tenant_id, file_id, track_id)
+    return track_media(request, context, caller.tenant_id, file_id, track_id)
 
 
 def track_media(
-    request: Request, house: InHouse, tenant_id: str, file_id: str, track_id: int
+    request: Request, context: InContext, tenant_id: str, file_id: str, track_id: int
 ) -> Response:
     """The answer to GET or HEAD of the bytes of a track."""
-    return media_of(request, tracks.track_bytes(house, tenant_id, file_id, track_id))
+    return media_of(request, tracks.track_bytes(context, tenant_id, file_id, track_id))
 
 
 @router.delete(TRACK, status_code=204, responses=NOT_FOUND)
 def delete_isobmff_track(
-    file_id: FileId, track_id: TrackNumber, caller: Asking, house: InHouse
+    file_id: FileId, track_id: TrackNumber, caller: Asking, context: InContext
 ) -> None:
     """Delete a track and its bytes."""
-    tracks.delete_track(house, caller.tenant_id, file_id, track_id)
+    tracks.delete_track(context, caller.tenant_id, file_id, track_id)

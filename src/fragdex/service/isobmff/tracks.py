@@ -8,23 +8,27 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import TrackIndex
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
-from fragdex.service.house import House
 from fragdex.service.isobmff.model import NewTrack, TrackBytes, TrackList, TrackRecord
-from fragdex.service.isobmff.operations import need_file
+from fragdex.service.isobmff.operations import file_bytes, need_file
 from fragdex.service.records import deletion
+from fragdex.service.records.blobs import Blob, used_by
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
-from fragdex.service.records.tables import blobs, isobmff_tracks, uploads
-from fragdex.service.uploads import Arrival, Arrived, begin
+from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks, uploads
+from fragdex.service.uploads import Arrival, Arrived, begin, no_bytes
 
 __all__ = [
     "ARRIVAL",
     "FAMILY",
+    "OF_USE",
+    "OWN_BYTES",
     "OWN_UPLOAD",
     "create_track",
     "delete_track",
     "list_tracks",
+    "media_of",
     "record_of",
     "record_of_indexed",
     "track_by_id",
@@ -37,12 +41,35 @@ FAMILY = "tracks"
 _NOT_FOUND = "there is no such track"
 
 
+# Without parameters, so that it may be part of a fast read.
+_NAME = (
+    isobmff_tracks.c.file_id
+    + sa.literal_column("'/'", sa.String)
+    + sa.cast(isobmff_tracks.c.track_id, sa.String)
+)
+_FAMILY: sa.ColumnClause[str] = sa.literal_column(f"'{FAMILY}'")
+OWN_UPLOAD = (uploads.c.family == _FAMILY) & (uploads.c.record_id == _NAME)
+"""Joins a track with its upload; those that were made here had none."""
+
+OWN_BYTES = (
+    (blob_uses.c.tenant_id == isobmff_tracks.c.tenant_id)
+    & (blob_uses.c.family == _FAMILY)
+    & (blob_uses.c.record_id == _NAME)
+)
+"""Joins a track with its use of bytes, where all of them are here."""
+
+OF_USE = (blobs.c.tenant_id == blob_uses.c.tenant_id) & (blobs.c.sha256 == blob_uses.c.sha256)
+"""Joins a use with the bytes."""
+
+
 def track_name(file_id: str, track_id: int) -> str:
     """What uploads and uses of bytes call a track."""
     return f"{file_id}/{track_id}"
 
 
-def create_track(house: House, tenant_id: str, new: NewTrack) -> tuple[TrackRecord, bool]:
+def create_track(
+    context: ServiceContext, tenant_id: str, new: NewTrack
+) -> tuple[TrackRecord, bool]:
     """Announce the bytes of a track; the track that is there already, and False.
 
     Raises:
@@ -50,11 +77,13 @@ def create_track(house: House, tenant_id: str, new: NewTrack) -> tuple[TrackReco
         TooLarge: more bytes than a track may have.
         Conflict: the track is there with another number of bytes.
     """
-    limit = house.settings.max_track_bytes
+    limit = context.settings.max_track_bytes
     if new.byte_size > limit:
         raise TooLarge(f"a track has at most {limit} bytes", more={"limit": int(limit)})
     track = isobmff_tracks.c
-    with house.database.write() as connection:
+    name = track_name(new.file_id, new.track_id)
+    empty = no_bytes(context, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL)
+    with context.database.write() as connection:
         need_file(connection, tenant_id, new.file_id, lock=True)
         row = {
             "file_id": new.file_id,
@@ -70,8 +99,7 @@ def create_track(house: House, tenant_id: str, new: NewTrack) -> tuple[TrackReco
         statement = insert(connection, isobmff_tracks).values(**row).on_conflict_do_nothing()
         is_new = connection.execute(statement.returning(track.track_id)).first() is not None
         if is_new:
-            name = track_name(new.file_id, new.track_id)
-            begin(house, connection, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL)
+            begin(context, connection, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL, empty)
         here = (track.file_id == new.file_id) & (track.track_id == new.track_id)
         found = connection.execute(_with_upload().where(here)).one()
         if found.byte_size != new.byte_size:
@@ -96,46 +124,72 @@ ARRIVAL = Arrival(finished=_finished)
 """How the bytes of a track are taken."""
 
 
-def track_by_id(house: House, tenant_id: str, file_id: str, track_id: int) -> TrackRecord:
+def track_by_id(
+    context: ServiceContext, tenant_id: str, file_id: str, track_id: int
+) -> TrackRecord:
     """A track.
 
     Raises:
         RecordNotFound: this tenant has no such track.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return record_of(_need_track(connection, tenant_id, file_id, track_id))
 
 
-def list_tracks(house: House, tenant_id: str, file_id: str) -> TrackList:
+def list_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> TrackList:
     """The tracks of a file whose bytes are announced.
 
     Raises:
         RecordNotFound: this tenant has no such file.
     """
     track = isobmff_tracks.c
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         need_file(connection, tenant_id, file_id)
         query = _with_upload().where(track.file_id == file_id).order_by(track.track_id)
         return TrackList(isobmff_tracks=[record_of(row) for row in connection.execute(query)])
 
 
-def track_bytes(house: House, tenant_id: str, file_id: str, track_id: int) -> TrackBytes:
+def track_bytes(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> TrackBytes:
     """Where the bytes of a track are.
 
     Raises:
         RecordNotFound: this tenant has no such track.
         NotReady: not all of them are here.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = connection.execute(
             _BYTES, {"tenant": tenant_id, "file": file_id, "track": track_id}
         ).one_or_none()
     return _bytes_of(row)
 
 
-def glance_at_bytes(house: House, tenant_id: str, file_id: str, track_id: int) -> TrackBytes | None:
+def media_of(
+    context: ServiceContext, tenant_id: str, file_id: str, track_id: int
+) -> tuple[Blob, bool]:
+    """The bytes that hold a track, and whether they are a file of its own.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        NotReady: they are not here, or not all of them.
+    """
+    row = isobmff_tracks.c
+    mine = (row.tenant_id == tenant_id) & (row.file_id == file_id) & (row.track_id == track_id)
+    with context.database.read() as connection:
+        own = connection.execute(sa.select(row.md5).where(mine)).one_or_none()
+        if own is not None:
+            blob = used_by(connection, tenant_id, FAMILY, track_name(file_id, track_id))
+        else:
+            blob = file_bytes(connection, need_file(connection, tenant_id, file_id))
+    if blob is None:
+        raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
+    return blob, own is not None
+
+
+def fast_bytes(
+    context: ServiceContext, tenant_id: str, file_id: str, track_id: int
+) -> TrackBytes | None:
     """`track_bytes` without waiting; None: ask it."""
-    rows = house.database.glance(_BYTES, tenant=tenant_id, file=file_id, track=track_id)
+    rows = context.database.fast_read(_BYTES, tenant=tenant_id, file=file_id, track=track_id)
     return None if rows is None else _bytes_of(rows[0] if rows else None)
 
 
@@ -148,13 +202,7 @@ _BYTES = (
         blobs.c.md5,
         blobs.c.sha256,
     )
-    .select_from(
-        isobmff_tracks.outerjoin(
-            blobs,
-            (blobs.c.tenant_id == isobmff_tracks.c.tenant_id)
-            & (blobs.c.md5 == isobmff_tracks.c.md5),
-        )
-    )
+    .select_from(isobmff_tracks.outerjoin(blob_uses, OWN_BYTES).outerjoin(blobs, OF_USE))
     .where(
         isobmff_tracks.c.tenant_id == sa.bindparam("tenant"),
         isobmff_tracks.c.file_id == sa.bindparam("file"),
@@ -174,9 +222,9 @@ def _bytes_of(row: Any) -> TrackBytes:
     )
 
 
-def delete_track(house: House, tenant_id: str, file_id: str, track_id: int) -> None:
+def delete_track(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> None:
     """Delete a track and its bytes; raises as `track_by_id`."""
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         need_file(connection, tenant_id, file_id, lock=True)
         if not deletion.remove(connection, FAMILY, track_name(file_id, track_id)):
             raise RecordNotFound(_NOT_FOUND)
@@ -191,16 +239,6 @@ def _need_track(connection: Connection, tenant_id: str, file_id: str, track_id: 
     if row is None:
         raise RecordNotFound(_NOT_FOUND)
     return row
-
-
-# Without parameters, so that it may stand in a statement that is glanced at.
-OWN_UPLOAD = (uploads.c.family == sa.literal_column(f"'{FAMILY}'")) & (
-    uploads.c.record_id
-    == isobmff_tracks.c.file_id
-    + sa.literal_column("'/'", sa.String)
-    + sa.cast(isobmff_tracks.c.track_id, sa.String)
-)
-"""Joins a track with its upload; those that were made here had none."""
 
 
 def _with_upload() -> sa.Select[Any]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import RecordNotFound
-from fragdex.service.house import House
 from fragdex.service.isobmff import operations, tracks
 from fragdex.service.isobmff.model import FileWithTracks, IndexKeys
 from fragdex.service.isobmff.opened import Opened, at_hand, opened
 from fragdex.service.records.tables import isobmff_files, isobmff_tracks, uploads
 
-__all__ = ["file_with_tracks", "glance"]
+__all__ = ["fast_read", "file_with_tracks"]
 
 _OF_TRACK = (*isobmff_tracks.c, uploads.c.next_byte)
 _Row = namedtuple("_Row", [column.name for column in _OF_TRACK])  # type: ignore[misc]
@@ -37,27 +37,27 @@ _WHOLE = (
 )
 
 
-def file_with_tracks(house: House, tenant_id: str, file_id: str) -> FileWithTracks:
+def file_with_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> FileWithTracks:
     """The file of this id; its tracks are those announced, and those the index alone tells of.
 
     Raises:
         RecordNotFound: this tenant has none.
         SourceNotFound, DamagedIndex: as `opened`.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         rows = connection.execute(_WHOLE, {"tenant": tenant_id, "file": file_id}).all()
     keys = _keys(rows)
-    return _told(rows, None if keys is None else opened(house, keys))
+    return _record_of(rows, None if keys is None else opened(context, keys))
 
 
-def glance(house: House, tenant_id: str, file_id: str) -> FileWithTracks | None:
+def fast_read(context: ServiceContext, tenant_id: str, file_id: str) -> FileWithTracks | None:
     """`file_with_tracks` without waiting, where the index is open already; None: ask it."""
-    rows = house.database.glance(_WHOLE, tenant=tenant_id, file=file_id)
+    rows = context.database.fast_read(_WHOLE, tenant=tenant_id, file=file_id)
     if rows is None:
         return None
     keys = _keys(rows)
     ready = None if keys is None else at_hand(keys)
-    return None if keys is not None and ready is None else _told(rows, ready)
+    return None if keys is not None and ready is None else _record_of(rows, ready)
 
 
 def _tracks(rows: Sequence[Any]) -> list[Any]:
@@ -77,7 +77,7 @@ def _keys(rows: Sequence[Any]) -> IndexKeys | None:
     return IndexKeys(rows[0].index_key, rows[0].index_json_key, apart)
 
 
-def _told(rows: Sequence[Any], ready: Opened | None) -> FileWithTracks:
+def _record_of(rows: Sequence[Any], ready: Opened | None) -> FileWithTracks:
     record = operations.record_of(rows[0])
     known = [tracks.record_of(track) for track in _tracks(rows)]
     if ready is not None:

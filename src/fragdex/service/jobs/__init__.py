@@ -1,4 +1,4 @@
-"""Work that outlives a request and a process: the engine's door and the failure detector.
+"""Work that outlives a request and a process: the interface to the engine and the failure detector.
 
 work        what a job is: `Work` (a function and its limits), `Job` (what a run is given)
 runs        one run of a job: attempts, back-off, giving up, giving back
@@ -7,5 +7,5 @@ engine      everything DBOS
 later       imports that wait until they are needed
 executors   which process this is
 detector    which processes are dead, and whose work is taken over
-door        `Jobs`: what the rest of the service sees
+api         `Jobs`: what the rest of the service sees
 """

@@ -25,6 +25,7 @@ from sqlalchemy import delete, insert, select, update
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.engine import Engine
 from fragdex.service.jobs.work import JobOptions
+from fragdex.service.logs import explained
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import executors
 
@@ -38,7 +39,7 @@ logger = logging.getLogger("fragdex.jobs")
 
 def beat(database: Database, executor: str) -> None:
     """Write that this executor is alive now."""
-    with database.write() as connection:
+    with database.write(passing=True) as connection:
         now = database.now(connection)
         change = update(executors).where(executors.c.id == executor).values(seen_at=now)
         if not connection.execute(change).rowcount:
@@ -157,7 +158,7 @@ class Detector:
                         take_over(self.database, self.engine, dead, lease)
                 self.housekeeping()
             except Unavailable as error:
-                logger.warning("the failure detector waits: %s", error)
+                logger.warning("the failure detector waits: %s", explained(error))
             except Exception:
                 # A watcher that dies would leave work to lie for ever.
                 logger.exception("the failure detector goes on after an error")

@@ -19,12 +19,12 @@ from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.later import put_off
-from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, JobOptions
+from fragdex.service.jobs.work import JOBS, OLD_PARENTS, PARENTS, SLICES, JobOptions
 from fragdex.service.records.database import Database
 
 # It tells PostgreSQL's errors apart, and imports them also where the database is SQLite.
 with put_off("psycopg", "psycopg.errors"):
-    from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
+    from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 
 __all__ = ["Engine", "Order", "upgrade"]
 
@@ -39,8 +39,8 @@ _BATCH: Final = 500
 Runner = Callable[[str, str, str, Mapping[str, Any], str | None], dict[str, Any]]
 _runner: Runner | None = None
 
-# How many jobs may wait for their slices, for each that may work.
-_PARENTS: Final = 8
+# How many jobs of a tenant may wait for their slices, for each that may work.
+_PARENTS: Final = 4
 
 logger = logging.getLogger("fragdex.jobs")
 
@@ -50,17 +50,17 @@ class Order:
     """A job or slice to be enqueued.
 
     Attributes:
+        tenant_id: whose work it is.
         parent: the job that a slice belongs to.
-        turn: of two in a queue, that of the lower one comes first; then the older one.
     """
 
     id: str
     name: str
     record_id: str
     payload: Mapping[str, Any]
+    tenant_id: str
     queue: str = JOBS
     parent: str | None = None
-    turn: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +144,33 @@ class Engine:
         )
         self._launched = False
 
-    def enqueue(self, connection: sa.Connection, orders: Sequence[Order]) -> None:
-        """Put orders into their queues, in the caller's transaction. Known ids stay as they are."""
-        for order in orders:
-            self._client.enqueue_in_transaction(
-                connection,
-                {
-                    "queue_name": order.queue,
-                    "workflow_name": WORKFLOW,
-                    "workflow_id": order.id,
-                    "app_version": VERSION,
-                    "priority": order.turn,
-                },
-                order.name,
-                order.record_id,
-                dict(order.payload),
-                order.parent,
-            )
+    def enqueue(self, connection: sa.Connection, order: Order, turn: int) -> None:
+        """Put an order into its queue, in the caller's transaction. A known id stays as it is.
+
+        Args:
+            turn: of two in a queue, that of the lower one comes first; then the older one.
+        """
+        where: EnqueueOptions = {
+            "queue_name": order.queue,
+            "workflow_name": WORKFLOW,
+            "workflow_id": order.id,
+            "app_version": VERSION,
+            "priority": turn,
+        }
+        if order.queue == PARENTS:
+            where["queue_partition_key"] = order.tenant_id
+        self._client.enqueue_in_transaction(
+            connection, where, order.name, order.record_id, dict(order.payload), order.parent
+        )
+
+    def is_empty(self, queue: str) -> bool:
+        """Whether nothing waits in a queue."""
+        with _answering():
+            waiting = self._client.list_workflows(
+                status=["ENQUEUED", "DELAYED"], queue_name=queue, limit=1,
+                load_input=False, load_output=False, name=WORKFLOW,
+            )  # fmt: skip
+        return not waiting
 
     def states(
         self,
@@ -241,17 +251,21 @@ class Engine:
             config["system_database_engine"] = self._own_engine
         DBOS(config=config)
         DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(_workflow)
-        DBOS.listen_queues([JOBS, PARENTS, SLICES])
+        DBOS.listen_queues([JOBS, PARENTS, OLD_PARENTS, SLICES])
         DBOS.launch()
         self._launched = True
-        for queue, workers in (
-            (JOBS, self.options.job_workers),
-            (PARENTS, _PARENTS * self.options.job_workers),
-            (SLICES, self.options.slice_workers),
+        jobs = self.options.job_workers
+        for queue, workers, of_tenant in (
+            (JOBS, jobs, None),
+            # Each tenant has seats of its own: those of one are not taken by another's.
+            (PARENTS, None, max(1, _PARENTS * jobs)),
+            (OLD_PARENTS, _PARENTS * jobs, None),
+            (SLICES, self.options.slice_workers, None),
         ):
             DBOS.register_queue(
                 queue,
                 worker_concurrency=workers,
+                partition_worker_concurrency=of_tenant,
                 polling_interval_sec=self.options.poll_seconds,
                 on_conflict="always_update",
             )

@@ -16,6 +16,8 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import insert, select, update
 
 from fragdex.service.errors import Unavailable
+from fragdex.service.jobs import turns
+from fragdex.service.jobs.endings import log_failure
 from fragdex.service.jobs.work import (
     Job,
     JobOptions,
@@ -24,6 +26,7 @@ from fragdex.service.jobs.work import (
     problem_of,
     retryable,
 )
+from fragdex.service.logs import explained
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs
 
@@ -58,7 +61,7 @@ class Runs:
 
     def run(
         self,
-        house: Any,
+        context: Any,
         job_id: str,
         name: str,
         record_id: str,
@@ -76,13 +79,22 @@ class Runs:
             return {"problem": {"error": "ServiceError", "detail": f"no work is called {name}"}}
         self.going.add(job_id)
         try:
-            return self._attempts(house, work, job_id, record_id, payload, parent)
+            ended = self._attempts(context, work, job_id, record_id, payload, parent)
+            if parent is None:
+                self._patiently(lambda: self._end(job_id))
+            return ended
         finally:
             self.going.discard(job_id)
 
+    def _end(self, job_id: str) -> None:
+        """The job is over; it does not count as its tenant's work in progress any more."""
+        with self.database.write() as connection:
+            over = update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None))
+            connection.execute(over.values(ended_at=self.database.now(connection)))
+
     def _attempts(
         self,
-        house: Any,
+        context: Any,
         work: Work,
         job_id: str,
         record_id: str,
@@ -98,37 +110,34 @@ class Runs:
                 return {"cancelled": True}
             job = Job(job_id, work.name, record_id, payload, number, wanted, self.fan_out)
             if problem is not None:
-                return self._give_up(house, work, job, problem)
-            ended = self._attempt(house, work, job)
+                return self._give_up(context, work, job, problem)
+            ended = self._attempt(context, work, job)
             if job.cancelled():
                 return self._end_unwanted(job, parent)
             if not isinstance(ended, Exception):
                 return {"result": ended}
             problem = problem_of(ended)
             final = number >= work.attempts or not retryable(ended)
-            logger.log(
-                logging.WARNING if retryable(ended) else logging.INFO,
-                "job %s, attempt %d: %r", job_id, number, ended, exc_info=ended,
-            )  # fmt: skip
+            log_failure(job, ended, final=final, is_slice=parent is not None)
             if final:
-                return self._give_up(house, work, job, problem)
+                return self._give_up(context, work, job, problem)
             self._note(job, problem)
             self._pause(self.options.backoff_seconds * 2 ** (number - 1))
 
-    def _attempt(self, house: Any, work: Work, job: Job) -> Any:
+    def _attempt(self, context: Any, work: Work, job: Job) -> Any:
         """What the work returned, or the exception it raised; waits for an absent database."""
         deadline = time.monotonic() + self.options.patience_seconds
         pause = self.options.backoff_seconds
         while True:
             try:
-                return work.run(house, job)
+                return work.run(context, job)
             except Stop:
                 job._told = True
                 return None
             except Unavailable as error:
                 if time.monotonic() > deadline or job.cancelled() or not retryable(error):
                     return error
-                logger.warning("job %s waits: %s", job.id, error)
+                logger.warning("jobs wait: %s", explained(error))  # the same line for all
                 self._pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             except Exception as error:  # noqa: BLE001  whatever it is, it is this job's alone
@@ -165,6 +174,9 @@ class Runs:
                 return begun + 1, problem or died
             change = update(jobs).where(jobs.c.id == job_id)
             connection.execute(change.values(attempt=begun + 1, problem=None))
+            if known is not None and known.turn is not None:
+                # the last thing: other runs that begin wait for this row
+                turns.begun(connection, work.queue, known.turn)
             return begun + 1, None
 
     def _wanted(self, job_id: str, number: int, parent: str | None) -> bool:
@@ -214,15 +226,15 @@ class Runs:
         self._patiently(note)
 
     def _give_up(
-        self, house: Any, work: Work, job: Job, problem: Mapping[str, Any]
+        self, context: Any, work: Work, job: Job, problem: Mapping[str, Any]
     ) -> dict[str, Any]:
         self._note(job, problem)
         for farewell in range(_FAREWELLS):
             try:
-                self._patiently(lambda: work.failed(house, job, problem))
+                self._patiently(lambda: work.failed(context, job, problem))
                 break
             except Exception:
-                logger.exception("job %s: its failure could not be told", job.id)
+                logger.exception("job %s: its failure could not be recorded", job.id)
                 self._pause(self.options.backoff_seconds * 2**farewell)
         return {"problem": dict(problem)}
 
@@ -233,7 +245,7 @@ class Runs:
             try:
                 return ask()
             except Unavailable as error:
-                logger.warning("jobs wait for the database: %s", error)
+                logger.warning("jobs wait for the database: %s", explained(error))
                 if self.stopping.is_set():
                     raise Stop from error
                 self._pause(pause)

@@ -13,6 +13,7 @@ from fragdex.service.errors import ConfigError, EngineUnavailable, ServiceError,
 
 __all__ = [
     "JOBS",
+    "OLD_PARENTS",
     "PARENTS",
     "SLICES",
     "Job",
@@ -25,8 +26,10 @@ __all__ = [
 
 JOBS = "jobs"
 """The queue of jobs: each runs on one worker."""
-PARENTS = "parents"
-"""The queue of jobs that mostly wait for their slices: many run at once."""
+PARENTS = "parents-of-tenants"
+"""The queue of jobs that mostly wait for their slices: many of each tenant run at once."""
+OLD_PARENTS = "parents"
+"""What older versions have put there is still done."""
 SLICES = "slices"
 """The queue of slices: they wait for nobody, so jobs that wait for them cannot lock them out."""
 
@@ -63,6 +66,7 @@ class JobOptions:
         grace_seconds: how long a stopping process waits for its runs to notice.
         backoff_seconds: pause before the second attempt; doubled for each further one.
         patience_seconds: how long a run waits for a database or store that does not answer.
+        tenant_jobs: jobs of one tenant that are not over; more are refused.
         history_days: after that many days a job that ended is forgotten.
         log_level: of the engine's own log.
     """
@@ -76,6 +80,7 @@ class JobOptions:
     grace_seconds: float = 10.0
     backoff_seconds: float = 1.0
     patience_seconds: float = 600.0
+    tenant_jobs: int = 500
     history_days: float = 30.0
     log_level: str = "WARNING"
 
@@ -160,7 +165,7 @@ class Job:
         return self._fan_out(self, name, payloads, each, stage)
 
 
-def _no_failure(house: Any, job: Job, problem: Mapping[str, Any]) -> None:
+def _no_failure(context: Any, job: Job, problem: Mapping[str, Any]) -> None:
     """Slices have no record of their own: their job is told by SliceFailed."""
 
 
@@ -170,10 +175,10 @@ class Work:
 
     Attributes:
         name: what orders call it: a few lower-case letters.
-        run: `run(house, job)`; its result is JSON, kept for slices. It must be idempotent: a
+        run: `run(context, job)`; its result is JSON, kept for slices. It must be idempotent: a
             killed process, a frozen one or a lost connection makes it run again, and for a
             moment two may run at once.
-        failed: `failed(house, job, problem)`, called once the attempts are used up or the error
+        failed: `failed(context, job, problem)`, called once the attempts are used up or the error
             is one that no repetition mends. Idempotent too.
         queue: JOBS, PARENTS or SLICES.
         attempts: runs before it is given up, those included that took their process with them.

@@ -15,10 +15,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from fragdex.service.web.negotiation import has_already
+from fragdex.service.web.routing import HeadRoute
 
 __all__ = ["document", "router"]
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=HeadRoute)
 
 STYLES = ("page.css",)
 SCRIPTS = (
@@ -28,7 +29,6 @@ SCRIPTS = (
 
 
 @router.get("/")
-@router.head("/")
 def page(request: Request) -> Response:
     """The page."""
     body, headers = document()

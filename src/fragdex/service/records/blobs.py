@@ -1,10 +1,13 @@
-"""Bytes that records share: kept once per tenant and md5, as long as any record uses them.
+"""Bytes that records share: kept once per tenant and SHA-256, as long as any record uses them.
+
+Two files may have one md5 and different bytes: such pairs are published. So bytes are found by
+who uses them or by their SHA-256; the md5 is a fact that clients see and look up.
 
 Who has bytes that are to become a blob takes three steps:
 
-1. `key = expect(connection, tenant_id, md5)`, committed;
+1. `key = expect(connection, tenant_id, sha256)`, committed;
 2. write the object `key` (`draft.finish(key)`, `store.write(key, …)`);
-3. `keep(connection, …)` in the transaction that makes the record.
+3. `keep(connection, …, key)` in the transaction that makes the record.
 
 `trash` tells why nothing is lost and nothing is left whatever happens in between.
 """
@@ -13,6 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from secrets import token_hex
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -23,7 +28,21 @@ from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.store.contract import Store
 
-__all__ = ["Blob", "blob_key", "expect", "find", "keep", "release", "release_all", "sweep"]
+_EARLIER_DRAFTS = 8
+"""Nobody makes a draft of a name that is further ahead of the row than this."""
+
+__all__ = [
+    "Blob",
+    "expect",
+    "expect_again",
+    "find",
+    "keep",
+    "new_key",
+    "of_md5",
+    "release",
+    "sweep",
+    "used_by",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +55,35 @@ class Blob:
     store_key: str
 
 
-def blob_key(tenant_id: str, md5: bytes) -> str:
-    """The store key of a tenant's bytes.
+def new_key(tenant_id: str, sha256: bytes) -> str:
+    """A store key for a tenant's bytes, which nobody had before.
 
-    >>> blob_key("t1", bytes(16))
-    'blobs/t1/00/00000000000000000000000000000000'
+    >>> new_key("t1", bytes(32))[:77]
+    'blobs/t1/00/0000000000000000000000000000000000000000000000000000000000000000.'
     """
-    digits = md5.hex()
-    return f"blobs/{tenant_id}/{digits[:2]}/{digits}"
+    digits = sha256.hex()
+    return f"blobs/{tenant_id}/{digits[:2]}/{digits}.{token_hex(8)}"
 
 
-def expect(connection: Connection, tenant_id: str, md5: bytes) -> str:
-    """The store key to write these bytes under. To be committed before the object is written."""
-    key = blob_key(tenant_id, md5)
-    # What a record uses already is not for the trash.
-    if find(connection, tenant_id, md5, lock=True) is None:
-        trash.expect(connection, key)
+def expect(connection: Connection, tenant_id: str, sha256: bytes) -> str:
+    """The store key to write these bytes under. To be committed before the object is written.
+
+    Where the tenant has these bytes, it is that of their object.
+    """
+    known = find(connection, tenant_id, sha256, lock=True)
+    if known is not None:
+        return known.store_key  # what a record uses already is not for the trash
+    key = new_key(tenant_id, sha256)
+    trash.expect(connection, key)
     return key
+
+
+def expect_again(connection: Connection, tenant_id: str, sha256: bytes, key: str) -> str | None:
+    """Where bytes are that were written under `key` and perhaps never kept; None: they are gone."""
+    known = find(connection, tenant_id, sha256, lock=True)
+    if known is not None:
+        return known.store_key
+    return key if trash.renew(connection, key) else None
 
 
 def keep(
@@ -63,70 +94,109 @@ def keep(
     byte_size: int,
     family: str,
     record_id: str,
+    store_key: str,
 ) -> None:
-    """Say that a record uses these bytes, whose object is written. Repeating it is harmless.
+    """Say that a record uses these bytes. Repeating it is harmless.
+
+    Args:
+        store_key: what `expect` gave, where the object is written. Another writer of the same
+            bytes may have kept them meanwhile; then this object stays in the trash.
 
     Raises:
         Unavailable: the object was swept meanwhile, or never expected: write it again.
     """
-    key = blob_key(tenant_id, md5)
-    if find(connection, tenant_id, md5, lock=True) is None:
-        if trash.claim(connection, key):
+    if find(connection, tenant_id, sha256, lock=True) is None:
+        if trash.claim(connection, store_key):
             row = {
                 "tenant_id": tenant_id,
                 "md5": md5,
                 "sha256": sha256,
                 "byte_size": byte_size,
-                "store_key": key,
+                "store_key": store_key,
                 "created_at": instant(),
             }
-            connection.execute(tables.blobs.insert().values(**row))
+            adding = insert(connection, tables.blobs).values(**row).on_conflict_do_nothing()
+            if connection.execute(adding.returning(tables.blobs.c.sha256)).first() is None:
+                trash.discard(connection, store_key)  # another writer's object serves both
         # Another request may have made the row while this one waited for the trash's lock.
-        elif find(connection, tenant_id, md5, lock=True) is None:
-            raise Unavailable("these bytes were not kept in time; send them again", retry_after=1)
-    use = {"tenant_id": tenant_id, "md5": md5, "family": family, "record_id": record_id}
+        elif find(connection, tenant_id, sha256, lock=True) is None:
+            raise Unavailable(
+                "these bytes were deleted before the upload was complete; send them again",
+                retry_after=1,
+            )
+    use = {"tenant_id": tenant_id, "sha256": sha256, "family": family, "record_id": record_id}
     connection.execute(insert(connection, tables.blob_uses).values(**use).on_conflict_do_nothing())
 
 
-def find(connection: Connection, tenant_id: str, md5: bytes, *, lock: bool = False) -> Blob | None:
-    """The tenant's bytes of this md5, or None.
+_BLOB = sa.select(
+    tables.blobs.c.md5, tables.blobs.c.sha256, tables.blobs.c.byte_size, tables.blobs.c.store_key
+)
+
+
+def find(
+    connection: Connection, tenant_id: str, sha256: bytes, *, lock: bool = False
+) -> Blob | None:
+    """The tenant's bytes of this SHA-256, or None.
 
     Args:
         lock: hold them until the end of the transaction, so that nobody releases them meanwhile.
     """
-    table = tables.blobs
-    query = sa.select(table.c.md5, table.c.sha256, table.c.byte_size, table.c.store_key).where(
-        table.c.tenant_id == tenant_id, table.c.md5 == md5
-    )
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    return None if row is None else Blob(bytes(row[0]), bytes(row[1]), row[2], row[3])
+    row = tables.blobs.c
+    query = _BLOB.where(row.tenant_id == tenant_id, row.sha256 == sha256)
+    found = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    return None if found is None else _blob(found)
 
 
-def release(connection: Connection, family: str, record_id: str) -> None:
-    """Say that a record uses no bytes any more; the last use gone, they go into the trash."""
+def used_by(connection: Connection, tenant_id: str, family: str, record_id: str) -> Blob | None:
+    """The bytes that a record uses; None where it uses none, or another tenant's is meant."""
+    row, use = tables.blobs.c, tables.blob_uses.c
+    query = _BLOB.join(
+        tables.blob_uses, (use.tenant_id == row.tenant_id) & (use.sha256 == row.sha256)
+    ).where(use.family == family, use.record_id == record_id, use.tenant_id == tenant_id)
+    found = connection.execute(query.limit(1)).first()
+    return None if found is None else _blob(found)
+
+
+def of_md5(
+    connection: Connection, tenant_id: str, md5: bytes, sha256: bytes | None = None
+) -> Blob | None:
+    """The tenant's bytes of this md5, for a record that a client has named by its md5 alone.
+
+    Args:
+        sha256: which of them, where it is known.
+
+    None where there are none, and where there are several and nothing says which are meant.
+    """
+    row = tables.blobs.c
+    query = _BLOB.where(row.tenant_id == tenant_id, row.md5 == md5)
+    if sha256 is not None:
+        query = query.where(row.sha256 == sha256)
+    found = connection.execute(query.limit(2)).all()
+    return _blob(found[0]) if len(found) == 1 else None
+
+
+def _blob(row: Any) -> Blob:
+    return Blob(bytes(row.md5), bytes(row.sha256), row.byte_size, row.store_key)
+
+
+def release(connection: Connection, family: str, *record_ids: str) -> None:
+    """Say that records use no bytes any more; the last use gone, they go into the trash."""
     use = tables.blob_uses.c
-    _release(connection, (use.family == family) & (use.record_id == record_id))
-
-
-def release_all(connection: Connection, family: str, record_id: str) -> None:
-    """`release` for a record and all that is named below it (`ID/…`)."""
-    use = tables.blob_uses.c
-    below = use.record_id.startswith(f"{record_id}/", autoescape=True)
-    _release(connection, (use.family == family) & ((use.record_id == record_id) | below))
+    _release(connection, (use.family == family) & use.record_id.in_(record_ids))
 
 
 def _release(connection: Connection, which: sa.ColumnElement[bool]) -> None:
     use = tables.blob_uses.c
-    query = sa.select(use.tenant_id, use.md5).where(which).distinct()
+    query = sa.select(use.tenant_id, use.sha256).where(which).distinct()
     # in one order: no two transactions wait for each other
-    for tenant_id, md5 in sorted(map(tuple, connection.execute(query))):
-        blob = find(connection, tenant_id, md5, lock=True)
-        same = (use.tenant_id == tenant_id) & (use.md5 == md5)
+    for tenant_id, sha256 in sorted((row[0], bytes(row[1])) for row in connection.execute(query)):
+        blob = find(connection, tenant_id, sha256, lock=True)
+        same = (use.tenant_id == tenant_id) & (use.sha256 == sha256)
         connection.execute(tables.blob_uses.delete().where(which & same))
         left = connection.execute(sa.select(use.record_id).where(same).limit(1)).first()
         if blob is not None and left is None:
             row = tables.blobs.c
-            gone = (row.tenant_id == tenant_id) & (row.md5 == md5)
+            gone = (row.tenant_id == tenant_id) & (row.sha256 == sha256)
             connection.execute(tables.blobs.delete().where(gone))
             trash.discard(connection, blob.store_key)
 
@@ -135,7 +205,7 @@ def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(da
     """Delete objects that no record has named for a while, and drafts that nobody will finish.
 
     Args:
-        upload_age: an upload that got nothing for so long loses its draft; it may begin anew.
+        upload_age: an upload that got no byte for so long loses its draft; it may begin anew.
 
     Returns how many objects and drafts were deleted. Several processes may sweep at once.
     """
@@ -148,31 +218,32 @@ def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(da
             row = connection.execute(
                 sa.select(table).where(table.c.draft == name).with_for_update()
             ).first()
-            if row is None and _taken_over(database, connection, name):
+            if row is None and _may_be_made(connection, name):
                 continue
-            wanted = row is not None and row.completed_at is None
-            if row is not None and wanted:
-                touched = max(row.lease_until or row.created_at, row.created_at)
+            if row is not None and row.completed_at is None:
+                touched = max(filter(None, (row.created_at, row.written_at, row.lease_until)))
                 if touched > instant() - upload_age:
                     continue
-            # Under the row's lock nobody takes the lease; who holds an old one has lost it.
-            store.draft(name).discard()
-            deleted += 1
-            if wanted:
                 # Of another name: what is known of the old draft's bytes must not meet new ones.
+                # Who holds an old lease has lost it, and nobody looks for the old name.
                 fresh = {"next_byte": 0, "draft": new_id()}
                 fresh |= {"lease_holder": None, "lease_until": None}
                 connection.execute(table.update().where(table.c.draft == name).values(**fresh))
+        store.draft(name).discard()
+        deleted += 1
     return deleted
 
 
-def _taken_over(database: Database, connection: Connection, name: str) -> bool:
-    """Whether somebody who holds the upload may be copying this draft, or to it.
+def _may_be_made(connection: Connection, name: str) -> bool:
+    """Whether somebody who takes over an upload may be making this draft, or may do so later.
 
     A writer who takes over copies the draft under the next name (`NAME.1`, `NAME.2` …) before the
-    row names it. The row stays locked: who would take the lease now finds what is left.
+    row names it, and drops what an earlier one left there.
     """
-    table, base = tables.uploads.c, name.partition(".")[0]
-    kin = (table.draft == base) | table.draft.startswith(f"{base}.", autoescape=True)
-    until = connection.scalar(sa.select(table.lease_until).where(kin).with_for_update())
-    return until is not None and until > database.now(connection)
+    table = tables.uploads.c
+    base, _, number = name.partition(".")
+    if not number.isdecimal():
+        return False
+    earlier = [base, *(f"{base}.{one}" for one in range(1, int(number)))][-_EARLIER_DRAFTS:]
+    query = sa.select(table.draft).where(table.draft.in_(earlier), table.completed_at.is_(None))
+    return connection.execute(query.limit(1)).first() is not None

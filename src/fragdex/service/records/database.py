@@ -9,8 +9,9 @@ between, whatever the time-out: so every transaction takes the write lock at its
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -22,12 +23,12 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from fragdex.service.errors import ConfigError, ServiceError, StoreFull, Unavailable
-from fragdex.service.records.glancing import Glances
+from fragdex.service.records.fast_reads import FastReads
 
 __all__ = ["Database", "insert"]
 
 BUSY_MS = 30_000
-"""How long SQLite waits for another process's transaction."""
+"""How long a transaction on SQLite waits for that of another thread, and of another process."""
 
 CONNECT_S = 5
 """How long a connection to PostgreSQL may take."""
@@ -36,6 +37,10 @@ RETRY_S = 2.0
 """When a caller may come again after the database did not answer."""
 
 _READ_ONLY = "fragdex_read"
+_PASSING = "fragdex_passing"
+_REMAKING = "fragdex_remaking"
+_SET = "fragdex_set"
+_AT_FIRST = {"synchronous": "FULL", "foreign_keys": "ON"}
 
 # https://sqlite.org/rescode.html: busy, locked, I/O, not openable, protocol
 _SQLITE_AWAY = {5, 6, 10, 14, 15}
@@ -46,7 +51,7 @@ _POSTGRES_AWAY = ("08", "53", "57P", "40")
 
 
 class Database:
-    """The database of a house.
+    """The database of a context.
 
     Args:
         url: `sqlite:///PATH` or `postgresql+psycopg://…` (`postgresql://` means the same).
@@ -81,12 +86,16 @@ class Database:
                 pool_pre_ping=True,
                 connect_args={"connect_timeout": CONNECT_S},
             )
-        self._glances = (
-            Glances(self.url.database or "", self.engine.dialect)
+        self._writing = threading.Lock() if self.url.get_backend_name() == "sqlite" else None
+        self.before_write: Callable[[], object] = lambda: None
+        self._fast_reads = (
+            FastReads(self.url.database or "", self.engine.dialect)
             if self.url.get_backend_name() == "sqlite"
             else None
         )
         self._reading = self.engine.execution_options(**{_READ_ONLY: True})
+        self._passing = self.engine.execution_options(**{_PASSING: True})
+        self._remaking = self.engine.execution_options(**{_REMAKING: True})
 
     @property
     def dialect(self) -> str:
@@ -94,15 +103,39 @@ class Database:
         return self.engine.dialect.name
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, passing: bool = False, remaking: bool = False) -> Iterator[Connection]:
         """A transaction: committed at the end of the block, rolled back where it raises.
+
+        Args:
+            passing: what is written is out of date in seconds (a heartbeat, how far work is):
+                SQLite need not flush it, and a power loss may cost it.
+            remaking: tables are made anew: SQLite can only drop the old ones, and with them would
+                go every row that names one of theirs.
 
         Raises:
             Unavailable: the database does not answer, or is busy beyond patience.
             StoreFull: no room left; nothing was written.
         """
-        with _told(), self.engine.begin() as connection:
+        self.before_write()
+        engine = self._passing if passing else self._remaking if remaking else self.engine
+        with self._turn(), self._answering(), engine.begin() as connection:
             yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for the other threads of this process that write.
+
+        SQLite would look again and again, at ever longer intervals, and nobody writes meanwhile.
+        """
+        if self._writing is None:
+            yield
+            return
+        if not self._writing.acquire(timeout=BUSY_MS / 1000):
+            raise Unavailable("the database is busy", retry_after=RETRY_S)
+        try:
+            yield
+        finally:
+            self._writing.release()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -111,16 +144,33 @@ class Database:
         Raises:
             Unavailable: the database does not answer.
         """
-        with _told(), self._reading.connect() as connection:
+        with self._answering(), self._reading.connect() as connection:
             yield connection
 
-    def glance(self, statement: sa.Select[Any], **values: Any) -> list[Any] | None:
+    def fast_read(self, statement: sa.Select[Any], **values: Any) -> list[Any] | None:
         """Rows of one statement that a module keeps, without waiting; None: take the long way.
 
-        Only SQLite can be glanced at. `values` are the statement's `bindparam`s; text, bytes and
+        Only SQLite has fast reads. `values` are the statement's `bindparam`s; text, bytes and
         numbers.
         """
-        return None if self._glances is None else self._glances.rows(statement, values)
+        return None if self._fast_reads is None else self._fast_reads.rows(statement, values)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Turn what becomes of a transaction into the service's own errors."""
+        found: ServiceError | None
+        try:
+            yield
+        except PoolTimeout as error:
+            raise Unavailable("all connections are in use", retry_after=RETRY_S) from error
+        except (DBAPIError, sqlite3.OperationalError) as error:
+            # the latter while a connection is being prepared
+            away = Unavailable("the database does not answer", retry_after=RETRY_S)
+            found = _meaning(error, away) if isinstance(error, DBAPIError) else away
+            if found is None:
+                raise
+            found.add_note(self.url.render_as_string(hide_password=True))
+            raise found from error
 
     def now(self, connection: Connection) -> datetime:
         """The instant by the database's clock, which all processes share."""
@@ -133,8 +183,8 @@ class Database:
     def close(self) -> None:
         """Close all connections that are not in use; the next transaction opens new ones."""
         self.engine.dispose()
-        if self._glances is not None:
-            self._glances.close()
+        if self._fast_reads is not None:
+            self._fast_reads.close()
 
 
 def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
@@ -171,9 +221,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:
     # The driver would begin transactions by itself, and deferred ones.
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-    connection.execute("PRAGMA foreign_keys=ON")
-    # May lose the last commits on power loss, never what the database is made of.
-    connection.execute("PRAGMA synchronous=NORMAL")
+    for name, value in _AT_FIRST.items():
+        connection.execute(f"PRAGMA {name}={value}")
     # The switch to a log does not wait for others that switch at the same moment.
     for patience in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, None):
         try:
@@ -186,35 +235,29 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    reading = connection.get_execution_options().get(_READ_ONLY)
+    options = connection.get_execution_options()
+    reading = options.get(_READ_ONLY)
     # Of the driver itself: SQLAlchemy's way to the same statement takes longer than many a look-up.
     raw = connection.connection.dbapi_connection
+    # Bytes are flushed before a row says that they are here: the row must be no less durable, or a
+    # power loss leaves bytes that were acknowledged and that nobody finds.
+    wanted = {
+        "synchronous": "NORMAL" if options.get(_PASSING) else "FULL",
+        "foreign_keys": "OFF" if options.get(_REMAKING) else "ON",
+    }
     try:
+        if not reading and wanted != connection.info.get(_SET, _AT_FIRST):
+            for name, value in wanted.items():
+                raw.execute(f"PRAGMA {name}={value}")  # type: ignore[union-attr]
+            connection.info[_SET] = wanted
         raw.execute("BEGIN" if reading else "BEGIN IMMEDIATE")  # type: ignore[union-attr]
     except sqlite3.Error as error:
         raise sa.exc.OperationalError("BEGIN", None, error) from error
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Say what became of a transaction in the service's own errors."""
-    try:
-        yield
-    except PoolTimeout as error:
-        raise Unavailable("all connections are in use", retry_after=RETRY_S) from error
-    except DBAPIError as error:
-        told = _meaning(error)
-        if told is None:
-            raise
-        raise told from error
-    except sqlite3.OperationalError as error:  # while a connection is being prepared
-        raise Unavailable("the database does not answer", retry_after=RETRY_S) from error
-
-
-def _meaning(error: DBAPIError) -> ServiceError | None:
+def _meaning(error: DBAPIError, away: Unavailable) -> ServiceError | None:
     """What the caller is told; None for faults of our own, which must not look like the weather."""
-    full = StoreFull("no room is left where records are kept", retry_after=60)
-    away = Unavailable("the database does not answer", retry_after=RETRY_S)
+    full = StoreFull("no space is left for the database", retry_after=60)
     if isinstance(error.orig, sqlite3.Error):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
         return full if code == _SQLITE_FULL else away if code in _SQLITE_AWAY else None

@@ -22,11 +22,17 @@ class Family:
         table: where its records stand.
         columns: those that name objects of the store which are this record's alone.
         below: families whose records are named `ID/…` and go with this one.
+        parts: what a record uses under names of their own, `ID/PART`.
     """
 
     table: sa.Table
     columns: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    def names(self, record_id: str) -> list[str]:
+        """What a record is called in `blob_uses` and `uploads`."""
+        return [record_id, *(f"{record_id}/{part}" for part in self.parts)]
 
 
 FAMILIES = {
@@ -35,7 +41,7 @@ FAMILIES = {
     "unprocessed": Family(tables.unprocessed_files, ("index_key",)),
     "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), ("tracks",)),
     "tracks": Family(tables.isobmff_tracks, ("index_key",)),
-    "renders": Family(tables.renders, ("index_key",)),
+    "renders": Family(tables.renders, ("index_key",), parts=("page", "result")),
     "render_slices": Family(tables.render_slices),
     "transcriptions": Family(tables.transcriptions),
 }
@@ -50,27 +56,27 @@ def remove(connection: Connection, family: str, record_id: str) -> bool:
         return False
     trash.discard(connection, *(row._mapping[column] for column in found.columns))
     for name in found.below:
-        below = FAMILIES[name]
-        columns = [below.table.c[column] for column in below.columns]
-        rows = connection.execute(sa.select(*columns).where(below.table.c.file_id == record_id))
-        trash.discard(connection, *(key for keys in rows for key in keys))
-        blobs.release_all(connection, name, record_id)
-        forget_upload(connection, name, record_id)
-    blobs.release_all(connection, family, record_id)
-    forget_upload(connection, family, record_id)
+        below = FAMILIES[name].table.c
+        columns = [below[column] for column in FAMILIES[name].columns]
+        query = sa.select(below.track_id, *columns).where(below.file_id == record_id)
+        rows = [tuple(row) for row in connection.execute(query)]
+        trash.discard(connection, *(key for _, *keys in rows for key in keys))
+        _let_go(connection, name, *(f"{record_id}/{track_id}" for track_id, *_ in rows))
+    _let_go(connection, family, *found.names(record_id))
     connection.execute(found.table.delete().where(_is(found.table, record_id)))
     return True
 
 
-def forget_upload(connection: Connection, family: str, record_id: str) -> None:
-    """Delete the upload of a record and of what is named below it; the sweep drops its draft."""
+def _let_go(connection: Connection, family: str, *names: str) -> None:
+    blobs.release(connection, family, *names)
+    forget_upload(connection, family, *names)
+
+
+def forget_upload(connection: Connection, family: str, *record_ids: str) -> None:
+    """Delete the uploads of records; the sweep drops their drafts."""
     upload = tables.uploads.c
-    below = upload.record_id.startswith(f"{record_id}/", autoescape=True)
-    connection.execute(
-        tables.uploads.delete().where(
-            upload.family == family, (upload.record_id == record_id) | below
-        )
-    )
+    which = (upload.family == family) & upload.record_id.in_(record_ids)
+    connection.execute(tables.uploads.delete().where(which))
 
 
 def expired(database: Database, limit: int = 1000) -> int:

@@ -108,7 +108,7 @@ def find_key(database: Database, bearer: str) -> Key:
     """
     parts = _BEARER.fullmatch(bearer)
     if not parts:
-        raise Unauthenticated("this is no key of this service")
+        raise Unauthenticated("this is not a key of this service")
     given = _hash(database, parts[1])
     table = tables.keys
     with database.read() as connection:
@@ -119,7 +119,7 @@ def find_key(database: Database, bearer: str) -> Key:
         ).one_or_none()
     same = hmac.compare_digest(given, bytes(32) if row is None else row.secret_hash)
     if row is None or not same or row.revoked_at is not None:
-        raise Unauthenticated("this is no key of this service")
+        raise Unauthenticated("this is not a key of this service")
     return Key(row.id, row.tenant_id)
 
 

@@ -7,8 +7,8 @@ nothing, and what is deleted leaves no hole.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +18,15 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.errors import InvalidRequest
 
-__all__ = ["DEFAULT_LIMIT", "MAX_LIMIT", "Page", "last_id", "page"]
+__all__ = ["CURSOR", "DEFAULT_LIMIT", "MAX_LIMIT", "Page", "last_id", "page"]
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+CURSOR = "[A-Za-z0-9_-]{21}[AQgw]"
+"""What a cursor looks like: the 16 bytes of an id in base64url, whose last 4 bits are none."""
+
+_CURSOR = re.compile(CURSOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ def page(
     if len(rows) <= limit:
         return Page(rows, None)
     rows = rows[:limit]
-    return Page(rows, base64.urlsafe_b64encode(rows[-1].id.encode()).decode().rstrip("="))
+    last = uuid.UUID(rows[-1].id)
+    return Page(rows, base64.urlsafe_b64encode(last.bytes).decode().rstrip("="))
 
 
 def last_id(cursor: str) -> str:
@@ -75,11 +79,6 @@ def last_id(cursor: str) -> str:
     Raises:
         InvalidRequest: the cursor is none of ours.
     """
-    try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
-        text = raw.decode("ascii")
-    except (binascii.Error, UnicodeError, ValueError):
-        text = ""
-    if not _ID.fullmatch(text):
-        raise InvalidRequest("this is no cursor of a page", pointer="cursor")
-    return text
+    if not _CURSOR.fullmatch(cursor):
+        raise InvalidRequest("this is not a cursor of a page", pointer="cursor")
+    return str(uuid.UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))

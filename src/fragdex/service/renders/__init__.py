@@ -1,7 +1,7 @@
 """Pages rendered frame by frame: HTML becomes MP4, JPEG, PNG or WebP.
 
 browser     one Chromium, one page, its clock in our hands
-media       the page's own sound and pictures
+page_media  the page's own sound and pictures
 outside     what a page may ask for beyond its site
 site, plan, slice, encode, join, stills
             what is rendered, in which parts, and what becomes of the frames

@@ -218,7 +218,7 @@ def _of_tar(file: _Readable, budget: _Budget) -> Iterator[tuple[str, Iterator[by
             if member.issym() or member.islnk():
                 raise Unprocessable(f"{member.name!r} in the archive is a link")
             if not member.isreg() or member.issparse():
-                raise Unprocessable(f"{member.name!r} in the archive is no plain file")
+                raise Unprocessable(f"{member.name!r} in the archive is not a regular file")
             name = _checked(member.name)
             data = archive.extractfile(member)
             assert data is not None
@@ -235,7 +235,7 @@ def _of_zip(file: IO[bytes], budget: _Budget) -> Iterator[tuple[str, Iterator[by
             if kind == stat.S_IFLNK:
                 raise Unprocessable(f"{entry.filename!r} in the archive is a link")
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise Unprocessable(f"{entry.filename!r} in the archive is no plain file")
+                raise Unprocessable(f"{entry.filename!r} in the archive is not a regular file")
             # not is_dir(): on an empty name it fails in Python 3.11
             if entry.filename.endswith("/"):
                 _checked(entry.orig_filename, folder=True)
@@ -291,4 +291,4 @@ def _checked(name: str, *, folder: bool = False) -> str:
                 return "/".join(parts)
             if folder:
                 return ""
-    raise Unprocessable(f"{name[:80]!r} in the archive is no name of a file")
+    raise Unprocessable(f"{name[:80]!r} in the archive is not a file name")

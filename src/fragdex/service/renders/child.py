@@ -1,182 +1,177 @@
-"""Rendering as a process of its own: `python -m fragdex.service.renders.child`.
+"""Rendering in a child process: it takes jobs one after the other, and keeps its browser between.
 
-Takes jobs one after the other as JSON lines (`running.py` says them) and keeps its browser between
-them. Asks whoever started it for all that lies outside of the site; ends with them.
+It asks its parent for all that lies outside of its folder: files of the site come open, the rest as
+bytes.
 """
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import os
-import queue
 import shutil
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
-from fragdex.service.errors import PageFailed, ServiceError
-from fragdex.service.processes import Speech, bounded, end_descendants
-from fragdex.service.renders import speaking
+from fragdex.service.processes.channel import Channel, opened
+from fragdex.service.processes.sessions import end_descendants
+from fragdex.service.renders import messages
 from fragdex.service.renders.browser.model import Limits
+from fragdex.service.renders.browser.walls import NO_SANDBOX, Walls, take_over
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.site import Asset
-from fragdex.service.renders.speaking import SCRATCH
 
-# No file of a render is larger, whatever a page does.
-_LARGEST_FILE: Final = 64 << 30
+__all__ = ["MADE", "main"]
+
+MADE: Final = "made"
+"""What a job makes, in the folder of this process."""
+
 _TELL_SECONDS: Final = 0.1
 _TRIES: Final = 20
 
 
 class _Parent:
-    """An `Outside` that puts every request to the process that started this one."""
+    """A `Site` and an `Outside` that put every request to the parent."""
 
-    def __init__(self, speech: Speech) -> None:
-        self._speech = speech
-        self._numbers = itertools.count()
-        self._waiting: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
+    digest = b""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
 
     def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
-        return speaking.answer_of_json(self._ask(url=url, headers=dict(headers)))
+        """As `Outside.fetch`."""
+        answer, _ = self._channel.ask(url=url, headers=dict(headers))
+        return messages.answer_of_json(answer)
 
     def read(self, path: str) -> Asset | None:
-        """A file of a site that only the parent knows."""
-        return speaking.asset_of_json(self._ask(path=path))
+        """As `Site.read`."""
+        answer, files = self._channel.ask(path=path)
+        if not files:
+            return None
+        with opened(files[0], path) as file:
+            data = file.read()
+        return Asset(data, answer["media_type"], hashlib.sha256(data).digest())
 
-    def _ask(self, **question: Any) -> dict[str, Any]:
-        number = next(self._numbers)
-        answer: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self._waiting[number] = answer
-        self._speech.say(ask=number, **question)
-        return answer.get()
+    def open(self, path: str) -> BinaryIO | None:
+        """As `Site.open`."""
+        _, files = self._channel.ask(path=path)
+        return opened(files[0], path) if files else None
 
-    def answered(self, message: dict[str, Any]) -> None:
-        waiting = self._waiting.pop(message.pop("answer"), None)
-        if waiting is not None:
-            waiting.put(message)
+
+class _Slice:
+    """A slice that is to be joined, opened when it is its turn."""
+
+    def __init__(self, channel: Channel, number: int) -> None:
+        self._channel, self._number = channel, number
+        self.name = f"slice {number}"
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        _, files = self._channel.ask(slice=self._number)
+        return opened(files[0], self.name)
 
 
 class _Work:
-    """The jobs, by name."""
+    """The jobs, by name; what they make stands in the folder of this process."""
 
-    def __init__(self, speech: Speech, parent: _Parent) -> None:
+    def __init__(self, channel: Channel) -> None:
         from fragdex.service.renders.slice import Slicer
 
-        self._speech, self._parent, self._make = speech, parent, Slicer
+        self._channel, self._parent, self._make = channel, _Parent(channel), Slicer
         self._slicer: Any = None
-        self._site: Any = None
         self._told = 0.0
 
     def begin(
-        self, site: Mapping[str, Any], limits: Mapping[str, Any], walls: Mapping[str, Any]
+        self, network: bool, limits: Mapping[str, Any], program: str | None, sandbox: bool
     ) -> dict[str, Any]:
-        speaking.walls_of_json(walls)
-        self._site = speaking.site_of_json(site, self._parent.read)
-        self._slicer = self._make(self._site, outside=self._parent, limits=Limits(**limits))
-        self._slicer.network = not site  # nobody knows whether another site reads the same
+        if program is not None:
+            # The browser inherits what this process is shut in with.
+            sandbox = sandbox and os.geteuid() != 0
+            missing = (*self._channel.missing, *(() if sandbox else (NO_SANDBOX,)))
+            take_over(Path(program), Walls((), None, sandbox, missing))
+        self._slicer = self._make(self._parent, outside=self._parent, limits=Limits(**limits))
+        self._slicer.network = network
         return {}
 
     def look(self, view: Mapping[str, Any]) -> dict[str, Any]:
-        return asdict(self._slicer.look(speaking.view_of_json(view)))
+        return asdict(self._slicer.look(messages.view_of_json(view)))
 
-    def slice(self, view: Mapping[str, Any], first: int, stop: int, path: str) -> dict[str, Any]:
-        seen = speaking.view_of_json(view)
-        made = self._slicer.slice(seen, first, stop, Path(path), self._progress)
+    def slice(self, view: Mapping[str, Any], first: int, stop: int) -> dict[str, Any]:
+        seen = messages.view_of_json(view)
+        made = self._slicer.slice(seen, first, stop, Path(MADE), self._progress)
         plain: dict[str, Any] = made.as_json()
         return plain
 
     def still(
-        self, view: Mapping[str, Any], time_ms: int, still: Mapping[str, Any], path: str
+        self, view: Mapping[str, Any], time_ms: int, still: Mapping[str, Any]
     ) -> dict[str, Any]:
         from fragdex.service.renders.stills import Still
 
-        seen = speaking.view_of_json(view)
-        made = self._slicer.still(seen, time_ms, Still(**still), Path(path))
+        seen = messages.view_of_json(view)
+        made = self._slicer.still(seen, time_ms, Still(**still), Path(MADE))
         plain: dict[str, Any] = made.as_json()
         return plain
 
-    def join(
-        self, slices: list[Mapping[str, Any]], view: Mapping[str, Any], out: str
-    ) -> dict[str, Any]:
+    def join(self, slices: list[Mapping[str, Any]], view: Mapping[str, Any]) -> dict[str, Any]:
         from fragdex.service.renders.join import join
-        from fragdex.service.renders.media.opening import Opener
-        from fragdex.service.renders.media.strips import SoundStrip, joined
+        from fragdex.service.renders.page_media.opening import Opener
+        from fragdex.service.renders.page_media.strips import SoundStrip, joined
 
         made = [SliceMade.of_json(one) for one in slices]
-        seen = speaking.view_of_json(view)
+        files = [_Slice(self._channel, number) for number in range(len(made))]
+        seen = messages.view_of_json(view)
         strips = joined([[SoundStrip.of_json(strip) for strip in one.sound] for one in made])
         sound = None
         failed: list[str] = []
         if strips:
-            from fragdex.service.renders.media.mixing import mix
+            from fragdex.service.renders.page_media.mixing import mix
 
             # its memory is of use to the decoders
             self._slicer.close()
             kept = {
-                name: (Path(one.path), place[0], place[1])
-                for one in made
+                name: (file, place[0], place[1])
+                for one, file in zip(made, files, strict=True)
                 for name, place in one.samples.items()
             }
-            opener = Opener(self._site, self._parent, kept)
+            opener = Opener(self._parent, self._parent, kept)
             duration = sum(one.frames for one in made) / seen.fps
             sound = mix(strips, opener, duration, failed.append)
-        paths = [Path(one.path) for one in made]
-        return asdict(join(paths, seen, Path(out), sound, self._progress)) | {"failed": failed}
+        return asdict(join(files, seen, Path(MADE), sound, self._progress)) | {"failed": failed}
 
     def _progress(self, done: int) -> None:
         now = time.monotonic()
         if now - self._told >= _TELL_SECONDS:
             self._told = now
-            self._speech.say(progress=done)
+            self._channel.send(progress=done)
 
 
-def main() -> int:
-    """Do jobs until the last word was said."""
-    speech = Speech()
-    parent = _Parent(speech)
-    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-
-    def take(message: dict[str, Any]) -> None:
-        if "answer" in message:
-            parent.answered(message)
-        else:
-            jobs.put(message)
-
-    speech.listen(take, _clear_up)
-    bounded([("RLIMIT_CORE", 0), ("RLIMIT_FSIZE", _LARGEST_FILE)])
-    os.nice(5)  # requests come first
+def main(channel: Channel) -> None:
+    """Do jobs until the parent is gone."""
+    # The way to its folder may be closed to the user of this process.
+    tempfile.tempdir = os.curdir
     # FFmpeg's libraries take as long to load as the browser takes to start: at the same time.
     threading.Thread(target=_load, daemon=True).start()
-    work = _Work(speech, parent)
-    while True:
-        message = jobs.get()
-        job: Callable[..., dict[str, Any]] = getattr(work, message.pop("do"))
-        try:
-            speech.say(done=job(**message))
-        except ServiceError as error:
-            speech.say(failed=speaking.error_as_json(error))
-        except MemoryError:
-            much = PageFailed("the page needs more memory than a rendering process may have")
-            speech.say(failed=speaking.error_as_json(much))
+    work = _Work(channel)
+    jobs = (work.begin, work.look, work.slice, work.still, work.join)
+    channel.serve({job.__name__: job for job in jobs}, _clear_up)
 
 
 def _clear_up() -> None:
-    """Whoever started this process is gone, and cannot remove its folder any more."""
+    """The parent is gone: the folder takes no room until whoever comes next removes it."""
     end_descendants()
-    folder = Path(tempfile.gettempdir())
-    if not folder.name.startswith(SCRATCH):
-        return
-    # what was ended may still have been writing
     for _ in range(_TRIES):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
+        for left in Path().iterdir():
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+        if not any(Path().iterdir()):
             return
+        # what was ended may still have been writing
         time.sleep(_TELL_SECONDS)
 
 
@@ -184,8 +179,4 @@ def _load() -> None:
     import av.logging
 
     av.logging.set_level(None)
-    import fragdex.service.renders.media.player  # noqa: F401 — so that it is there when asked for
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    import fragdex.service.renders.page_media.player  # noqa: F401 — so that it is there when asked for

@@ -12,21 +12,21 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 import fragdex
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import BrowserGone, Unavailable
-from fragdex.service.house import House
 from fragdex.service.isobmff.indexing import store_index
-from fragdex.service.jobs.door import Job
+from fragdex.service.jobs.api import Job
 from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import render_parts, render_slices, renders
-from fragdex.service.renders import kept, notes, stands
-from fragdex.service.renders.kept import KeptBytes
+from fragdex.service.renders import notes, slice_cache
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.model import TYPES, RenderStatus
 from fragdex.service.renders.parting import Parted
 from fragdex.service.renders.records import FAMILY, OPEN, result_name, wanted_of
 from fragdex.service.renders.running import run_join
-from fragdex.service.renders.stands import Stand
+from fragdex.service.renders.slice_cache import StoredFile
+from fragdex.service.renders.workspaces import RenderWorkspace
 
 __all__ = ["finish"]
 
@@ -35,14 +35,14 @@ __all__ = ["finish"]
 class _Result:
     """Bytes of the store that no record names yet."""
 
-    bytes: KeptBytes
+    bytes: StoredFile
     index_key: str | None
     # what should be heard and could not be decoded
     failed: Sequence[str] = ()
 
 
 def finish(
-    house: House, job: Job, render: Row[Any], stand: Stand, parted: Parted,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Parted,
     seconds: dict[str, float],
 ) -> None:  # fmt: skip
     """Make the result out of the slices, and the render complete.
@@ -51,20 +51,20 @@ def finish(
         Unavailable: a slice went away meanwhile.
     """
     begun = time.monotonic()
-    rows = _slices(house, render.id)
+    rows = _slices(context, render.id)
     if len(rows) != len(parted.parts):
         raise Unavailable("slices of the render are missing", retry_after=1)
     if wanted_of(render).is_video:
-        folder = house.work_folder(f"{render.id}.join.{job.attempt}")
-        with stands.busy(house, job.check):
-            result = _joined(house, job, render, stand, parted, rows, folder)
+        folder = context.work_folder(f"{render.id}.join.{job.attempt}")
+        with context.jobs.seats.taken(render.tenant_id, job.check):
+            result = _joined(context, job, render, workspace, parted, rows, folder)
     else:
-        result = _Result(kept.bytes_of(house, rows[0]), None)
+        result = _Result(slice_cache.bytes_of(context, rows[0]), None)
     seconds["join"] = time.monotonic() - begun
-    _publish(house, render, result, seconds)
+    _publish(context, render, result, seconds)
 
 
-def _slices(house: House, render_id: str) -> list[Row[Any]]:
+def _slices(context: ServiceContext, render_id: str) -> list[Row[Any]]:
     """The kept slices of a render, in order."""
     part = render_parts.c
     query = (
@@ -73,35 +73,35 @@ def _slices(house: House, render_id: str) -> list[Row[Any]]:
         .where(part.render_id == render_id)
         .order_by(part.number)
     )
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return list(connection.execute(query).all())
 
 
 def _joined(
-    house: House, job: Job, render: Row[Any], stand: Stand, parted: Parted,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Parted,
     rows: list[Row[Any]], folder: Path,
 ) -> _Result:  # fmt: skip
     slices = []
     for number, row in enumerate(rows):
         job.check()
-        slices.append(kept.bring(house, row, folder / f"{number:06}.mp4"))
+        slices.append(slice_cache.bring(context, row, folder / f"{number:06}.mp4"))
     try:
-        return _join(house, job, render, stand, parted, slices, folder / "result.mp4")
+        return _join(context, job, render, workspace, parted, slices, folder / "result.mp4")
     except BrowserGone:
         # Whatever is the matter with them, the next run has others.
-        with house.database.write() as connection:
+        with context.database.write() as connection:
             for row in rows:
-                deletion.remove(connection, kept.FAMILY, row.id)
+                deletion.remove(connection, slice_cache.FAMILY, row.id)
         raise
 
 
 def _join(
-    house: House, job: Job, render: Row[Any], stand: Stand, parted: Parted,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Parted,
     slices: list[SliceMade], out: Path,
 ) -> _Result:  # fmt: skip
     joined = run_join(
-        stand.site, slices, parted.view, out,
-        outside=stand.asked, limits=stand.limits, check=job.check,
+        workspace.site, slices, parted.view, out,
+        outside=workspace.asked, limits=workspace.limits, check=job.check,
     )  # fmt: skip
     if joined.frames != parted.frames:
         raise BrowserGone(
@@ -110,21 +110,26 @@ def _join(
             found=str(joined.frames),
         )
     index = fragdex.index(out)
-    result = kept.keep_bytes(house, render.tenant_id, out, job.check)
+    result = slice_cache.store_bytes(context, render.tenant_id, out, job.check)
     index.source = replace(index.source, md5=result.md5.hex())
-    return _Result(result, store_index(house, render.tenant_id, index).key, joined.failed)
+    return _Result(result, store_index(context, render.tenant_id, index).key, joined.failed)
 
 
-def _publish(house: House, render: Row[Any], result: _Result, seconds: dict[str, float]) -> None:
+def _publish(
+    context: ServiceContext, render: Row[Any], result: _Result, seconds: dict[str, float]
+) -> None:
     mine = renders.c.id == render.id
     own, key = result.bytes, result.index_key
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         query = sa.select(renders.c.notes).where(mine, OPEN).with_for_update()
         row = connection.execute(query).one_or_none()
         if row is None:
             return
         name = result_name(render.id)
-        blobs.keep(connection, render.tenant_id, own.md5, own.sha256, own.byte_size, FAMILY, name)
+        digests = (own.md5, own.sha256)
+        blobs.keep(
+            connection, render.tenant_id, *digests, own.byte_size, FAMILY, name, own.store_key
+        )
         if key is not None and not trash.claim(connection, key):
             raise Unavailable("the index of the result was not kept in time", retry_after=1)
         told = notes.gather(connection, render.id, row.notes)

@@ -131,16 +131,16 @@ class AllowedHosts:
             parts = urlsplit(url)
             host, port = (parts.hostname or "").rstrip("."), parts.port or 443
         except ValueError:
-            raise Blocked("the URL cannot be read") from None
+            raise Blocked("the URL cannot be read", lasts=True) from None
         if parts.scheme != "https":
-            raise Blocked("only https is allowed")
+            raise Blocked("only https is allowed", lasts=True)
         if parts.username is not None or parts.password is not None:
-            raise Blocked("URLs with credentials are not asked for")
+            raise Blocked("URLs with credentials are not requested", lasts=True)
         if not any(_is_meant(host, name) and port == its for name, its in self._hosts):
             raise Blocked("the host is not on the operator's list")
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if any(ord(char) <= 32 or ord(char) > 126 for char in host + target):
-            raise Blocked("the URL is not encoded")
+            raise Blocked("the URL is not encoded", lasts=True)
         return host, port, target
 
     def _address(self, host: str, port: int) -> str:

@@ -15,6 +15,8 @@ from fragdex.service.renders.plan import KEY_SECONDS, View
 if TYPE_CHECKING:
     import numpy as np
 
+    from fragdex.service.renders.page_media.opening import LocalFile
+
 __all__ = ["SAMPLE_RATE", "join"]
 
 SAMPLE_RATE: Final = 48_000
@@ -28,7 +30,7 @@ _FLAGS: Final = "frag_keyframe+delay_moov+default_base_moof+global_sidx+skip_tra
 
 
 def join(
-    slices: Sequence[Path],
+    slices: Sequence[LocalFile],
     view: View,
     out: Path,
     sound: Iterable[np.ndarray[Any, Any]] | None = None,
@@ -61,7 +63,10 @@ def join(
     track: _Sound | None = None
     frames = 0
     for path in slices:
-        with av.open(str(path), options={"ignore_editlist": "1"}) as part:
+        with (
+            path.open("rb") as file,
+            av.open(file, "r", options={"ignore_editlist": "1"}) as part,
+        ):
             source: Any = part.streams.video[0]
             parameters = bytes(source.codec_context.extradata)
             if stream is None:

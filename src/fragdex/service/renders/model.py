@@ -7,9 +7,9 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from fragdex.service.renders.request import Jpeg, Mp4, Png, WebP
+from fragdex.service.renders.request import RenderMetadata, RenderOutput
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.web.fields import Listed
+from fragdex.service.web.fields import Listed, Seconds
 
 __all__ = ["TYPES", "RenderList", "RenderRecord", "RenderSlice", "RenderStatus"]
 
@@ -41,7 +41,7 @@ class RenderSlice(BaseModel):
     frames_done: int
     reused: bool = Field(description="taken from an earlier render that made the same frames")
     attempts: int = Field(description="how often it was begun")
-    seconds: dict[str, float] = Field(description="what it cost: replay, capture, encode …")
+    seconds: Seconds = Field(description="what it cost: replay, capture, encode …")
 
 
 class BlockedRequest(BaseModel):
@@ -55,11 +55,11 @@ class RenderRecord(BaseModel):
     """A page that is, or was, rendered."""
 
     id: str
-    md5: str | None = Field(description="the client's own mark, dashed")
-    metadata: dict[str, str]
+    md5: str | None = Field(description="the client's own identifier, dashed")
+    metadata: RenderMetadata
     status: RenderStatus
     strategy: str
-    output: Mp4 | Jpeg | Png | WebP
+    output: RenderOutput
     width: int | None = Field(description="null until the page has said")
     height: int | None
     fps: float
@@ -70,7 +70,7 @@ class RenderRecord(BaseModel):
     frames: int | None = Field(description="null until it is known how many there are")
     frames_done: int
     slices: list[RenderSlice]
-    seconds: dict[str, float] = Field(
+    seconds: Seconds = Field(
         description="wait (for a worker) and whole; plan, slices and join as they passed; start, "
         "replay, capture, finish, encode: what all slices cost together"
     )
@@ -80,7 +80,7 @@ class RenderRecord(BaseModel):
     problem: Problem | None
     console: list[str] = Field(description="what the page wrote and threw, the first lines of it")
     blocked: list[BlockedRequest] = Field(description="requests that were not made, and why")
-    refused: list[str] = Field(description="what the page asked of the browser in vain")
+    refused: list[str] = Field(description="what the page tried to use and was refused")
     browser: list[str] = Field(description="how it ran, where it was not as it should be")
     created_at: str
     queued_at: str | None

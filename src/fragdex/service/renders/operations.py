@@ -9,8 +9,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
-from fragdex.service.house import House
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.pages import page
@@ -21,17 +21,18 @@ from fragdex.service.renders.records import (
     FAMILY,
     need_row,
     page_name,
+    result_name,
     told,
     told_all,
     wanted_of,
 )
 from fragdex.service.renders.request import NewRender, need_agreement
-from fragdex.service.renders.stands import bounds_of
 from fragdex.service.renders.worker import RENDER
-from fragdex.service.uploads import Arrival, Arrived, begin
+from fragdex.service.renders.workspaces import bounds_of
+from fragdex.service.uploads import Arrival, Arrived, begin, no_bytes
+from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import state
-from fragdex.service.uploads.shelf import StoredBytes
 
 __all__ = [
     "FAMILY",
@@ -51,14 +52,15 @@ _RENDER = renders.c
 _WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the render was cancelled"}
 
 
-def create_render(house: House, tenant_id: str, new: NewRender) -> RenderRecord:
+def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> RenderRecord:
     """A new render; with html it is queued, else it waits for a site.
 
     Raises:
         InvalidRequest: fields that are refused, or do not go together.
         TooLarge: too much html.
+        TooManyRequests: too many jobs of the tenant are in progress.
     """
-    need_agreement(new, house.settings)
+    need_agreement(new, context.settings)
     render_id, now = new_id(), instant()
     row: dict[str, Any] = {
         "id": render_id,
@@ -70,44 +72,46 @@ def create_render(house: House, tenant_id: str, new: NewRender) -> RenderRecord:
         "is_archive": False,
         "created_at": now,
     }
+    with context.database.read() as connection:
+        context.jobs.need_room(connection, tenant_id)
     if new.html is None:
-        with house.database.write() as connection:
+        with context.database.write() as connection:
             connection.execute(renders.insert().values(**row))
             return told(connection, need_row(connection, tenant_id, render_id))
     html = new.html.encode()
     md5, sha256 = hashlib.md5(html, usedforsecurity=False).digest(), hashlib.sha256(html).digest()
-    with house.database.write() as connection:
-        key = blobs.expect(connection, tenant_id, md5)
-        known = blobs.find(connection, tenant_id, md5) is not None
+    with context.database.write() as connection:
+        key = blobs.expect(connection, tenant_id, sha256)
+        known = blobs.find(connection, tenant_id, sha256) is not None
     if not known:
-        house.store.write(key, [html])
-    with house.database.write() as connection:
+        context.store.write(key, [html])
+    with context.database.write() as connection:
         queued = {"page_md5": md5, "status": RenderStatus.PENDING, "queued_at": now}
         connection.execute(renders.insert().values(**{**row, **queued}))
         name = page_name(render_id)
-        blobs.keep(connection, tenant_id, md5, sha256, len(html), FAMILY, name)
-        house.jobs.enqueue(connection, RENDER, render_id)
+        blobs.keep(connection, tenant_id, md5, sha256, len(html), FAMILY, name, key)
+        context.jobs.enqueue(connection, RENDER, render_id, tenant_id=tenant_id)
         return told(connection, need_row(connection, tenant_id, render_id))
 
 
-def render_by_id(house: House, tenant_id: str, render_id: str) -> RenderRecord:
+def render_by_id(context: ServiceContext, tenant_id: str, render_id: str) -> RenderRecord:
     """A render.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return told(connection, need_row(connection, tenant_id, render_id))
 
 
-def find_render(house: House, tenant_id: str, md5: bytes) -> RenderRecord:
+def find_render(context: ServiceContext, tenant_id: str, md5: bytes) -> RenderRecord:
     """The newest render that bears a mark.
 
     Raises:
         RecordNotFound: none of this tenant does.
     """
     bears = sa.select(renders).where(_RENDER.tenant_id == tenant_id, _RENDER.md5 == md5)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = connection.execute(bears.order_by(_RENDER.id.desc()).limit(1)).one_or_none()
         if row is None:
             raise RecordNotFound("there is no such render")
@@ -115,7 +119,7 @@ def find_render(house: House, tenant_id: str, md5: bytes) -> RenderRecord:
 
 
 def list_renders(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
@@ -129,13 +133,15 @@ def list_renders(
     wanted = sa.select(renders).where(_RENDER.tenant_id == tenant_id)
     if status is not None:
         wanted = wanted.where(_RENDER.status == status)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         found = page(connection, wanted, renders, limit, cursor)
         records = told_all(connection, found.rows)
     return RenderList(renders=records, next_cursor=found.next_cursor)
 
 
-def open_upload(house: House, tenant_id: str, render_id: str, byte_size: int, start: int) -> None:
+def open_upload(
+    context: ServiceContext, tenant_id: str, render_id: str, byte_size: int, start: int
+) -> None:
     """Make ready for bytes of a site; the first request for them tells how many there are.
 
     Another number begins anew, as long as bytes are missing and it starts with the first one.
@@ -145,11 +151,16 @@ def open_upload(house: House, tenant_id: str, render_id: str, byte_size: int, st
         Conflict: it has its page already, or is over.
         TooLarge: more bytes than a site may have.
     """
-    limit = house.settings.max_render_upload_bytes
+    limit = context.settings.max_render_upload_bytes
     if byte_size > limit:
         raise TooLarge(f"the archive is over the limit of {limit} bytes", more={"limit": limit})
     mine = (uploads.c.family == FAMILY) & (uploads.c.record_id == render_id)
-    with house.database.write() as connection:
+    how, empty = arrival(context), None
+    if not byte_size:
+        with context.database.read() as connection:
+            need_row(connection, tenant_id, render_id)
+        empty = no_bytes(context, tenant_id, FAMILY, render_id, 0, None, how)
+    with context.database.write() as connection:
         row = need_row(connection, tenant_id, render_id, lock=True)
         known = connection.execute(sa.select(uploads).where(mine)).one_or_none()
         if known is not None and (known.byte_size == byte_size or known.completed_at is not None):
@@ -159,36 +170,36 @@ def open_upload(house: House, tenant_id: str, render_id: str, byte_size: int, st
         if row.status != RenderStatus.CREATED:
             raise Conflict("the render has its page already", more={"state": row.status})
         deletion.forget_upload(connection, FAMILY, render_id)
-        begin(house, connection, tenant_id, FAMILY, render_id, byte_size, None, arrival(house))
+        begin(context, connection, tenant_id, FAMILY, render_id, byte_size, None, how, empty)
 
 
-def upload_of(house: House, tenant_id: str, render_id: str) -> Progress:
+def upload_of(context: ServiceContext, tenant_id: str, render_id: str) -> Progress:
     """How far the upload of a site is; none of its bytes are here before the first came.
 
     Raises:
         RecordNotFound: this tenant has no such render.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         need_row(connection, tenant_id, render_id)
     try:
-        return state(house, tenant_id, FAMILY, render_id)
+        return state(context, tenant_id, FAMILY, render_id)
     except RecordNotFound:
         return Progress(0, 0, False)
 
 
-def arrival(house: House) -> Arrival:
+def arrival(context: ServiceContext) -> Arrival:
     """What becomes of the bytes: the archive is read through, and the render queued."""
-    return Arrival(finished=partial(_finished, house), examine=partial(_examine, house))
+    return Arrival(finished=partial(_finished, context), examine=partial(_examine, context))
 
 
-def cancel_render(house: House, tenant_id: str, render_id: str) -> RenderRecord:
+def cancel_render(context: ServiceContext, tenant_id: str, render_id: str) -> RenderRecord:
     """End a render; what runs of it is ended within seconds. Repeating it is harmless.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
         Conflict: it is complete, or failed.
     """
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = need_row(connection, tenant_id, render_id, lock=True)
         if row.status in (RenderStatus.COMPLETE, RenderStatus.FAILED):
             raise Conflict(f"the render is {row.status}", more={"state": row.status})
@@ -199,26 +210,28 @@ def cancel_render(house: House, tenant_id: str, render_id: str) -> RenderRecord:
                 "problem": _WHY_CANCELLED,
             }
             connection.execute(renders.update().where(_RENDER.id == render_id).values(**values))
-            house.jobs.cancel(_job(render_id), connection)
+            context.jobs.cancel(_job(render_id), connection)
         return told(connection, need_row(connection, tenant_id, render_id))
 
 
-def delete_render(house: House, tenant_id: str, render_id: str) -> None:
+def delete_render(context: ServiceContext, tenant_id: str, render_id: str) -> None:
     """Delete a render with its page, its result and its slices, and end it if it runs.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
     own = sa.select(render_slices.c.id).where(render_slices.c.render_id == render_id)
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         need_row(connection, tenant_id, render_id, lock=True)
-        house.jobs.cancel(_job(render_id), connection)
+        context.jobs.cancel(_job(render_id), connection)
         for slice_id in connection.scalars(own).all():
             deletion.remove(connection, "render_slices", slice_id)
         deletion.remove(connection, FAMILY, render_id)
 
 
-def result_of(house: House, tenant_id: str, render_id: str, container: str) -> StoredBytes:
+def result_of(
+    context: ServiceContext, tenant_id: str, render_id: str, container: str
+) -> StoredBytes:
     """Where the result of a render is.
 
     Args:
@@ -228,14 +241,14 @@ def result_of(house: House, tenant_id: str, render_id: str, container: str) -> S
         RecordNotFound: this tenant has none of this id, or it makes another kind of still.
         NotReady: it is not complete.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = need_row(connection, tenant_id, render_id)
         own = wanted_of(row).wanted.container
         if container not in ("mp4", own):
             raise RecordNotFound(f"the result of this render is {own}")
         if row.status != RenderStatus.COMPLETE:
             raise NotReady(f"the render is {row.status}", more={"state": row.status})
-        blob = blobs.find(connection, tenant_id, row.result_md5)
+        blob = blobs.used_by(connection, tenant_id, FAMILY, result_name(render_id))
     if blob is None:
         raise RecordNotFound("the result is not here any more")
     return StoredBytes(
@@ -243,12 +256,12 @@ def result_of(house: House, tenant_id: str, render_id: str, container: str) -> S
     )
 
 
-def _examine(house: House, arrived: Arrived) -> Contents:
-    with house.store.local(arrived.store_key) as path:
-        return examine(path, bounds_of(house))
+def _examine(context: ServiceContext, arrived: Arrived) -> Contents:
+    with context.store.local(arrived.store_key) as path:
+        return examine(path, bounds_of(context))
 
 
-def _finished(house: House, connection: Connection, arrived: Arrived) -> None:
+def _finished(context: ServiceContext, connection: Connection, arrived: Arrived) -> None:
     mine = (_RENDER.id == arrived.record_id) & (_RENDER.status == RenderStatus.CREATED)
     values = {
         "page_md5": arrived.md5,
@@ -257,7 +270,7 @@ def _finished(house: House, connection: Connection, arrived: Arrived) -> None:
         "queued_at": instant(),
     }
     if connection.execute(renders.update().where(mine).values(**values)).rowcount:
-        house.jobs.enqueue(connection, RENDER, arrived.record_id)
+        context.jobs.enqueue(connection, RENDER, arrived.record_id, tenant_id=arrived.tenant_id)
 
 
 def _job(render_id: str) -> str:

@@ -15,11 +15,16 @@ __all__ = ["NOTHING", "Answer", "Blocked", "FirstOf", "Outside"]
 
 
 class Blocked(Exception):
-    """A request that is not made; `reason` stands in the render's record."""
+    """A request that is not made; `reason` stands in the render's record.
 
-    def __init__(self, reason: str) -> None:
+    Args:
+        lasts: whether the same request is blocked every time, whoever makes it and whenever.
+    """
+
+    def __init__(self, reason: str, *, lasts: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.lasts = lasts
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import RecordNotFound
-from fragdex.service.house import House
+from fragdex.service.isobmff.operations import file_bytes
+from fragdex.service.isobmff.tracks import FAMILY as TRACKS
+from fragdex.service.isobmff.tracks import track_name
 from fragdex.service.records import blobs
 from fragdex.service.records.tables import (
     caption_files,
@@ -29,6 +32,7 @@ from fragdex.service.records.tables import (
     unprocessed_files,
 )
 from fragdex.service.renders.outside import Answer, Blocked
+from fragdex.service.renders.records import FAMILY, result_name
 from fragdex.service.renders.site import ORIGIN, media_type_of
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.routing import PREFIX
@@ -42,6 +46,11 @@ _PATH: Final = re.compile(
     rf"{PREFIX}/(?:(?P<family>\w+)/(?P<id>[^/.]+)(?:\.(?P<suffix>\w+)|/(?:tracks/)?(?P<track>-?\d+))?)"
 )
 _WHOLE_FILES: Final = ("files", "isobmff_files", "unprocessed_files")
+_USES: Final = {
+    image_files: "images",
+    caption_files: "captions",
+    unprocessed_files: "unprocessed",
+}
 _KINDS: Final = {"video": "video/mp4", "audio": "audio/mp4"}
 
 
@@ -60,8 +69,8 @@ class OwnFiles:
         reads: what was asked for, each with the SHA-256 of what was there; None: nothing.
     """
 
-    def __init__(self, house: House, tenant_id: str) -> None:
-        self._house, self._tenant_id = house, tenant_id
+    def __init__(self, context: ServiceContext, tenant_id: str) -> None:
+        self._context, self._tenant_id = context, tenant_id
         self._found: dict[str, _Found | None] = {}
         self.reads: dict[str, bytes | None] = {}
 
@@ -72,7 +81,7 @@ class OwnFiles:
         except ValueError:
             return False
         origin = f"{parts.scheme}://{parts.netloc}".lower()
-        ours = (ORIGIN, self._house.settings.public_url or ORIGIN)
+        ours = (ORIGIN, self._context.settings.public_url or ORIGIN)
         return origin in ours and parts.path.startswith(f"{PREFIX}/")
 
     def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
@@ -94,7 +103,8 @@ class OwnFiles:
             return Answer(416, {**told, "content-range": content_range(None, size)})
         if isinstance(verdict, RangeVerdict):
             if size > MAX_BYTES:
-                raise Blocked(f"the file has more than {MAX_BYTES} bytes: media are read by ranges")
+                reason = f"the file has more than {MAX_BYTES} bytes: media are read by ranges"
+                raise Blocked(reason, lasts=True)
             return Answer(200, told, self._read(found, ByteRange(0, size)))
         part = ByteRange(verdict[0].start, min(verdict[0].stop, verdict[0].start + MAX_BYTES))
         told["content-range"] = content_range(part, size)
@@ -109,14 +119,14 @@ class OwnFiles:
         return True
 
     def _read(self, found: _Found, part: ByteRange) -> bytes:
-        return b"".join(self._house.store.read(found.blob.store_key, part))
+        return b"".join(self._context.store.read(found.blob.store_key, part))
 
     def _find(self, url: str) -> _Found | None:
         parts = urlsplit(url)
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         if path not in self._found:
             kind = parse_qs(parts.query).get("type", [""])[-1]
-            with self._house.database.read() as connection:
+            with self._context.database.read() as connection:
                 self._found[path] = self._look(connection, parts.path, kind)
             found = self._found[path]
             self.reads[path] = None if found is None else found.blob.sha256
@@ -170,10 +180,14 @@ class OwnFiles:
     def _file(self, connection: Connection, table: sa.Table, id: str) -> _Found | None:
         mine = (table.c.id == id) & (table.c.tenant_id == self._tenant_id)
         row = connection.execute(sa.select(table).where(mine)).one_or_none()
-        if row is None or row.md5 is None:
+        if row is None:
             return None
+        if table is isobmff_files:
+            blob = file_bytes(connection, row)
+        else:
+            blob = blobs.used_by(connection, self._tenant_id, _USES[table], id)
         known = row._mapping.get("mime_type")
-        return self._bytes(connection, row.md5, known or media_type_of(row.filename))
+        return _found(blob, known or media_type_of(row.filename))
 
     def _track(
         self, connection: Connection, id: str, which: sa.ColumnElement[bool]
@@ -181,20 +195,20 @@ class OwnFiles:
         row = isobmff_tracks.c
         mine = (row.file_id == id) & (row.tenant_id == self._tenant_id) & which
         complete = row.completed_at.is_not(None)
-        query = sa.select(row.md5, row.type).where(mine, complete).order_by(row.track_id)
+        query = sa.select(row.track_id, row.type).where(mine, complete).order_by(row.track_id)
         found = connection.execute(query.limit(1)).one_or_none()
-        if found is None or found.md5 is None:
+        if found is None:
             return None
-        return self._bytes(connection, found.md5, _KINDS.get(found.type, "video/mp4"))
+        name = track_name(id, found.track_id)
+        blob = blobs.used_by(connection, self._tenant_id, TRACKS, name)
+        return _found(blob, _KINDS.get(found.type, "video/mp4"))
 
     def _render(self, connection: Connection, id: str) -> _Found | None:
         mine = (renders.c.id == id) & (renders.c.tenant_id == self._tenant_id)
-        query = sa.select(renders.c.result_md5, renders.c.media_type).where(mine)
-        row = connection.execute(query).one_or_none()
-        if row is None or row.result_md5 is None:
-            return None
-        return self._bytes(connection, row.result_md5, row.media_type)
+        media_type = connection.scalar(sa.select(renders.c.media_type).where(mine))
+        blob = blobs.used_by(connection, self._tenant_id, FAMILY, result_name(id))
+        return None if media_type is None else _found(blob, media_type)
 
-    def _bytes(self, connection: Connection, md5: bytes, media_type: str) -> _Found | None:
-        blob = blobs.find(connection, self._tenant_id, bytes(md5))
-        return None if blob is None else _Found(blob, media_type)
+
+def _found(blob: blobs.Blob | None, media_type: str) -> _Found | None:
+    return None if blob is None else _Found(blob, media_type)

@@ -10,16 +10,16 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import PageFailed
-from fragdex.service.house import House
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders.browser.model import PageFacts
 from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, View
 from fragdex.service.renders.plan import plan
 from fragdex.service.renders.records import wanted_of
-from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender, Png, WebP
+from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender, Png, WebP, need_budget
 from fragdex.service.renders.running import look
-from fragdex.service.renders.stands import Stand, busy, warm
+from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
 
 __all__ = ["Parted", "part", "view_of"]
 
@@ -41,26 +41,30 @@ class Parted:
     parts: tuple[range, ...]
 
 
-def part(house: House, row: Row[Any], stand: Stand, check: Callable[[], None]) -> Parted:
+def part(
+    context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, check: Callable[[], None]
+) -> Parted:
     """Part a render into slices, and write them down; once, whoever runs it again finds them.
 
     Raises:
         PageFailed: it says nothing of its duration, or too much; and as `running.look`.
-        TooLarge: it is larger than a render may be.
+        TooLarge, InvalidRequest: it is larger or longer than a render may be.
     """
     if row.frames is None:
         wanted = wanted_of(row)
-        facts = _facts(house, wanted, stand, check)
+        facts = _facts(context, row.tenant_id, wanted, workspace, check)
         view = _view(wanted, facts)
-        stand.limits.check(view)
+        workspace.limits.check(view)
         if wanted.is_video:
-            duration = _duration(house, wanted, facts)
+            duration = _duration(context, wanted, facts)
             slice_ms = max(wanted.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
             found = plan(view, duration, slice_ms=slice_ms)
-            _write(house, row.id, view, duration, found.frames, found.slices)
+            # what the request left open the page has decided
+            need_budget(context.settings, view.width * view.height, found.frames)
+            _write(context, row.id, view, duration, found.frames, found.slices)
         else:
-            _write(house, row.id, view, None, 1, (range(1),))
-    with house.database.read() as connection:
+            _write(context, row.id, view, None, 1, (range(1),))
+    with context.database.read() as connection:
         return _stored(connection, row.id)
 
 
@@ -73,18 +77,22 @@ def view_of(row: Row[Any]) -> View:
 
 
 def _facts(
-    house: House, wanted: NewRender, stand: Stand, check: Callable[[], None]
+    context: ServiceContext,
+    tenant_id: str,
+    wanted: NewRender,
+    workspace: RenderWorkspace,
+    check: Callable[[], None],
 ) -> PageFacts | None:
     """What the page says, where it has to be asked."""
     needs = wanted.width is None or wanted.height is None
     if not needs and (wanted.duration_ms is not None or not wanted.is_video):
         return None
     view = _view(wanted, None)
-    stand.limits.check(view)
-    with busy(house, check):
+    workspace.limits.check(view)
+    with context.jobs.seats.taken(tenant_id, check):
         return look(
-            stand.site, view, outside=stand.asked, limits=stand.limits, check=check,
-            warm=warm(), key=stand.key,
+            workspace.site, view, outside=workspace.asked, limits=workspace.limits, check=check,
+            warm=context.part(Workspaces).warm, key=workspace.key,
         )  # fmt: skip
 
 
@@ -99,11 +107,11 @@ def _view(wanted: NewRender, facts: PageFacts | None) -> View:
     return View(max(width, 2), max(height, 2), wanted.rate, clear)
 
 
-def _duration(house: House, wanted: NewRender, facts: PageFacts | None) -> int:
+def _duration(context: ServiceContext, wanted: NewRender, facts: PageFacts | None) -> int:
     duration = wanted.duration_ms or (facts.duration_ms if facts else None)
     if not duration:
         raise PageFailed(NO_DURATION)
-    limit = house.settings.max_render_ms
+    limit = context.settings.max_render_ms
     if duration > limit:
         raise PageFailed(
             f"the page is {duration} ms long, more than the {limit} ms that a render may have: "
@@ -118,7 +126,7 @@ def _least_ms(view: View) -> int:
 
 
 def _write(
-    house: House, render_id: str, view: View, duration_ms: int | None, frames: int,
+    context: ServiceContext, render_id: str, view: View, duration_ms: int | None, frames: int,
     slices: tuple[range, ...],
 ) -> None:  # fmt: skip
     values = {
@@ -141,7 +149,7 @@ def _write(
         }
         for number, one in enumerate(slices)
     ]
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         if connection.execute(renders.update().where(first).values(**values)).rowcount:
             connection.execute(render_parts.insert(), rows)
 

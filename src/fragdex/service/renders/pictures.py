@@ -40,6 +40,8 @@ class Pictures:
         packet.is_keyframe = True
         try:
             frames = self._decoder.decode(packet)
+        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the browser's
+            raise
         except self._av.error.FFmpegError as error:
             raise ValueError("the browser gave no PNG") from error
         if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:

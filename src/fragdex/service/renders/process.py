@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from fragdex.service.errors import BrowserGone, PageFailed, StoreFull
-from fragdex.service.processes import CRASHES, Process
-from fragdex.service.renders import speaking
+from fragdex.service.errors import BrowserGone, EngineUnavailable, PageFailed
+from fragdex.service.processes.child import ChildProcess
+from fragdex.service.processes.failures import Failures
+from fragdex.service.processes.folders import take_file
+from fragdex.service.processes.limits import memory_of_one
+from fragdex.service.processes.walls import Walls
+from fragdex.service.renders import messages
+from fragdex.service.renders.browser.finding import VARIABLE, find_engine
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.walls import walls_for
+from fragdex.service.renders.child import MADE
 from fragdex.service.renders.made import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, Outside
-from fragdex.service.renders.site import Site
+from fragdex.service.renders.site import Folder, Page, Site, media_type_of
+from fragdex.service.renders.site_locator import Beside
 from fragdex.service.renders.stills import Still
 
 __all__ = ["Check", "Child", "Progress", "nothing"]
@@ -26,9 +32,12 @@ __all__ = ["Check", "Child", "Progress", "nothing"]
 STALL_SECONDS: Final = 180.0
 """Silence after which a process is taken for hung; the browser's own limits are far shorter."""
 
-_POLL_SECONDS: Final = 0.25
-# Where a browser is found; the rest of the environment is not for a process that shows pages.
-_PASSED_ON: Final = ("FRAGDEX_CHROMIUM", "PLAYWRIGHT_BROWSERS_PATH", "HOME")
+# No file of a render is larger, whatever a page does.
+_LARGEST_FILE: Final = 64 << 30
+# Of the browser and all of its processes.
+_TASKS: Final = 4096
+_PASSED_ON: Final = (VARIABLE, "FONTCONFIG_FILE", "FONTCONFIG_PATH")
+_FAILURES: Final = Failures("the rendering process", "this page", PageFailed, BrowserGone)
 
 Check = Callable[[], None]
 Progress = Callable[[int], None]
@@ -45,6 +54,8 @@ class Child:
         site: the page's files; a `Folder` has to stay where it is.
         outside: answers what the page asks for beyond its site, in this process.
         limits: how far the page may go.
+        folder: where it works, empty; None: one of its own in the temporary folder, which a
+            browser needs.
     """
 
     def __init__(
@@ -53,28 +64,38 @@ class Child:
         *,
         outside: Outside = NOTHING,
         limits: Limits = Limits(),  # noqa: B008 — frozen
+        folder: Path | None = None,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
-        self._stall = stall_seconds
         self.outside, self._site = outside, site
-        # its own, so that what a killed browser leaves behind goes with it
-        self._scratch = tempfile.TemporaryDirectory(
-            prefix=speaking.SCRATCH, ignore_cleanup_errors=True
-        )
-        # the browser, which may run as another user, has its folder in there
-        os.chmod(self._scratch.name, 0o711)
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        self._process = Process(
-            "fragdex.service.renders.child", environment=kept | {"TMPDIR": self._scratch.name}
+        try:
+            program = find_engine().path
+        except EngineUnavailable:
+            program = None  # said by the first job that needs one
+        else:
+            kept[VARIABLE] = str(program)
+        walls = Walls(
+            max(limits.memory_bytes, memory_of_one()),
+            _LARGEST_FILE,
+            tasks=_TASKS,
+            readable=() if program is None else (str(program.parent),),
+            programs=True,
         )
+        self._process = ChildProcess(
+            "fragdex.service.renders.child", walls, _FAILURES,
+            folder=folder, environment=kept, stall_seconds=stall_seconds,
+        )  # fmt: skip
         self.at: tuple[View, int] | None = None
         """The view of its browser, and the next frame that it can show."""
-        # Its answer is waited for with that of the first job.
-        self._process.say(
-            do="begin", site=speaking.site_as_json(site), limits=asdict(limits),
-            walls=speaking.walls_as_json(),
-        )  # fmt: skip
-        self._unanswered = 1
+        self._begin: dict[str, Any] | None = {
+            # nobody knows whether another site reads the same again
+            "network": type(site) not in (Beside, Folder, Page),
+            "limits": asdict(limits),
+            "program": None if program is None else str(program),
+            "sandbox": program is not None and walls_for(program).sandbox,
+        }
+        self._slices: Sequence[SliceMade] = ()
 
     @property
     def pid(self) -> int:
@@ -83,7 +104,7 @@ class Child:
 
     def look(self, view: View, *, check: Check = nothing) -> PageFacts:
         """What the page tells of itself, seen through a view."""
-        told = self._do(check, nothing, do="look", view=speaking.view_as_json(view))
+        told = self._do("look", check, nothing, view=messages.view_as_json(view))
         self.at = (view, 0)
         return PageFacts(**told)
 
@@ -99,13 +120,12 @@ class Child:
     ) -> SliceMade:
         """Render frames first … stop-1 into a file of a folder."""
         path = folder / f"slice-{first:08}-{stop:08}.mp4"
-        seen = speaking.view_as_json(view)
-        told = self._do(
-            check, progress, do="slice", view=seen, first=first, stop=stop, path=str(path)
-        )
+        seen = messages.view_as_json(view)
+        told = self._do("slice", check, progress, view=seen, first=first, stop=stop)
+        self._take(path)
         progress(stop - first)
         self.at = (view, stop)
-        return SliceMade.of_json(told)
+        return SliceMade.of_json(told | {"path": str(path)})
 
     def still(
         self, view: View, time_ms: int, still: Still, folder: Path, *, check: Check = nothing
@@ -113,10 +133,11 @@ class Child:
         """Render the picture of one moment into a file of a folder."""
         path = folder / f"still.{still.container}"
         told = self._do(
-            check, nothing, do="still", view=speaking.view_as_json(view), time_ms=time_ms,
-            still=asdict(still), path=str(path),
+            "still", check, nothing, view=messages.view_as_json(view), time_ms=time_ms,
+            still=asdict(still),
         )  # fmt: skip
-        made = SliceMade.of_json(told)
+        self._take(path)
+        made = SliceMade.of_json(told | {"path": str(path)})
         self.at = (view, made.first + 1)
         return made
 
@@ -130,16 +151,17 @@ class Child:
         check: Check = nothing,
     ) -> Joined:
         """Write slices one behind the other, with their sound."""
+        self._slices = slices
         told = self._do(
-            check, progress, do="join", slices=[made.as_json() for made in slices],
-            view=speaking.view_as_json(view), out=str(out),
+            "join", check, progress, slices=[made.as_json() for made in slices],
+            view=messages.view_as_json(view),
         )  # fmt: skip
-        return Joined(**told)
+        self._take(out)
+        return Joined(**told | {"path": str(out)})
 
     def end(self) -> None:
         """End the process, its browser, and what they left behind."""
         self._process.end()
-        self._scratch.cleanup()
 
     def __enter__(self) -> Child:
         return self
@@ -147,64 +169,51 @@ class Child:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def _do(self, check: Check, progress: Progress, **job: Any) -> dict[str, Any]:
+    def _do(self, job: str, check: Check, progress: Progress, **arguments: Any) -> dict[str, Any]:
         """Give a job and wait for what comes of it; the process ends with any error."""
-        self._process.say(**job)
-        self._unanswered += 1
-        answer: dict[str, Any] = {}
         try:
-            while self._unanswered:
-                answer = self._hear(check, progress)
-                self._unanswered -= 1
+            if self._begin is not None:
+                begin, self._begin = self._begin, None
+                self._process.do("begin", check=check, answer=self._answer, **begin)
+            return self._process.do(
+                job, check=check, answer=self._answer, **arguments,
+                on_message=lambda message: progress(message["progress"]),
+            )  # fmt: skip
         except BaseException:
             self.end()
             raise
-        return answer
 
-    def _hear(self, check: Check, progress: Progress) -> dict[str, Any]:
-        heard = time.monotonic()
-        while True:
-            check()
-            try:
-                said = self._process.hear(_POLL_SECONDS)
-            except EOFError:
-                raise self._failure() from None
-            if said is None:
-                if time.monotonic() - heard > self._stall:
-                    raise BrowserGone("the rendering process hung")
-                continue
-            heard = time.monotonic()
-            if "progress" in said:
-                progress(said["progress"])
-            elif "ask" in said:
-                # An answer takes as long as the network does; whoever cancels does not wait.
-                threading.Thread(target=self._answer, args=(said,), daemon=True).start()
-            elif "failed" in said:
-                raise speaking.error_of_json(said["failed"])
-            else:
-                told: dict[str, Any] = said["done"]
-                return told
+    def _take(self, path: Path) -> None:
+        take_file(self._process.folder / MADE, path)
 
-    def _answer(self, question: dict[str, Any]) -> None:
+    def _answer(self, question: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
         if "path" in question:
-            told = speaking.asset_as_json(self._site.read(question["path"]))
-        else:
-            answer: Answer | Blocked
-            try:
-                answer = self.outside.fetch(question["url"], question["headers"])
-            except Blocked as error:
-                answer = error
-            except Exception as error:  # noqa: BLE001 — a page waits for it, whatever happened
-                answer = Blocked(f"it could not be read: {type(error).__name__}")
-            told = speaking.answer_as_json(answer)
-        self._process.say(answer=question["ask"], **told)
+            return _handed_over(self._site, question["path"])
+        if "slice" in question:
+            return {}, (os.open(self._slices[question["slice"]].path, os.O_RDONLY),)
+        answer: Answer | Blocked
+        try:
+            answer = self.outside.fetch(question["url"], question["headers"])
+        except Blocked as error:
+            answer = error
+        except Exception as error:  # noqa: BLE001 — a page waits for it, whatever happened
+            answer = Blocked(f"it could not be read: {type(error).__name__}")
+        return messages.answer_as_json(answer), ()
 
-    def _failure(self) -> Exception:
-        ending, words = self._process.ending, self._process.words
-        if ending in CRASHES:
-            return PageFailed("the media libraries broke on what the page plays", found=ending)
-        if isinstance(ending, str):
-            return BrowserGone(f"the rendering process was ended by {ending}")
-        if "No space left on device" in words:
-            return StoreFull("no room for the frames of the render", retry_after=60)
-        return BrowserGone(f"the rendering process ended with {ending}: {words}")
+
+def _handed_over(site: Site, path: str) -> tuple[dict[str, Any], Sequence[int]]:
+    """A file of a site, open; nothing where there is none."""
+    if isinstance(site, Folder):
+        file = site.open(path)
+        if file is None:
+            return {}, ()
+        with file:
+            name = path if PurePosixPath(path).suffix else Path(file.name).name
+            return {"media_type": media_type_of(name)}, (os.dup(file.fileno()),)
+    asset = site.read(path)
+    if asset is None:
+        return {}, ()
+    with tempfile.TemporaryFile() as held:
+        held.write(asset.data)
+        held.seek(0)
+        return {"media_type": asset.media_type}, (os.dup(held.fileno()),)

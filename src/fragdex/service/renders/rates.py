@@ -6,13 +6,16 @@ import re
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["MAX_FPS", "rate_of"]
+__all__ = ["MAX_FPS", "RATE", "rate_of"]
 
 MAX_FPS: Final = 120
 
 # Rates that are written with two or three digits and mean a thousandth less than whole (SMPTE).
 _NTSC: Final = {round(1000 * n / 1.001): Fraction(1000 * n, 1001) for n in (24, 30, 48, 60, 120)}
-_RATE: Final = re.compile(r"[0-9]{1,6}(?:/[1-9][0-9]{0,4})?")
+RATE: Final = "[0-9]{1,6}(?:/[1-9][0-9]{0,4})?"
+"""What a rate looks like that is written out."""
+
+_RATE: Final = re.compile(RATE)
 
 
 def rate_of(value: float | str) -> Fraction:

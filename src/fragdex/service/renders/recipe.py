@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import encoder_version
+from fragdex.service.renders.messages import view_as_json
 from fragdex.service.renders.site import Site
-from fragdex.service.renders.speaking import view_as_json
 from fragdex.service.renders.stills import Still
 
 __all__ = ["holds", "recipe", "still_recipe"]
@@ -65,7 +65,7 @@ def _ours() -> str:
     whole = hashlib.sha256()
     here = resources.files("fragdex.service.renders")
     files = [here / name for name in _OUR_FILES]
-    for room in ("browser", "media"):
+    for room in ("browser", "page_media"):
         files += sorted((here / room).iterdir(), key=lambda file: file.name)
     for file in files:
         if file.name.endswith((".py", ".js")):

@@ -9,8 +9,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import RecordNotFound
-from fragdex.service.house import House
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import render_parts, renders, uploads
 from fragdex.service.renders.model import TYPES, RenderRecord, RenderSlice, RenderStatus
@@ -71,10 +71,10 @@ def need_row(
     return row
 
 
-def is_over(house: House, render_id: str) -> bool:
+def is_over(context: ServiceContext, render_id: str) -> bool:
     """Whether no work on a render is wanted: it is over, or deleted."""
     query = sa.select(_RENDER.id).where(_RENDER.id == render_id, OPEN)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return connection.execute(query).first() is None
 
 

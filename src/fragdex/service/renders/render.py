@@ -16,12 +16,12 @@ from typing import Final
 from fragdex.service.errors import BrowserGone, PageFailed
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, View
-from fragdex.service.renders.hands import Hands
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.plan import Plan, key_interval, plan
 from fragdex.service.renders.process import Child
 from fragdex.service.renders.site import Site
+from fragdex.service.renders.slice_scheduler import SliceScheduler
 from fragdex.service.renders.stills import Still
 
 __all__ = ["Rendered", "Wanted", "render"]
@@ -79,7 +79,7 @@ def render(
         wanted: size, rate, duration, or which still.
         out: the file; an existing one is replaced at the very end.
         jobs: processes side by side; at most as many as there are processors, and no more than
-            there is work for (`Hands`).
+            there is work for (`SliceScheduler`).
         slices: parts to divide the frames in; as many as jobs, or as processors.
         outside: what the page may ask for beyond its site.
         limits: how far the page may go.
@@ -128,10 +128,10 @@ class _Work:
         parts = _divided(view, duration_ms, jobs, slices)
         side_by_side = min(jobs or os.cpu_count() or 1, len(parts.slices))
         self._progress(0, parts.frames)
-        hands = Hands(parts.slices, at_once=jobs is not None)
+        scheduler = SliceScheduler(parts.slices, at_once=jobs is not None)
         with ThreadPoolExecutor(side_by_side, "render") as pool:
             tasks = [
-                pool.submit(self._slice, parts, number, hands)
+                pool.submit(self._slice, parts, number, scheduler)
                 for number in range(len(parts.slices))
             ]
             try:
@@ -142,7 +142,7 @@ class _Work:
             finally:
                 # whoever interrupts waits for no slice
                 self._stop.set()
-                hands.end()
+                scheduler.end()
                 pool.shutdown(cancel_futures=True)
         made = [task.result() for task in tasks]
         self._stop.clear()
@@ -203,12 +203,12 @@ class _Work:
         duration_ms = facts.duration_ms if wanted.duration_ms is None else wanted.duration_ms
         return View(width, height, wanted.fps), duration_ms
 
-    def _slice(self, parts: Plan, number: int, hands: Hands) -> SliceMade:
+    def _slice(self, parts: Plan, number: int, scheduler: SliceScheduler) -> SliceMade:
         frames = parts.slices[number]
-        hands.begin(number)
+        scheduler.begin(number)
 
         def progress(done: int) -> None:
-            hands.told(frames, done)
+            scheduler.told(frames, done)
             self._count(frames, done, parts.frames)
 
         child, made = self._tried(
@@ -221,7 +221,7 @@ class _Work:
         )  # fmt: skip
         with self._lock:
             self._idle.append(child)
-        hands.free()
+        scheduler.free()
         return made
 
     def _tried(

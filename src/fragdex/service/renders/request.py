@@ -9,18 +9,23 @@ from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
+    TypeAdapter,
     ValidationError,
+    WithJsonSchema,
 )
+from pydantic_core import core_schema
+from typing_extensions import TypeAliasType
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import InvalidRequest, TooLarge
-from fragdex.service.renders.rates import MAX_FPS, rate_of
-from fragdex.service.web.fields import Md5Text, Number
+from fragdex.service.renders.plan import frame_count
+from fragdex.service.renders.rates import MAX_FPS, RATE, rate_of
+from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, Md5Text
 
 __all__ = [
     "DEFAULT_FPS",
@@ -28,11 +33,13 @@ __all__ = [
     "Jpeg",
     "Mp4",
     "NewRender",
-    "Output",
     "Png",
+    "RenderMetadata",
+    "RenderOutput",
     "Still",
     "WebP",
     "need_agreement",
+    "need_budget",
 ]
 
 DEFAULT_FPS: Final = Fraction(30)
@@ -76,7 +83,7 @@ class Mp4(_Part):
     audio: Aac = Aac()
 
 
-Percent = Annotated[Number, Field(ge=1, le=100)]
+Percent = Annotated[int, Field(ge=1, le=100), JSON_NUMBER]
 
 
 class Jpeg(_Part):
@@ -99,7 +106,9 @@ class WebP(_Part):
 
     container: Literal["webp"]
     quality: Percent = 80
-    compression: Annotated[Number, Field(ge=0, le=6, description="6: the smallest file")] = 4
+    compression: Annotated[
+        int, Field(ge=0, le=6, description="6: the smallest file"), JSON_NUMBER
+    ] = 4
     transparency: Annotated[bool, Field(description="the page without its white ground")] = False
 
 
@@ -133,46 +142,86 @@ def _output(value: Any) -> Any:
     return meant.model_validate(value)
 
 
-Output = Annotated[Mp4 | Jpeg | Png | WebP, BeforeValidator(_output)]
+class _ByContainer:
+    """Says in the OpenAPI document how the kinds of output are told apart."""
 
-Side = Annotated[Number, Field(ge=2, le=MAX_SIDE, description="in CSS pixels; even for mp4")]
-Word = Annotated[str, Field(max_length=256)]
-Text = Annotated[str, Field(max_length=16_384)]
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        places = {name: f"#/components/schemas/{kind.__name__}" for name, kind in _OUTPUTS.items()}
+        told = {"propertyName": "container", "mapping": places}
+        return {"oneOf": handler(schema)["anyOf"], "discriminator": told}
 
 
-def _no_nul(values: dict[str, str]) -> dict[str, str]:
-    if any("\x00" in text for pair in values.items() for text in pair):
-        raise ValueError("NUL cannot be kept")
-    return values
+RenderOutput = TypeAliasType(
+    "RenderOutput",
+    Annotated[Mp4 | Jpeg | Png | WebP, BeforeValidator(_output), _ByContainer()],
+)
+
+Fps = Annotated[
+    int | float | str,
+    BeforeValidator(_rate),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 1, "maximum": MAX_FPS},
+                {"type": "string", "pattern": f"^{RATE}$"},
+            ]
+        }
+    ),
+]
+Side = Annotated[
+    int, Field(ge=2, le=MAX_SIDE, description="in CSS pixels; even for mp4"), JSON_NUMBER
+]
+Word = Annotated[str, Field(max_length=256), NO_NUL]
+Text = Annotated[str, Field(max_length=16_384), NO_NUL]
+RenderMetadata = TypeAliasType("RenderMetadata", dict[str, str])
+Backend = TypeAliasType("Backend", Literal["cpu", "gpu"])
+_Metadata = Annotated[
+    dict[Word, Text],
+    Field(max_length=100),
+    # pydantic would write the pattern of the names as one of properties, and refuse no others
+    WithJsonSchema(
+        {
+            "type": "object",
+            "maxProperties": 100,
+            "propertyNames": TypeAdapter(Word).json_schema(),
+            "additionalProperties": TypeAdapter(Text).json_schema(),
+        }
+    ),
+]
+NewRenderMetadata = TypeAliasType("NewRenderMetadata", _Metadata)
 
 
 class NewRender(BaseModel):
     """A render to come; what is left out, the page decides."""
 
-    html: str | None = Field(
+    html: Annotated[str, NO_NUL] | None = Field(
         None, description="the page; without it, a site has to be uploaded", examples=["<h1>Hi"]
     )
     width: Side | None = None
     height: Side | None = None
-    fps: Annotated[int | float | str, BeforeValidator(_rate)] | None = Field(
+    fps: Fps | None = Field(
         None,
         description="1 to 120 frames a second; 29.97 means 30000/1001, which may be written out",
         examples=[30],
     )
-    duration_ms: Annotated[Number, Field(ge=1, le=MAX_DURATION_MS)] | None = Field(
+    duration_ms: Annotated[int, Field(ge=1, le=MAX_DURATION_MS), JSON_NUMBER] | None = Field(
         None, description="default: what the page says, or its longest animation or media"
     )
-    work_slice_ms: Annotated[Number, Field(ge=1000, le=10_000)] | None = Field(
+    work_slice_ms: Annotated[int, Field(ge=1000, le=10_000), JSON_NUMBER] | None = Field(
         None, description=f"the page is rendered in slices of so long; default {DEFAULT_SLICE_MS}"
     )
-    md5: Md5Text | None = Field(None, description="the client's own mark; found by it again")
-    metadata: Annotated[dict[Word, Text], Field(max_length=100), AfterValidator(_no_nul)] | None = (
-        Field(None, description="the client's own words, given back")
+    md5: Md5Text | None = Field(
+        None, description="the client's own identifier, to find the render by"
+    )
+    metadata: NewRenderMetadata | None = Field(
+        None, description="the client's own words, given back"
     )
     strategy: Literal["v1"] | None = None
-    backend: Literal["cpu", "gpu"] | None = Field(None, description="tolerated, without effect")
-    output: Output | None = None
-    time_ms: Annotated[Number, Field(ge=0, le=MAX_DURATION_MS)] | None = Field(
+    backend: Backend | None = Field(None, description="tolerated, without effect")
+    output: RenderOutput | None = None
+    time_ms: Annotated[int, Field(ge=0, le=MAX_DURATION_MS), JSON_NUMBER] | None = Field(
         None, description="of a still: when; default 0"
     )
 
@@ -192,6 +241,26 @@ class NewRender(BaseModel):
         return DEFAULT_FPS if self.fps is None else rate_of(self.fps)
 
 
+def need_budget(settings: Settings, pixels: int, frames: int) -> None:
+    """Refuse a film of more pixels than a render may have, all frames together.
+
+    Args:
+        pixels: of a frame.
+
+    Raises:
+        InvalidRequest: with the limit, and what the film comes to.
+    """
+    limit = settings.max_render_pixel_frames
+    if pixels * frames > limit:
+        raise InvalidRequest(
+            f"width × height × frames: {pixels} × {frames} = {pixels * frames} is over the limit "
+            f"of {limit}",
+            pointer="/duration_ms",
+            more={"limit": limit},
+            advice="make the film shorter or smaller, or ask for fewer frames a second",
+        )
+
+
 def need_agreement(new: NewRender, settings: Settings) -> None:
     """Refuse what this service does not take, and fields that do not go together.
 
@@ -199,15 +268,12 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
         InvalidRequest: naming the field.
         TooLarge: too much html.
     """
-    if new.html is not None:
-        if len(new.html.encode()) > settings.max_html_bytes:
-            raise TooLarge(
-                f"html is over the limit of {settings.max_html_bytes} bytes",
-                pointer="/html",
-                more={"limit": int(settings.max_html_bytes)},
-            )
-        if "\x00" in new.html:
-            raise InvalidRequest("html: NUL is no character of a page", pointer="/html")
+    if new.html is not None and len(new.html.encode()) > settings.max_html_bytes:
+        raise TooLarge(
+            f"html is over the limit of {settings.max_html_bytes} bytes",
+            pointer="/html",
+            more={"limit": int(settings.max_html_bytes)},
+        )
     limits: dict[str, float] = {
         "width": settings.max_render_side,
         "height": settings.max_render_side,
@@ -221,16 +287,21 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
             value = new.rate
         if value is not None and value > limit:
             raise InvalidRequest(
-                f"{name}: is over the limit of {limit}", pointer=f"/{name}", more={"limit": limit}
+                f"{name}: {value} is over the limit of {limit}",
+                pointer=f"/{name}",
+                more={"limit": limit},
             )
-    if (new.width or 0) * (new.height or 0) > settings.max_render_pixels:
+    pixels = (new.width or 0) * (new.height or 0)
+    if pixels > settings.max_render_pixels:
         raise InvalidRequest(
-            f"width × height is over the limit of {settings.max_render_pixels} pixels",
+            f"width × height: {pixels} is over the limit of {settings.max_render_pixels} pixels",
             pointer="/width",
             more={"limit": settings.max_render_pixels},
         )
     if not new.is_video:
         return
+    if pixels and new.duration_ms is not None:
+        need_budget(settings, pixels, frame_count(new.duration_ms, new.rate))
     for name, value in (("width", new.width), ("height", new.height)):
         if value is not None and value % 2:
             raise InvalidRequest(

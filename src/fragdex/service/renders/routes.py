@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from typing import IO, Any, Final
 
 from anyio.to_thread import run_sync
@@ -12,8 +11,8 @@ from fastapi import Depends, Request, Response
 
 from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, InvalidRequest, NotReady, RecordNotFound, TooLarge
-from fragdex.service.house import House
 from fragdex.service.renders import operations, progress
 from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderStatus
 from fragdex.service.renders.request import NewRender
@@ -22,10 +21,10 @@ from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import receive
 from fragdex.service.uploads.receiving import drain
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
-from fragdex.service.uploads.spans import announced
-from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.uploads.upload_range import announced
+from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
-from fragdex.service.web.events import counted, event_answers, stream
+from fragdex.service.web.events import LastEventId, counted, event_answers, progress_of
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
@@ -61,19 +60,19 @@ NOTHING_SAID: Final = NewRender.model_validate({})
     dependencies=[Depends(idempotency_key)],
 )
 def create_render(
-    response: Response, caller: Asking, house: InHouse, new: NewRender = NOTHING_SAID
+    response: Response, caller: Asking, context: InContext, new: NewRender = NOTHING_SAID
 ) -> RenderRecord:
     """Have a page rendered: `html`, or a site that is uploaded after this.
 
     Always a new render, also where there is one of the same md5.
     """
-    record = operations.create_render(house, caller.tenant_id, new)
+    record = operations.create_render(context, caller.tenant_id, new)
     response.headers["Location"] = f"{PREFIX}/renders/{record.id}"
     return record
 
 
 routes.listing(RenderList, RenderStatus, operations.list_renders)
-routes.by_md5(RenderRecord, operations.find_render, said="The newest render that bears this mark.")
+routes.by_md5(RenderRecord, operations.find_render, said="The newest render with this identifier.")
 
 
 @router.post(
@@ -86,7 +85,7 @@ routes.by_md5(RenderRecord, operations.find_render, said="The newest render that
     openapi_extra=BODY,
 )
 async def upload_render(
-    id: RecordId, request: Request, response: Response, caller: Asking, house: InHouse
+    id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
 ) -> RenderRecord:
     """Send a site, packed as .tar.gz or .zip with index.html at its root, whole or in chunks.
 
@@ -94,29 +93,29 @@ async def upload_render(
     """
     tenant_id = caller.tenant_id
     try:
-        size, start = _announced(request, house.settings)
+        size, start = _announced(request, context.settings)
         if size is not None:
-            await run_sync(operations.open_upload, house, tenant_id, id, size, start)
+            await run_sync(operations.open_upload, context, tenant_id, id, size, start)
         else:
-            await run_sync(operations.render_by_id, house, tenant_id, id)
+            await run_sync(operations.render_by_id, context, tenant_id, id)
     except FragdexError:
         # many clients send all before they listen
         await drain(request.stream())
         raise
     if size is None:
-        sent = await _receive_unmeasured(request, house, tenant_id, id)
+        sent = await _receive_unmeasured(request, context, tenant_id, id)
     else:
-        how, limit = operations.arrival(house), house.settings.max_render_upload_bytes
+        how, limit = operations.arrival(context), context.settings.max_render_upload_bytes
         sent = await receive_request(request, tenant_id, operations.FAMILY, id, how, limit)
     response.status_code = 201 if sent.complete else 202
-    return await run_sync(operations.render_by_id, house, tenant_id, id)
+    return await run_sync(operations.render_by_id, context, tenant_id, id)
 
 
 @router.get("/renders/{id}/upload", responses=NOT_FOUND)
-def render_upload(id: RecordId, caller: Asking, house: InHouse) -> RenderRecord:
+def get_render_upload(id: RecordId, caller: Asking, context: InContext) -> RenderRecord:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    need_complete(operations.upload_of(house, caller.tenant_id, id))
-    return operations.render_by_id(house, caller.tenant_id, id)
+    need_complete(operations.upload_of(context, caller.tenant_id, id))
+    return operations.render_by_id(context, caller.tenant_id, id)
 
 
 @router.get(
@@ -130,17 +129,17 @@ def render_upload(id: RecordId, caller: Asking, house: InHouse) -> RenderRecord:
         ),
     },
 )
-def render_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
-    """How far a render is, as events; whoever connects again is told the whole again."""
-    look = partial(progress.look, house, caller.tenant_id, id)
-    look()
-    return stream(counted(look))
+def get_render_progress(
+    id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
+) -> Response:
+    """How far a render is, as events; without `Last-Event-ID` the whole is told again."""
+    return progress_of(request, context, caller.tenant_id, id, after, progress.look, counted)
 
 
 @router.post("/renders/{id}/cancel", responses=answers(RecordNotFound, Conflict))
-def cancel_render(id: RecordId, caller: Asking, house: InHouse) -> RenderRecord:
+def cancel_render(id: RecordId, caller: Asking, context: InContext) -> RenderRecord:
     """End a render; its browsers are ended within seconds. 409 where it is complete or failed."""
-    return operations.cancel_render(house, caller.tenant_id, id)
+    return operations.cancel_render(context, caller.tenant_id, id)
 
 
 def _result(container: str) -> None:
@@ -148,14 +147,14 @@ def _result(container: str) -> None:
     types = TYPES.values() if container == "mp4" else (TYPES[container],)
     refused = answers(RecordNotFound, NotReady)
 
-    def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
-        found = operations.result_of(house, caller.tenant_id, id, container)
+    def get(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+        found = operations.result_of(context, caller.tenant_id, id, container)
         return media_of(request, found)
 
     for method in (router.head, router.get):
         method(
             f"/renders/{{id}}.{container}",
-            name=f"render_{container}",
+            name=f"download_render_{container}",
             description="The result, with its true type, whatever that is."
             if container == "mp4"
             else f"The result of a render that makes a {container} still.",
@@ -184,7 +183,7 @@ def _announced(request: Request, settings: Settings) -> tuple[int | None, int]:
         named, total = announced(field, settings.max_chunk_bytes)
         if total is None or named is None:
             raise InvalidRequest(
-                "the number of all bytes has to be told",
+                "the total number of bytes is needed",
                 pointer="Content-Range",
                 expected="bytes START-END/TOTAL",
                 found=repr(field),
@@ -195,26 +194,26 @@ def _announced(request: Request, settings: Settings) -> tuple[int | None, int]:
 
 
 async def _receive_unmeasured(
-    request: Request, house: House, tenant_id: str, render_id: str
+    request: Request, context: ServiceContext, tenant_id: str, render_id: str
 ) -> Progress:
     """Receive a whole body that comes without a Content-Length: it is counted first."""
-    limit = house.settings.max_render_upload_bytes
+    limit = context.settings.max_render_upload_bytes
 
     def take(pieces: Iterator[bytes]) -> Progress:
-        with tempfile.TemporaryFile(dir=house.settings.data) as file:
+        with tempfile.TemporaryFile(dir=context.settings.data) as file:
             file.writelines(pieces)
             size = file.tell()
             file.seek(0)
-            operations.open_upload(house, tenant_id, render_id, size, 0)
+            operations.open_upload(context, tenant_id, render_id, size, 0)
             return receive(
-                house,
+                context,
                 tenant_id,
                 operations.FAMILY,
                 render_id,
                 None,
                 _pieces(file),
                 length=size,
-                arrival=operations.arrival(house),
+                arrival=operations.arrival(context),
             )
 
     return await in_thread(request, limit, take)

@@ -7,6 +7,7 @@ the same render begins at or behind the frame that its browser has reached, it g
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -128,5 +129,9 @@ def run_join(
         slices: in order, each with the `path` where its file is now.
         progress: called with how many frames are written.
     """
-    with Child(site, outside=outside, limits=limits) as child:
+    # A film may be larger than the temporary folder.
+    with (
+        tempfile.TemporaryDirectory(prefix="join-", dir=out.parent) as folder,
+        Child(site, outside=outside, limits=limits, folder=Path(folder)) as child,
+    ):
         return child.join(slices, view, out, progress=progress, check=check)

@@ -182,8 +182,8 @@ class _Player:
 
     @cached_property
     def _made(self) -> Any:
-        from fragdex.service.renders.media.opening import Opener
-        from fragdex.service.renders.media.player import Player
+        from fragdex.service.renders.page_media.opening import Opener
+        from fragdex.service.renders.page_media.player import Player
 
         return Player(self._view.fps, Opener(self._site, self._outside))
 

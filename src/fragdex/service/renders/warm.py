@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable
+from dataclasses import dataclass
 
+from fragdex.service.processes.idle import Idle
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.process import Child
 
 __all__ = ["Warm"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    key: str
+    child: Child
+
+    def end(self) -> None:
+        self.child.end()
 
 
 class Warm:
@@ -21,63 +29,32 @@ class Warm:
     """
 
     def __init__(self, most: int = 2, idle_seconds: float = 15.0) -> None:
-        self._most, self._idle = most, idle_seconds
-        self._lock = threading.Lock()
-        self._kept: list[tuple[str, Child, float]] = []
-        self._timer: threading.Timer | None = None
+        self._most = most
+        self._idle: Idle[_Kept] = Idle(idle_seconds)
 
     def take(self, key: str, view: View, first: int) -> Child | None:
-        """A process of a render that stands at a frame or before it, the nearest; no longer kept.
+        """A process of a render that has come to a frame or before it, the nearest; kept no longer.
 
         Args:
             key: names the render, and whose it is.
         """
-        with self._lock:
-            fit = [
-                row
-                for row in self._kept
-                if row[0] == key and row[1].at and row[1].at[0] == view and row[1].at[1] <= first
-            ]
-            if not fit:
-                return None
-            best = max(fit, key=lambda row: row[1].at[1] if row[1].at else 0)
-            self._kept.remove(best)
-            return best[1]
+
+        def frame(one: _Kept) -> float | None:
+            at = one.child.at
+            fits = one.key == key and at is not None and at[0] == view and at[1] <= first
+            return at[1] if at is not None and fits else None
+
+        found = self._idle.take(frame)
+        return None if found is None else found.child
 
     def keep(self, key: str, child: Child) -> None:
         """Keep a process that has done its job; the one that waits longest goes for it."""
-        with self._lock:
-            self._kept.append((key, child, time.monotonic()))
-            gone = [row[1] for row in self._kept[: -self._most]]
-            del self._kept[: -self._most]
-            self._wake()
-        for one in gone:
-            one.end()
+        self._idle.put(_Kept(key, child), self._most)
 
     def drop(self, key: str) -> None:
         """End the processes of a render that is over."""
-        self._end(lambda row: row[0] == key)
+        self._idle.end(lambda one: one.key == key)
 
     def close(self) -> None:
         """End all of them."""
-        self._end(lambda _: True)
-
-    def _wake(self) -> None:
-        if self._timer is None and self._kept:
-            self._timer = threading.Timer(self._idle / 2, self._sweep)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _sweep(self) -> None:
-        with self._lock:
-            self._timer = None
-        self._end(lambda row: time.monotonic() - row[2] > self._idle)
-        with self._lock:
-            self._wake()
-
-    def _end(self, over: Callable[[tuple[str, Child, float]], bool]) -> None:
-        with self._lock:
-            gone = [row for row in self._kept if over(row)]
-            self._kept = [row for row in self._kept if row not in gone]
-        for row in gone:
-            row[1].end()
+        self._idle.end()

@@ -16,16 +16,17 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import ServiceError
-from fragdex.service.house import House
-from fragdex.service.jobs.door import PARENTS, SLICES, Job, Work
+from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
-from fragdex.service.renders import kept, notes, slicing, stands
+from fragdex.service.renders import notes, slice_cache, slicing
 from fragdex.service.renders.finishing import finish
 from fragdex.service.renders.model import RenderStatus
 from fragdex.service.renders.parting import part
 from fragdex.service.renders.records import OPEN, is_over
+from fragdex.service.renders.workspaces import Workspaces
 
 __all__ = ["RENDER", "SLICE", "WORK"]
 
@@ -40,43 +41,43 @@ _ROUNDS: Final = 3
 _RENDER = renders.c
 
 
-def _run(house: House, job: Job) -> None:
-    row = _begin(house, job.record_id)
+def _run(context: ServiceContext, job: Job) -> None:
+    row = _begin(context, job.record_id)
     if row is None:
-        stands.clear(house, job.record_id)
+        context.part(Workspaces).clear(context, job.record_id)
         return
     seconds: dict[str, float] = {}
     try:
-        with stands.standing(house, row, job.check) as stand:
+        with context.part(Workspaces).opened(context, row, job.check) as workspace:
             begun = time.monotonic()
-            parted = part(house, row, stand, job.check)
+            parted = part(context, row, workspace, job.check)
             seconds["plan"] = time.monotonic() - begun
             begun = time.monotonic()
             numbers = [{"number": number} for number in range(len(parted.parts))]
             for again in range(_ROUNDS):
                 # All of them in every round: a run that comes again finds those that are done.
                 job.slices(SLICE, numbers, stage=f"r{job.attempt}-{again}-" if again else "s")
-                if not kept.missing_parts(house, row.id):
+                if not slice_cache.missing_parts(context, row.id):
                     break
             seconds["slices"] = time.monotonic() - begun
-            finish(house, job, row, stand, parted, seconds)
+            finish(context, job, row, workspace, parted, seconds)
     except ServiceError as error:
         told = notes.of_error(error)
         if told is not None:
-            with house.database.write() as connection:
+            with context.database.write() as connection:
                 change = renders.update().where(_RENDER.id == row.id)
                 connection.execute(change.values(notes=told))
         raise
     finally:
-        stands.leave(row.id)
-        if is_over(house, row.id):
-            stands.clear(house, row.id)
+        context.part(Workspaces).leave(row.id)
+        if is_over(context, row.id):
+            context.part(Workspaces).clear(context, row.id)
 
 
-def _begin(house: House, render_id: str) -> Row[Any] | None:
+def _begin(context: ServiceContext, render_id: str) -> Row[Any] | None:
     """The render to be made; None where it is over or deleted."""
     mine = _RENDER.id == render_id
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = connection.execute(sa.select(renders).where(mine, OPEN)).one_or_none()
         if row is None:
             return None
@@ -87,9 +88,9 @@ def _begin(house: House, render_id: str) -> Row[Any] | None:
     return row
 
 
-def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
+def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
     mine = (_RENDER.id == job.record_id) & OPEN
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = connection.execute(sa.select(_RENDER.notes).where(mine)).one_or_none()
         if row is not None:
             values = {
@@ -99,7 +100,7 @@ def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
                 "notes": notes.gather(connection, job.record_id, row.notes),
             }
             connection.execute(renders.update().where(mine).values(**values))
-    stands.clear(house, job.record_id)
+    context.part(Workspaces).clear(context, job.record_id)
 
 
 WORK: tuple[Work, ...] = (

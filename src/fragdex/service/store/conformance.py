@@ -249,6 +249,7 @@ def drafts_grow_and_become_objects(store: Store) -> None:
     name, key = _name(), _name()
     draft = store.draft(name)
     _hold(draft.size() == 0, "a draft never written is empty")
+    _hold(draft.holds(0) and not draft.holds(1), "and holds no byte")
     _hold(list(draft.read()) == [], "and holds nothing")
     _hold(name not in list(store.drafts()), "and is not listed")
     at = 0
@@ -260,7 +261,9 @@ def drafts_grow_and_become_objects(store: Store) -> None:
     whole = (CONTENT * 3)[:at]
     draft.close()
     again = store.draft(name)
-    _hold(again.size() == at, "found again")
+    _hold(again.holds(at) and again.holds(0), "found again")
+    _hold(not again.holds(at + 1), "and no more of it")
+    _hold(again.size() == at, "as long as it was")
     _hold(name in list(store.drafts()), "and listed")
     pieces = [bytes(piece) for piece in again.read()]
     _hold(b"".join(pieces) == whole, "with all its bytes")

@@ -39,6 +39,12 @@ class Draft(Protocol):
         and never synced, from the first on, without a gap.
         """
 
+    def holds(self, size: int) -> bool:
+        """Whether the first `size` bytes, which a `sync` made durable before, are here.
+
+        Unlike `size`, it makes nothing durable.
+        """
+
     def append(self, start: int, data: bytes | memoryview) -> None:
         """Put `data` at byte `start`, which is at most the end of what was appended so far.
 

@@ -24,10 +24,15 @@ from fragdex.service.store.contract import PIECE_BYTES
 from fragdex.service.store.disk_draft import DiskDraft
 from fragdex.service.store.disk_files import (
     NO_FOLLOW,
+    PRIVATE,
+    Modes,
     disk_errors,
     file_size,
-    flush_folder,
+    lock,
     make_folders,
+    make_private,
+    need_room,
+    open_new,
     place,
     remove,
     walk,
@@ -40,14 +45,15 @@ __all__ = ["DiskStore"]
 REMEMBERED = 1024
 """Objects whose paths are not put together anew for each read."""
 
-LEFT_OVER_S = 24 * 3600
-"""A temporary file this old belongs to no one who is alive."""
+JUST_NOW_S = 60
+"""Between the making of a file and its lock lies less than this."""
 
 
 class DiskStore:
     """Objects and drafts as files below `root`, which is made where it is missing.
 
-    `direct` lets large pieces of drafts go past the system's cache (`disk_direct`).
+    `direct` lets large pieces of drafts go past the system's cache (`disk_direct`). `modes` say who
+    may read what is made.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -58,17 +64,24 @@ class DiskStore:
     b'day'
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, direct: bool = True) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, direct: bool = True, modes: Modes = PRIVATE
+    ) -> None:
         self.root = Path(os.path.abspath(root))
-        self._direct = direct
+        self._direct, self._modes = direct, modes
         self._objects = self.root / "objects"
         self._drafts = self.root / "drafts"
         self._temporary = self.root / "temporary"
         self._places = lru_cache(REMEMBERED)(self._place)
         with disk_errors():
             for folder in (self._objects, self._drafts, self._temporary):
-                make_folders(folder)
-            self._sweep_temporary()
+                make_folders(folder, modes=modes)
+                if modes is PRIVATE:
+                    make_private(folder)
+            if modes is PRIVATE:
+                make_private(self.root)
+
+        self.sweep_temporary()
 
     def __repr__(self) -> str:
         return f"<DiskStore {str(self.root)!r}>"
@@ -111,24 +124,24 @@ class DiskStore:
         target = self._path(key)
         temporary = self._new_temporary()
         with disk_errors():
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            descriptor = open_new(temporary, os.O_WRONLY | os.O_EXCL, self._modes)
         size = 0
         try:
-            try:
-                for piece in pieces:
-                    with disk_errors():
-                        write_all(descriptor, piece, size)
-                    size += len(piece)
+            lock(descriptor)  # held until the file has its place: nobody takes it for left behind
+            for piece in pieces:
                 with disk_errors():
-                    os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+                    need_room(descriptor, len(piece))
+                    write_all(descriptor, piece, size)
+                size += len(piece)
             with disk_errors():
-                place(temporary, target, self._objects)
+                os.fsync(descriptor)
+                place(temporary, target, self._objects, self._modes)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
+        finally:
+            os.close(descriptor)
         return size
 
     def delete(self, key: str) -> None:
@@ -144,7 +157,9 @@ class DiskStore:
 
     def draft(self, name: str) -> DiskDraft:
         """The draft of that name; nothing is written yet."""
-        return DiskDraft(self._drafts, checked(name), self._objects, direct=self._direct)
+        return DiskDraft(
+            self._drafts, checked(name), self._objects, direct=self._direct, modes=self._modes
+        )
 
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""
@@ -193,11 +208,24 @@ class DiskStore:
     def _new_temporary(self) -> Path:
         return self._temporary / secrets.token_hex(16)
 
-    def _sweep_temporary(self) -> None:
-        limit = time.time() - LEFT_OVER_S
-        with os.scandir(self._temporary) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):
-                    if entry.stat(follow_symlinks=False).st_mtime < limit:
-                        os.unlink(entry.path)
-        flush_folder(self._temporary)
+    def sweep_temporary(self) -> int:
+        """Remove what killed processes were writing; returns how many files.
+
+        A file that is being written is locked by its writer, and one that was made just now may
+        not be locked yet.
+        """
+        removed, limit = 0, time.time() - JUST_NOW_S
+        with disk_errors():
+            for name in os.listdir(self._temporary):
+                path = self._temporary / name
+                with suppress(FileNotFoundError, BlockingIOError):
+                    if path.stat(follow_symlinks=False).st_mtime > limit:
+                        continue
+                    descriptor = os.open(path, os.O_RDWR | NO_FOLLOW)
+                    try:
+                        lock(descriptor)
+                        os.unlink(path)
+                        removed += 1
+                    finally:
+                        os.close(descriptor)
+        return removed

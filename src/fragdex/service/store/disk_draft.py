@@ -17,9 +17,13 @@ from fragdex.service.store.contract import DRAFT_PIECE_BYTES
 from fragdex.service.store.disk_direct import DirectFile
 from fragdex.service.store.disk_files import (
     NO_FOLLOW,
+    PRIVATE,
+    Modes,
     disk_errors,
     flush_folder,
     make_folders,
+    need_room,
+    open_new,
     place,
     remove,
 )
@@ -33,14 +37,17 @@ _flush = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 class DiskDraft:
     """The draft `name` in the folder `drafts`, to become an object in the folder `objects`."""
 
-    def __init__(self, drafts: Path, name: str, objects: Path, *, direct: bool = True) -> None:
+    def __init__(
+        self, drafts: Path, name: str, objects: Path, *, direct: bool = True, modes: Modes = PRIVATE
+    ) -> None:
         self._drafts = drafts
         self._path = drafts / name
         self._objects = objects
+        self._modes = modes
         self._descriptor: int | None = None
         self._direct = DirectFile(self._path, wanted=direct)
         self._identity = (0, 0)
-        # bytes that a flush of this open file made durable; None before the first
+        # bytes that are durable, as far as it is known here; None: nothing is
         self._flushed: int | None = None
 
     def __repr__(self) -> str:
@@ -56,7 +63,9 @@ class DiskDraft:
             opened = self._opened()
             if opened is None:
                 return 0
-            descriptor, _ = opened
+            descriptor, end = opened
+            if self._flushed == end:
+                return end
             try:
                 _flush(descriptor)
             except OSError:
@@ -68,6 +77,18 @@ class DiskDraft:
             self._flushed = os.fstat(descriptor).st_size
             return self._flushed
 
+    def holds(self, size: int) -> bool:
+        """Whether the first `size` bytes, which were flushed before, are here."""
+        with disk_errors():
+            opened = self._opened()
+            if opened is None:
+                return size == 0
+            _, end = opened
+            if end < size:
+                return False
+            self._flushed = max(size, self._flushed or 0)
+            return True
+
     def append(self, start: int, data: bytes | memoryview) -> None:
         """Put `data` at byte `start`; what stood there and after is gone."""
         with disk_errors():
@@ -78,6 +99,7 @@ class DiskDraft:
             if start < end:
                 os.ftruncate(descriptor, start)
                 self._flushed = None if self._flushed is None else min(self._flushed, start)
+            need_room(descriptor, len(data))
             try:
                 self._direct.write(descriptor, data, start)
             except OSError:
@@ -111,7 +133,9 @@ class DiskDraft:
     def fork(self, name: str, size: int) -> DiskDraft:
         """A copy of the first `size` bytes under another name."""
         direct = self._direct.wanted
-        other = DiskDraft(self._drafts, checked(name), self._objects, direct=direct)
+        other = DiskDraft(
+            self._drafts, checked(name), self._objects, direct=direct, modes=self._modes
+        )
         if self.size() < size:
             raise ValueError(f"the draft holds fewer than {size} bytes")
         other.discard()
@@ -139,7 +163,7 @@ class DiskDraft:
             if not held:
                 raise SourceNotFound(f"the draft of {key} holds nothing")
             self.close()
-            place(self._path, target, self._objects)
+            place(self._path, target, self._objects, self._modes)
             self._clean()
 
     def discard(self) -> None:
@@ -185,9 +209,9 @@ class DiskDraft:
     def _made(self) -> int:
         """A new empty file, durable in its folder."""
         while True:
-            make_folders(self._path.parent, self._drafts)
+            make_folders(self._path.parent, self._drafts, self._modes)
             try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o644)
+                descriptor = open_new(self._path, os.O_RDWR, self._modes)
             except FileNotFoundError:
                 if not self._drafts.is_dir():
                     raise

@@ -7,17 +7,31 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
 
 from fragdex.errors import FragdexError, SourceNotFound
 from fragdex.service.errors import StoreFull, Unavailable
 
 __all__ = [
     "NO_FOLLOW",
+    "PRIVATE",
+    "SHARED",
+    "Modes",
     "disk_errors",
+    "disk_reserve",
     "file_size",
     "flush_folder",
+    "lock",
     "make_folders",
+    "make_private",
+    "need_room",
+    "open_new",
     "place",
     "remove",
     "walk",
@@ -28,6 +42,9 @@ NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 # EFBIG is what a limit on the size of files gives.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+_KEPT_FREE, _KEPT_PART = 32 << 20, 32
+"""At most so many bytes of a disk are kept free, and at most one part in so many."""
 
 RETRY_FULL_S, RETRY_S = 60.0, 5.0
 
@@ -70,6 +87,16 @@ def write_all(descriptor: int, data: bytes | memoryview, at: int) -> None:
         view, at = view[written:], at + written
 
 
+def lock(descriptor: int) -> None:
+    """Lock an open file until it is closed, by the end of the process at the latest.
+
+    Raises:
+        BlockingIOError: another process has locked it.
+    """
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def flush_folder(folder: Path) -> None:
     """Make what was renamed into or out of a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -79,7 +106,33 @@ def flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def make_folders(folder: Path, root: Path | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """Who may read what is made, whatever the process's umask is."""
+
+    file: int
+    folder: int
+
+
+PRIVATE = Modes(0o600, 0o700)
+"""The service's own user alone."""
+
+SHARED = Modes(0o640, 0o750)
+"""Its group too: a server that sends the bytes by itself."""
+
+
+def open_new(path: Path, flags: int, modes: Modes) -> int:
+    """Open a file for writing that may be made by this."""
+    descriptor = os.open(path, flags | os.O_CREAT | NO_FOLLOW, modes.file)
+    try:
+        os.fchmod(descriptor, modes.file)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def make_folders(folder: Path, root: Path | None = None, modes: Modes = PRIVATE) -> None:
     """Make a folder and those above it, each durable in the one that holds it.
 
     `root` is never made: FileNotFoundError where it is missing. A disk that is not mounted must
@@ -89,16 +142,39 @@ def make_folders(folder: Path, root: Path | None = None) -> None:
         return
     if folder == root:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(root))
-    make_folders(folder.parent, root)
+    make_folders(folder.parent, root, modes)
     with suppress(FileExistsError):
-        folder.mkdir()
+        folder.mkdir(modes.folder)
+        # a folder that hands its group on goes on doing so
+        os.chmod(folder, modes.folder | (folder.stat().st_mode & stat.S_ISGID))
     flush_folder(folder.parent)
 
 
-def place(source: Path, target: Path, root: Path) -> None:
+def disk_reserve(found: os.statvfs_result) -> int:
+    """Bytes of a disk that are left to what makes room: records of deletions, and their log."""
+    return min(_KEPT_FREE, found.f_blocks * found.f_frsize // _KEPT_PART)
+
+
+def need_room(descriptor: int, size: int) -> None:
+    """Refuse bytes that would take the last of a disk: OSError, as where there is none."""
+    found = os.fstatvfs(descriptor)
+    if found.f_blocks and found.f_bavail * found.f_frsize < size + disk_reserve(found):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def make_private(path: Path) -> None:
+    """Close a file or folder of ours to all but our own user; another user's stays as it is."""
+    found = path.stat(follow_symlinks=False)
+    mode = PRIVATE.folder if stat.S_ISDIR(found.st_mode) else PRIVATE.file
+    plain = stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)
+    if plain and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != mode:
+        os.chmod(path, mode)
+
+
+def place(source: Path, target: Path, root: Path, modes: Modes = PRIVATE) -> None:
     """Rename a flushed file to its place below `root`, durable at return."""
     while True:
-        make_folders(target.parent, root)
+        make_folders(target.parent, root, modes)
         try:
             os.replace(source, target)
             break

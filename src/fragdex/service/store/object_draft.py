@@ -79,6 +79,10 @@ class ObjectDraft:
         self._pieces = None
         return self._durable()
 
+    def holds(self, size: int) -> bool:
+        """Whether the first `size` bytes are here; asks the object store anew."""
+        return self.size() >= size
+
     def append(self, start: int, data: bytes | memoryview) -> None:
         """Put `data` at byte `start`; what stood there and after is gone."""
         end = self._durable() + self._waiting_size

@@ -10,7 +10,6 @@ object is whole or not there, so every write is durable once it is answered.
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -22,6 +21,7 @@ import obstore
 from fragdex import ByteRange, Source, open_source
 from fragdex.errors import InvalidRange, SourceNotFound
 from fragdex.service.errors import Unavailable
+from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.store.contract import PIECE_BYTES
 from fragdex.service.store.naming import checked
 from fragdex.service.store.object_draft import ObjectDraft, gapless
@@ -136,8 +136,8 @@ class ObjectStore:
     def local(self, key: str) -> Iterator[Path]:
         """A copy in a temporary file, removed when the context ends."""
         size = self.size(key)
-        with tempfile.TemporaryDirectory(prefix="fragdex-") as folder:
-            path = Path(folder, "object")
+        with OwnFolder() as folder:
+            path = folder / "object"
             with path.open("wb") as file:
                 for piece in self.read(key, ByteRange(0, size)):
                     file.write(piece)

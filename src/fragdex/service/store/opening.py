@@ -12,6 +12,7 @@ from typing import Any, cast
 from fragdex.service.errors import ConfigError
 from fragdex.service.store.contract import Store
 from fragdex.service.store.disk import DiskStore
+from fragdex.service.store.disk_files import PRIVATE, SHARED
 
 __all__ = ["open_store"]
 
@@ -33,6 +34,7 @@ def open_store(
     options: Mapping[str, str] | None = None,
     *,
     direct: bool = True,
+    shared: bool = False,
 ) -> Store:
     """Open the store that a path or a URL names.
 
@@ -45,6 +47,8 @@ def open_store(
     `secret_access_key`, `skip_signature` … as it names them, and `allow_http`, `timeout`,
     `connect_timeout`, `proxy_url` of the requests. An `endpoint` of `http://` allows http.
 
+    `shared` lets the group of a folder read what is made in it.
+
     `direct` lets large pieces of drafts on the local disk go past the system's cache.
 
     Raises:
@@ -54,17 +58,18 @@ def open_store(
     >>> open_store("memory://").draft("a").size()
     0
     """
+    modes = SHARED if shared else PRIVATE
     if not isinstance(where, str):
-        return DiskStore(where, direct=direct)
+        return DiskStore(where, direct=direct, modes=modes)
     scheme, separator, rest = where.partition("://")
     scheme = scheme.lower()
     if not separator:
-        return DiskStore(where, direct=direct)
+        return DiskStore(where, direct=direct, modes=modes)
     if scheme == "file":
         parts = urllib.parse.urlsplit(where)
         if parts.netloc not in ("", "localhost") or not parts.path.strip("/"):
             raise _unusable(where, "file:///an/absolute/path")
-        return DiskStore(Path(urllib.request.url2pathname(parts.path)), direct=direct)
+        return DiskStore(Path(urllib.request.url2pathname(parts.path)), direct=direct, modes=modes)
     if scheme not in OBJECT_STORES:
         raise _unusable(where, "a path, file://, " + ", ".join(f"{s}://" for s in OBJECT_STORES))
     from obstore.exceptions import BaseError

@@ -10,6 +10,7 @@ writing     captions as WebVTT, SubRip and JSON
 child       an engine as a process of its own
 process     starts that process, gives it slices, ends it
 readiness   which engines are ready, and what the others lack
+copying     a copy with captions; its structure is read in a process (copying_child)
 whole       a whole file without a service, slice by slice, in several processes
 
 A track of captions in a copy of an MP4 is `fragdex.formats.captions_track`.

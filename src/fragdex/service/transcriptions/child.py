@@ -1,51 +1,39 @@
-"""An engine as a process of its own: `python -m fragdex.service.transcriptions.child`.
+"""A speech engine in a child process, with its model in memory for one track after the other.
 
-Takes jobs one after the other as JSON lines (`process.py` says them), and keeps its model between
-them. Bytes of the file come from whoever started it, unless it was told where the file lies.
+Bytes of the file come from the parent, which hands over what it has open and reads the rest.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import itertools
-import os
-import queue
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from fragdex import ByteRange, Source
-from fragdex.errors import FragdexError
-from fragdex.service.processes import Speech, bounded
-from fragdex.service.transcriptions import speaking
+from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.transcriptions.engines import Engine, EngineChoice, make_engine
 from fragdex.service.transcriptions.engines.contract import need_language
 
+__all__ = ["main"]
 
-class _Asked(Source):
-    """A file whose bytes another process reads."""
 
-    def __init__(self, speech: Speech, name: str, size: int | None) -> None:
+class _ResourceFetcher(Source):
+    """A file whose bytes the parent reads."""
+
+    def __init__(self, channel: Channel, name: str, size: int | None) -> None:
         super().__init__(name, size=size, remote=True)
-        self._speech = speech
-        self._numbers = itertools.count()
-        self.answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._channel = channel
 
     def read_up_to(self, range: ByteRange) -> bytes:
         wanted = self._spend(range)
-        self._speech.say(ask=next(self._numbers), start=wanted.start, stop=wanted.stop)
-        answer = self.answers.get()
-        if "failed" in answer:
-            raise speaking.error_of_json(answer["failed"])
+        answer, _ = self._channel.ask(start=wanted.start, stop=wanted.stop)
         return base64.b64decode(answer["data"])
 
 
 class _Work:
     """The jobs, by name."""
 
-    def __init__(self, speech: Speech) -> None:
-        self._speech = speech
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._engine: Engine | None = None
         self._listener: Any = None
         self.source: Any = None
@@ -69,10 +57,9 @@ class _Work:
 
     def take(
         self,
-        index: str,
+        files: list[int],
         name: str,
         size: int | None,
-        place: str | None,
         track: int | None,
         init: str | None,
     ) -> dict[str, Any]:
@@ -83,9 +70,15 @@ class _Work:
 
         av.logging.set_level(None)
         self.leave()
-        self.source = open_source(place) if place is not None else _Asked(self._speech, name, size)
+        with opened(files[0], "index") as file:
+            index = open_index(file)
+        if len(files) > 1:
+            with opened(files[1], name) as file:
+                self.source = open_source(file)
+        else:
+            self.source = _ResourceFetcher(self._channel, name, size)
         moov = None if init is None else base64.b64decode(init)
-        self._listener = Listener(open_index(index), self.source, track, init=moov)
+        self._listener = Listener(index, self.source, track, init=moov)
         return {"track": self._listener.track.id}
 
     def leave(self) -> dict[str, Any]:
@@ -104,7 +97,7 @@ class _Work:
         from fragdex.service.transcriptions.plan import Plan
 
         def told(done: int, of: int) -> None:
-            self._speech.say(progress=done, of=of)
+            self._channel.send(progress=done, of=of)
 
         made: dict[str, Any] = self._listener.hear(
             Plan.of_json(plan), number, self.engine, told
@@ -112,30 +105,8 @@ class _Work:
         return made
 
 
-def main() -> int:
-    """Do jobs until whoever started this is gone."""
-    speech = Speech()
-    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    work = _Work(speech)
-
-    def take(message: dict[str, Any]) -> None:
-        if "answer" in message:
-            work.source.answers.put(message)
-        else:
-            jobs.put(message)
-
-    speech.listen(take)
-    bounded([("RLIMIT_CORE", 0)])
-    with contextlib.suppress(OSError):
-        os.nice(5)  # requests come first
-    while True:
-        message = jobs.get()
-        job: Callable[..., dict[str, Any]] = getattr(work, message.pop("do"))
-        try:
-            speech.say(done=job(**message))
-        except FragdexError as error:
-            speech.say(failed=speaking.error_as_json(error))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def main(channel: Channel) -> None:
+    """Do jobs until the parent is gone."""
+    work = _Work(channel)
+    jobs = (work.open, work.take, work.leave, work.plan, work.hear)
+    channel.serve({job.__name__: job for job in jobs})

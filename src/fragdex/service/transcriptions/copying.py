@@ -7,7 +7,7 @@ the track that was heard.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -15,104 +15,114 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-import fragdex
 from fragdex import ByteRange, Source
 from fragdex.errors import FormatError
-from fragdex.formats.captions_track import with_captions
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import NotReady
-from fragdex.service.house import House
+from fragdex.service.indexing.apart import run_apart
+from fragdex.service.indexing.exact import exact_index
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.indexing import set_index, store_index
-from fragdex.service.jobs.door import Job
+from fragdex.service.jobs.api import Job
+from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records import blobs
 from fragdex.service.records.tables import isobmff_files, transcriptions
+from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces
 from fragdex.service.transcriptions.cues import cues_of
 from fragdex.service.transcriptions.model import TranscriptionStatus
-from fragdex.service.transcriptions.places import file_bytes, place_of
 from fragdex.service.transcriptions.records import transcript_of
+from fragdex.service.transcriptions.track_source import file_bytes, place_of
 
 __all__ = ["failed", "run"]
 
 _PIECE: Final = 1 << 20
+_MODULE: Final = "fragdex.service.transcriptions.copying_child"
 _ROW = transcriptions.c
 
-Pieces = Sequence[bytes | ByteRange]
 
-
-def run(house: House, job: Job) -> None:
+def run(context: ServiceContext, job: Job) -> None:
     """The job that makes a copy."""
     mine = _ROW.id == job.record_id
     waiting = _ROW.copy_status == TranscriptionStatus.PENDING
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = connection.execute(sa.select(transcriptions).where(mine, waiting)).one_or_none()
         if row is None:
             return
         transcript = transcript_of(connection, row)
-        keys = _sources(connection, row)
+        sources = _sources(connection, row)
     cues = cues_of(transcript.words)
-    for number, key in enumerate(keys):
-        with house.store.source(key) as source:
+    with OwnFolder() as folder:
+        made = Pieces(folder / PLACES, folder / MADE)
+        for number, blob in enumerate(sources):
             try:
-                index = fragdex.index(source, exact=True)
+                run_apart(
+                    context, row.tenant_id, blob.store_key, blob.byte_size, _MODULE, "captions",
+                    {PLACES: made.places, MADE: made.made}, check=job.check,
+                    cues=cues, language=transcript.language,
+                )  # fmt: skip
             except FormatError:
-                if number + 1 < len(keys):
+                if number + 1 < len(sources):
                     continue
                 raise
-            pieces = with_captions(index, source.read, cues, language=transcript.language)
-            _keep(house, job, row, source, pieces)
+            with context.store.source(blob.store_key) as source:
+                _publish(context, job, row, source, made)
             return
 
 
-def failed(house: House, transcription_id: str, problem: Mapping[str, Any]) -> None:
+def failed(context: ServiceContext, transcription_id: str, problem: Mapping[str, Any]) -> None:
     """Write down why there is no copy."""
     waits = (_ROW.id == transcription_id) & (_ROW.copy_status == TranscriptionStatus.PENDING)
     values = {"copy_status": TranscriptionStatus.FAILED, "copy_problem": dict(problem)}
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         connection.execute(transcriptions.update().where(waits).values(**values))
 
 
-def _sources(connection: Connection, row: Row[Any]) -> list[str]:
-    """Store keys of what may be copied, the best first."""
+def _sources(connection: Connection, row: Row[Any]) -> list[blobs.Blob]:
+    """What may be copied, the best first."""
     whole = file_bytes(connection, row.tenant_id, row.file_id)
-    keys = [] if whole is None else [whole.store_key]
+    found = [] if whole is None else [whole]
     try:
-        own = place_of(connection, row.tenant_id, row.file_id, row.track_id).blob.store_key
+        own = place_of(connection, row.tenant_id, row.file_id, row.track_id).blob
     except NotReady:
-        if not keys:
+        if not found:
             raise
     else:
-        keys += [own] if own not in keys else []
-    return keys
+        found += [own] if own not in found else []
+    return found
 
 
-def _keep(house: House, job: Job, row: Row[Any], source: Source, pieces: Pieces) -> None:
+def _publish(
+    context: ServiceContext, job: Job, row: Row[Any], source: Source, pieces: Pieces
+) -> None:
     md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
     for piece in _bytes(job, source, pieces):
         md5.update(piece)
         sha256.update(piece)
         size += len(piece)
-    digest = md5.digest()
-    with house.database.write() as connection:
-        key = blobs.expect(connection, row.tenant_id, digest)
-        known = blobs.find(connection, row.tenant_id, digest) is not None
+    digest, own = md5.digest(), sha256.digest()
+    with context.database.write() as connection:
+        key = blobs.expect(connection, row.tenant_id, own)
+        known = blobs.find(connection, row.tenant_id, own) is not None
     if not known:
-        house.store.write(key, _bytes(job, source, pieces))
-    with house.store.source(key) as copy:
-        index = fragdex.index(copy, exact=True)
+        context.store.write(key, _bytes(job, source, pieces))
+    index = exact_index(context, row.tenant_id, key, size, check=job.check)
     index.source = replace(index.source, md5=digest.hex())
-    stored = store_index(house, row.tenant_id, index)
+    stored = store_index(context, row.tenant_id, index)
     mine = _ROW.id == row.id
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         still = sa.select(_ROW.id).where(mine, _ROW.copy_status == TranscriptionStatus.PENDING)
         if connection.execute(still.with_for_update()).first() is None:
             return
         of = isobmff.need_file(connection, row.tenant_id, row.file_id)
         file, _ = isobmff.register(
-            connection, row.tenant_id, digest, _name(of.filename), expires_at=of.expires_at
+            connection,
+            row.tenant_id,
+            digest,
+            _name(of.filename),
+            sha256=own,
+            expires_at=of.expires_at,
         )
-        blobs.keep(
-            connection, row.tenant_id, digest, sha256.digest(), size, isobmff.FAMILY, file.id
-        )  # fmt: skip
+        blobs.keep(connection, row.tenant_id, digest, own, size, isobmff.FAMILY, file.id, key)
         connection.execute(
             isobmff_files.update().where(isobmff_files.c.id == file.id).values(byte_size=size)
         )
@@ -122,13 +132,12 @@ def _keep(house: House, job: Job, row: Row[Any], source: Source, pieces: Pieces)
 
 
 def _bytes(job: Job, source: Source, pieces: Pieces) -> Iterator[bytes]:
-    for piece in pieces:
-        if isinstance(piece, bytes):
-            yield piece
-            continue
-        for start in range(piece.start, piece.stop, _PIECE):
-            job.check()
-            yield source.read(ByteRange(start, min(start + _PIECE, piece.stop)))
+    with pieces.made.open("rb") as made:
+        for start, stop in pieces:
+            for at in range(start, stop, _PIECE):
+                job.check()
+                end = min(at + _PIECE, stop)
+                yield source.read(ByteRange(at, end)) if start >= 0 else made.read(end - at)
 
 
 def _name(filename: str) -> str:

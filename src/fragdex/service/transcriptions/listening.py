@@ -6,21 +6,20 @@ A model is loaded once and serves one transcription after the other, by the same
 from __future__ import annotations
 
 import atexit
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy.engine import Row
 
 from fragdex import Source
-from fragdex.service.house import House
+from fragdex.service.context import ServiceContext
+from fragdex.service.processes.idle import Idle
 from fragdex.service.transcriptions.engines import EngineChoice
-from fragdex.service.transcriptions.places import sound_of
 from fragdex.service.transcriptions.process import Child
 from fragdex.service.transcriptions.records import choice_of
+from fragdex.service.transcriptions.track_source import sound_of
 
 __all__ = ["listener", "rest"]
 
@@ -36,22 +35,19 @@ class _Listener:
     choice: EngineChoice
     key: str | None = None
     source: Source | None = None
-    used: float = field(default_factory=time.monotonic)
 
-    def turn_to(self, house: House, row: Row[Any], check: Callable[[], None]) -> None:
+    def turn_to(self, context: ServiceContext, row: Row[Any], check: Callable[[], None]) -> None:
         """Take the track of a transcription."""
         if self.key == row.id:
             return
         self.let_go()
-        sound = sound_of(house, row.tenant_id, row.file_id, row.track_id)
+        sound = sound_of(context, row.tenant_id, row.file_id, row.track_id)
         key = sound.place.blob.store_key
-        path = house.store.path(key)
-        self.source = house.store.source(key)
+        self.source = context.store.source(key)
         self.child.take(
             sound.index,
             self.source,
             sound.track_id,
-            place=None if path is None else str(path),
             check=check,
         )
         self.key = row.id
@@ -71,70 +67,12 @@ class _Listener:
         self.let_go()
 
 
-class _Resting:
-    """Engines without work, that keep their models for a while."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._all: list[_Listener] = []
-        self._timer: threading.Timer | None = None
-
-    def take(self, key: str, choice: EngineChoice) -> _Listener | None:
-        """One that has taken this track, or else any of this choice; it rests no longer."""
-        with self._lock:
-            fit = [one for one in self._all if one.choice == choice and one.child.alive]
-            if not fit:
-                return None
-            best = next((one for one in fit if one.key == key), fit[-1])
-            self._all.remove(best)
-            return best
-
-    def put(self, one: _Listener, most: int) -> None:
-        """Let one rest; of more than `most` the one that rests longest goes."""
-        one.used = time.monotonic()
-        with self._lock:
-            self._all.append(one)
-            gone = self._all[:-most]
-            del self._all[:-most]
-            self._wake()
-        for old in gone:
-            old.end()
-
-    def let_go(self, key: str) -> None:
-        """Let go of a track."""
-        with self._lock:
-            for one in self._all:
-                if one.key == key:
-                    one.let_go()
-
-    def end(self, which: Callable[[_Listener], bool] = lambda _: True) -> None:
-        """End some of them."""
-        with self._lock:
-            gone = [one for one in self._all if which(one)]
-            for one in gone:
-                self._all.remove(one)
-        for one in gone:
-            one.end()
-
-    def _wake(self) -> None:
-        if self._timer is None and self._all:
-            self._timer = threading.Timer(IDLE_SECONDS / 4, self._sweep)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _sweep(self) -> None:
-        self.end(lambda one: time.monotonic() - one.used > IDLE_SECONDS or not one.child.alive)
-        with self._lock:
-            self._timer = None
-            self._wake()
-
-
-_resting = _Resting()
-atexit.register(_resting.end)
+_idle: Idle[_Listener] = Idle(IDLE_SECONDS)
+atexit.register(_idle.end)
 
 
 @contextmanager
-def listener(house: House, row: Row[Any], check: Callable[[], None]) -> Iterator[Child]:
+def listener(context: ServiceContext, row: Row[Any], check: Callable[[], None]) -> Iterator[Child]:
     """An engine that has opened its model and taken the track of a transcription.
 
     Args:
@@ -146,19 +84,30 @@ def listener(house: House, row: Row[Any], check: Callable[[], None]) -> Iterator
         NotReady, RecordNotFound: the bytes or the index of the file are not here any more.
         UndecodableMedia, TrackNotFound: as `fragdex.audio`.
     """
-    choice = choice_of(house.settings, row.engine)
-    found = _resting.take(row.id, choice) or _Listener(Child(choice), choice)
+    choice = choice_of(context.settings, row.engine)
+
+    def fitness(one: _Listener) -> float | None:
+        """One that has taken this track, or else any of this choice."""
+        fits = one.choice == choice and one.child.alive
+        return float(one.key == row.id) if fits else None
+
+    found = _idle.take(fitness) or _Listener(Child(choice), choice)
     try:
         found.child.open(check=check)
-        found.turn_to(house, row, check)
+        found.turn_to(context, row, check)
         yield found.child
     finally:
         if found.child.alive:
-            _resting.put(found, max(1, house.settings.slice_workers))
+            _idle.put(found, max(1, context.settings.slice_workers))
         else:
             found.end()
 
 
 def rest(transcription_id: str) -> None:
     """Let go of the track of a transcription that is over."""
-    _resting.let_go(transcription_id)
+
+    def let_go(one: _Listener) -> None:
+        if one.key == transcription_id:
+            one.let_go()
+
+    _idle.each(let_go)

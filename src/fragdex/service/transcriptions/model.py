@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
+from pydantic import AliasChoices, BaseModel, Field
+from typing_extensions import TypeAliasType
 
 from fragdex.service.isobmff.model import MAX_TRACK_ID
 from fragdex.service.transcriptions.plan import LEAST_SLICE_MS, MOST_SLICE_MS
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.web.fields import Listed, Number
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    NO_NUL,
+    NUMBER_OR_TEXT,
+    Listed,
+    Seconds,
+    written_as,
+)
 
 __all__ = [
     "DEFAULT_SLICE_MS",
@@ -24,6 +32,7 @@ __all__ = [
     "TranscriptionList",
     "TranscriptionRecord",
     "TranscriptionStatus",
+    "WholeTranscription",
 ]
 
 DEFAULT_SLICE_MS: Final = 30_000
@@ -39,16 +48,10 @@ class TranscriptionStatus(StrEnum):
     FAILED = "failed"
 
 
-def _whole(value: Any) -> Any:
-    """Published clients write numbers of tracks as text, too."""
-    if isinstance(value, bool | float):
-        raise ValueError("a whole number is expected")
-    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) <= 10):
-        raise ValueError("a number, or its digits as text, is expected")
-    return value
-
-
-TrackIdField = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=MAX_TRACK_ID)]
+SpeechEngine = TypeAliasType(
+    "SpeechEngine", Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"]
+)
+TrackIdField = Annotated[int, Field(ge=0, le=MAX_TRACK_ID), NUMBER_OR_TEXT]
 
 
 class TrackChoice(BaseModel):
@@ -61,26 +64,27 @@ class TrackChoice(BaseModel):
     )
 
 
+_LANGUAGE = written_as("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "a language tag, such as en,")
+
+
 class NewTranscription(BaseModel):
     """A transcription to be made."""
 
-    file_id: str = Field(
-        min_length=1, max_length=36, pattern=r"^[^\x00]*$", description="of an ISOBMFF file"
+    file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL] = Field(
+        description="of an ISOBMFF file"
     )
     track_id: TrackIdField | None = Field(
         None, description="track_ID, as number or text; default: the first audio track"
     )
-    language: str | None = Field(
+    language: Annotated[str, Field(max_length=35), _LANGUAGE] | None = Field(
         None,
-        max_length=35,
-        pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$",
         description="ISO 639-1, or a BCP 47 tag with it; default: what the engine hears",
         examples=["en"],
     )
-    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = Field(
-        None, description="default: the setting `speech_engine`"
+    engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
+    work_slice_ms: Annotated[int, Field(ge=LEAST_SLICE_MS, le=MOST_SLICE_MS), JSON_NUMBER] = (
+        DEFAULT_SLICE_MS
     )
-    work_slice_ms: Annotated[Number, Field(ge=LEAST_SLICE_MS, le=MOST_SLICE_MS)] = DEFAULT_SLICE_MS
 
 
 class Gap(BaseModel):
@@ -124,7 +128,7 @@ class TranscriptionRecord(BaseModel):
     slices_done: int
     words: int | None = Field(description="null until it is complete")
     missing: list[Gap] = Field(description="what could not be heard, once it is complete")
-    seconds: dict[str, float] = Field(
+    seconds: Seconds = Field(
         description="wait (for a worker) and whole; plan and slices as they passed; hear: what all "
         "slices cost together"
     )
@@ -180,3 +184,19 @@ class FragmentWords(BaseModel):
 
     segments: list[Segment]
     word_segments: list[WordSegment]
+
+
+class MissingSpan(BaseModel):
+    """A span that could not be heard, in seconds."""
+
+    start: float
+    end: float
+    reason: str
+
+
+class WholeTranscription(FragmentWords):
+    """A complete transcription as one document."""
+
+    language: str | None
+    text: str
+    missing: list[MissingSpan]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import TrackIndex
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound
 from fragdex.service.files.operations import isobmff_id
-from fragdex.service.house import House
-from fragdex.service.records import blobs, deletion
+from fragdex.service.isobmff.operations import file_bytes
+from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
@@ -30,7 +31,6 @@ from fragdex.service.transcriptions.model import (
     TranscriptionRecord,
     TranscriptionStatus,
 )
-from fragdex.service.transcriptions.places import end_ms, need_sound_of
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.records import (
     FAMILY,
@@ -42,10 +42,11 @@ from fragdex.service.transcriptions.records import (
     told_all,
     transcript_of,
 )
+from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.transcriptions.writing import FORMS, as_document
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.uploads.shelf import StoredBytes
+from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.web.events import Event
 
 __all__ = [
@@ -54,10 +55,10 @@ __all__ = [
     "copy_of",
     "create_transcription",
     "delete_transcription",
-    "event_of",
     "fragment",
     "isobmff_id",
     "list_transcriptions",
+    "look",
     "made_of",
     "order_copy",
     "transcription_by_id",
@@ -70,7 +71,7 @@ _WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the transcription was c
 
 
 def create_transcription(
-    house: House, tenant_id: str, new: NewTranscription
+    context: ServiceContext, tenant_id: str, new: NewTranscription
 ) -> TranscriptionRecord:
     """A new transcription, queued; earlier ones of the same track stay.
 
@@ -79,45 +80,46 @@ def create_transcription(
         InvalidRequest: the track is no sound, or the engine lacks the language.
         NotReady: the index of the file, or bytes of the track, are missing.
         Unprocessable: no track is asked for, and none is sound.
+        TooManyRequests: too many jobs of the tenant are in progress.
     """
-    choice = choice_of(house.settings, new.engine)
+    choice = choice_of(context.settings, new.engine)
     need_language(make_engine(choice), new.language)
-    file_id = made_of(house, tenant_id, new.file_id)
-    track = need_sound_of(house, tenant_id, file_id, new.track_id)
+    file_id = made_of(context, tenant_id, new.file_id)
+    track = need_sound_of(context, tenant_id, file_id, new.track_id)
     row = _row(tenant_id, file_id, track, choice.name) | {
         "wanted_language": new.language,
         "work_slice_ms": new.work_slice_ms,
     }
-    with house.database.write() as connection:
-        _begin(house, connection, row)
+    with context.database.write() as connection:
+        _begin(context, connection, row)
         return told(connection, need_row(connection, tenant_id, row["id"]))
 
 
 def begin_for(
-    house: House, tenant_id: str, file_id: str, track_id: int | None
+    context: ServiceContext, tenant_id: str, file_id: str, track_id: int | None
 ) -> tuple[BegunTranscription, bool]:
     """The transcription of a track of a file, and whether it is a new one.
 
     One that is being made is given again; what was made before is followed by a new one.
     Raises as `create_transcription`.
     """
-    track = need_sound_of(house, tenant_id, file_id, track_id, "trackId")
-    row = _row(tenant_id, file_id, track, choice_of(house.settings).name)
+    track = need_sound_of(context, tenant_id, file_id, track_id, "trackId")
+    row = _row(tenant_id, file_id, track, choice_of(context.settings).name)
     going = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id, OPEN)
     file = isobmff_files.c
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         # Of two that ask at once, the second finds what the first began.
         lock = sa.select(file.id).where(file.id == file_id).with_for_update()
         if connection.execute(lock).first() is None:
             raise RecordNotFound("there is no such ISOBMFF file")
         found = connection.scalar(going.order_by(_ROW.id.desc()).limit(1))
         if found is None:
-            _begin(house, connection, row)
+            _begin(context, connection, row)
     begun = BegunTranscription(id=found or row["id"], file_id=file_id, track_id=track.id)
     return begun, found is None
 
 
-def made_of(house: House, tenant_id: str, file_id: str) -> str:
+def made_of(context: ServiceContext, tenant_id: str, file_id: str) -> str:
     """The id of the ISOBMFF file that a video is or became.
 
     Raises:
@@ -125,7 +127,7 @@ def made_of(house: House, tenant_id: str, file_id: str) -> str:
         NotReady: nothing was made of it yet.
     """
     try:
-        return isobmff_id(house, tenant_id, file_id)
+        return isobmff_id(context, tenant_id, file_id)
     except RecordNotFound as error:
         if "state" not in error.more:
             raise
@@ -146,26 +148,29 @@ def _row(tenant_id: str, file_id: str, track: TrackIndex, engine: str) -> dict[s
     }
 
 
-def _begin(house: House, connection: Connection, row: Mapping[str, Any]) -> None:
+def _begin(context: ServiceContext, connection: Connection, row: Mapping[str, Any]) -> None:
     there = sa.select(isobmff_files.c.id).where(isobmff_files.c.id == row["file_id"])
     if connection.execute(there.with_for_update(key_share=True)).first() is None:
         raise RecordNotFound("there is no such ISOBMFF file")  # deleted meanwhile
+    context.jobs.need_room(connection, row["tenant_id"])
     connection.execute(transcriptions.insert().values(**row))
-    house.jobs.enqueue(connection, TRANSCRIBE, row["id"])
+    context.jobs.enqueue(connection, TRANSCRIBE, row["id"], tenant_id=row["tenant_id"])
 
 
-def transcription_by_id(house: House, tenant_id: str, transcription_id: str) -> TranscriptionRecord:
+def transcription_by_id(
+    context: ServiceContext, tenant_id: str, transcription_id: str
+) -> TranscriptionRecord:
     """A transcription.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return told(connection, need_row(connection, tenant_id, transcription_id))
 
 
 def list_transcriptions(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
@@ -175,13 +180,13 @@ def list_transcriptions(
     wanted = sa.select(transcriptions).where(_ROW.tenant_id == tenant_id)
     if status is not None:
         wanted = wanted.where(_ROW.status == status)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         found = page(connection, wanted, transcriptions, limit, cursor)
         records = told_all(connection, found.rows)
     return TranscriptionList(transcriptions=records, next_cursor=found.next_cursor)
 
 
-def transcription_for(house: House, tenant_id: str, file_id: str) -> FileTranscription:
+def transcription_for(context: ServiceContext, tenant_id: str, file_id: str) -> FileTranscription:
     """The transcription of a file: the newest complete one, or else the newest that is made.
 
     Raises:
@@ -190,7 +195,7 @@ def transcription_for(house: House, tenant_id: str, file_id: str) -> FileTranscr
     complete = _ROW.status == TranscriptionStatus.COMPLETE
     mine = (_ROW.tenant_id == tenant_id) & (_ROW.file_id == file_id) & (complete | OPEN)
     query = sa.select(transcriptions).where(mine).order_by(complete.desc(), _ROW.id.desc())
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = connection.execute(query.limit(1)).one_or_none()
     if row is None:
         raise RecordNotFound("the file has no transcription")
@@ -201,17 +206,23 @@ def transcription_for(house: House, tenant_id: str, file_id: str) -> FileTranscr
     )
 
 
-def event_of(house: House, tenant_id: str, transcription_id: str) -> Event:
-    """How far a transcription is, as `web.events.counted` takes it.
-
-    Raises:
-        RecordNotFound: this tenant has none of this id.
-    """
+def look(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[str, Event]:
+    """How far transcriptions are, by id, as `web.events.counted` takes it."""
     part = transcription_slices.c
-    mine = (part.transcription_id == transcription_id) & part.completed_at.is_not(None)
-    with house.database.read() as connection:
-        row = need_row(connection, tenant_id, transcription_id)
-        done = connection.scalar(sa.select(sa.func.count()).where(mine))
+    done = (
+        sa.select(part.transcription_id, sa.func.count().label("done"))
+        .where(part.transcription_id.in_(ids), part.completed_at.is_not(None))
+        .group_by(part.transcription_id)
+    )
+    columns = (_ROW.id, _ROW.status, _ROW.slices, _ROW.problem)
+    wanted = sa.select(*columns).where(_ROW.tenant_id == tenant_id, _ROW.id.in_(ids))
+    with context.database.read() as connection:
+        rows = connection.execute(wanted).all()
+        counts = {one.transcription_id: one.done for one in connection.execute(done)}
+    return {row.id: _event_of(row, counts.get(row.id, 0)) for row in rows}
+
+
+def _event_of(row: Any, done: int) -> Event:
     state: dict[str, Any] = {"size": row.slices, "done": done}
     if row.status == TranscriptionStatus.COMPLETE:
         return "complete", state
@@ -221,7 +232,9 @@ def event_of(house: House, tenant_id: str, transcription_id: str) -> Event:
     return "progress", state
 
 
-def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -> dict[str, Any]:
+def fragment(
+    context: ServiceContext, tenant_id: str, transcription_id: str, number: int
+) -> dict[str, Any]:
     """The words of a work slice: those whose middle lies in it.
 
     Args:
@@ -231,7 +244,7 @@ def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -
         RecordNotFound: no such transcription, no such slice, or it is to be heard yet, or one of
             its neighbours, into which a cut may have moved its border.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = need_row(connection, tenant_id, transcription_id)
         if row.plan is None:
             raise RecordNotFound("nothing was heard yet", more={"state": row.status})
@@ -248,7 +261,9 @@ def fragment(house: House, tenant_id: str, transcription_id: str, number: int) -
     return as_document([w for w in words if 2 * begin <= w.start_ms + w.end_ms < 2 * end])
 
 
-def written(house: House, tenant_id: str, transcription_id: str, form: str) -> tuple[str, str]:
+def written(
+    context: ServiceContext, tenant_id: str, transcription_id: str, form: str
+) -> tuple[str, str]:
     """The whole of a transcription as captions, and their media type.
 
     Args:
@@ -259,24 +274,28 @@ def written(house: House, tenant_id: str, transcription_id: str, form: str) -> t
         NotReady: it is not complete.
     """
     write, media_type = FORMS[form]
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = _need_complete(need_row(connection, tenant_id, transcription_id))
         transcript = transcript_of(connection, row)
     return write(transcript), media_type
 
 
-def order_copy(house: House, tenant_id: str, transcription_id: str) -> TranscriptionRecord:
+def order_copy(
+    context: ServiceContext, tenant_id: str, transcription_id: str
+) -> TranscriptionRecord:
     """Have a copy of the file made with the captions in it; one that is there stays.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
         NotReady: the transcription is not complete.
+        TooManyRequests: too many jobs of the tenant are in progress.
     """
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = need_row(connection, tenant_id, transcription_id, lock=True)
         _need_complete(row)
         there = row.copy_file_id is not None and _is_file(connection, row.copy_file_id)
         if row.copy_status != TranscriptionStatus.PENDING and not there:
+            context.jobs.need_room(connection, tenant_id)
             orders = row.copy_orders + 1
             values = {
                 "copy_status": TranscriptionStatus.PENDING,
@@ -286,18 +305,18 @@ def order_copy(house: House, tenant_id: str, transcription_id: str) -> Transcrip
             }
             mine = transcriptions.update().where(_ROW.id == row.id)
             connection.execute(mine.values(**values))
-            house.jobs.enqueue(connection, COPY, row.id, again=orders)
+            context.jobs.enqueue(connection, COPY, row.id, tenant_id=tenant_id, again=orders)
         return told(connection, need_row(connection, tenant_id, transcription_id))
 
 
-def copy_of(house: House, tenant_id: str, transcription_id: str) -> StoredBytes:
+def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> StoredBytes:
     """Where the copy of the file with the captions in it is.
 
     Raises:
         RecordNotFound: no such transcription, or its copy was never asked for, or is deleted.
         NotReady: it is not made yet, or could not be made.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = need_row(connection, tenant_id, transcription_id)
         if row.copy_status is None:
             _need_complete(row)
@@ -307,7 +326,7 @@ def copy_of(house: House, tenant_id: str, transcription_id: str) -> StoredBytes:
         file = connection.execute(
             sa.select(isobmff_files).where(isobmff_files.c.id == row.copy_file_id)
         ).one_or_none()
-        blob = None if file is None else blobs.find(connection, tenant_id, bytes(file.md5))
+        blob = None if file is None else file_bytes(connection, file)
     if file is None or blob is None:
         raise RecordNotFound("the copy is not here any more")
     return StoredBytes(
@@ -316,7 +335,7 @@ def copy_of(house: House, tenant_id: str, transcription_id: str) -> StoredBytes:
 
 
 def cancel_transcription(
-    house: House, tenant_id: str, transcription_id: str
+    context: ServiceContext, tenant_id: str, transcription_id: str
 ) -> TranscriptionRecord:
     """End a transcription; what runs of it ends within seconds. Repeating it is harmless.
 
@@ -324,7 +343,7 @@ def cancel_transcription(
         RecordNotFound: this tenant has none of this id.
         Conflict: it is complete, or failed for another reason.
     """
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = need_row(connection, tenant_id, transcription_id, lock=True)
         failed = row.status == TranscriptionStatus.FAILED
         if row.status == TranscriptionStatus.COMPLETE or (failed and row.problem != _WHY_CANCELLED):
@@ -337,22 +356,22 @@ def cancel_transcription(
             }
             mine = transcriptions.update().where(_ROW.id == transcription_id)
             connection.execute(mine.values(**values))
-            house.jobs.cancel(f"{TRANSCRIBE}-{transcription_id}", connection)
+            context.jobs.cancel(f"{TRANSCRIBE}-{transcription_id}", connection)
         return told(connection, need_row(connection, tenant_id, transcription_id))
 
 
-def delete_transcription(house: House, tenant_id: str, transcription_id: str) -> None:
+def delete_transcription(context: ServiceContext, tenant_id: str, transcription_id: str) -> None:
     """Delete a transcription, and end it if it runs; a copy with captions stays.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = need_row(connection, tenant_id, transcription_id, lock=True)
-        house.jobs.cancel(f"{TRANSCRIBE}-{row.id}", connection)
+        context.jobs.cancel(f"{TRANSCRIBE}-{row.id}", connection)
         if row.copy_orders:
             again = f"-{row.copy_orders}"
-            house.jobs.cancel(f"{COPY}-{row.id}{again}", connection)
+            context.jobs.cancel(f"{COPY}-{row.id}{again}", connection)
         deletion.remove(connection, FAMILY, row.id)
 
 

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex import NULL, TrackIndex
+from fragdex.decoding.samples import TrackSamples
 from fragdex.errors import LimitExceeded
 from fragdex.service.transcriptions.cutting import FRAME_MS, REACH, UNIT
 
@@ -19,6 +21,12 @@ LEAST_SLICE_MS: Final = 5_000
 MOST_SLICE_MS: Final = 60_000
 _MOST_UNITS: Final = 48 * 3600 * 100 // UNIT
 """Units of a track: two days; times beyond are those of a broken file."""
+_LONG_SECONDS: Final = 60
+"""Fragments that say they last longer are looked into."""
+_MOST_SAMPLE_SECONDS: Final = 10
+"""The longest frames of sound there are: FLAC has 65,535 samples, 8 s at 8 kHz."""
+_MOST_SAMPLES: Final = 1 << 22
+"""Fragments of more samples are believed: to look into them costs more than to hear them."""
 _PROBES: Final = 8
 _PROBE_FRAMES: Final = 200
 _FRAMES_A_SECOND: Final = 1000 // FRAME_MS
@@ -124,11 +132,33 @@ def plan_of(
     return replace(plan, slices=tuple(sorted({plan.slice_of(unit) for unit in units})))
 
 
-def spans_of(track: TrackIndex) -> list[tuple[int, int]]:
-    """Frames [low, high) in which the track has samples, joined where they touch."""
+def spans_of(track: TrackIndex, samples: TrackSamples) -> list[tuple[int, int]]:
+    """Frames [low, high) in which the track has sound, joined where they touch.
+
+    A fragment that says it is long may hold little: its samples are looked at, and none of them
+    counts for longer than a frame of sound can be.
+
+    Args:
+        samples: of the track.
+    """
     table = track.fragments
     known = (table.cts_min != NULL) & (table.cts_end != NULL) & (table.sample_count != 0)
-    starts, stops = table.cts_min[known], table.cts_end[known]
+    long = table.cts_end - table.cts_min > _LONG_SECONDS * track.timescale
+    looked_at = np.flatnonzero(known & long & (table.sample_count <= _MOST_SAMPLES))
+    known[looked_at] = False
+    starts, stops = [table.cts_min[known]], [table.cts_end[known]]
+    for row in looked_at.tolist():
+        found = samples.rows(row, row + 1)
+        cts, some = found.cts, found.size > 0
+        lasts = np.minimum(found.duration, _MOST_SAMPLE_SECONDS * track.timescale)
+        starts.append(cts[some])
+        stops.append((cts + lasts)[some])
+    return _joined(track, np.concatenate(starts), np.concatenate(stops))
+
+
+def _joined(
+    track: TrackIndex, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
+) -> list[tuple[int, int]]:
     if not len(starts):
         return []
     order = np.argsort(starts, kind="stable")

@@ -5,18 +5,20 @@ from __future__ import annotations
 import base64
 import os
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from fragdex import ByteRange, FragmentIndex, Source
-from fragdex.errors import FragdexError
-from fragdex.service.errors import EngineUnavailable, Unavailable, Unprocessable
-from fragdex.service.processes import CRASHES, Process
-from fragdex.service.transcriptions import speaking
+from fragdex.formats import fidx
+from fragdex.service.errors import EngineUnavailable, Unprocessable
+from fragdex.service.processes.child import ChildProcess
+from fragdex.service.processes.failures import Failures
+from fragdex.service.processes.limits import memory_of_one
+from fragdex.service.processes.walls import Walls
 from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.service.transcriptions.engines.choosing import fetched
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.words import Heard
 
@@ -24,8 +26,14 @@ __all__ = ["Child", "EngineFacts"]
 
 STALL_SECONDS: Final = 900.0
 """Silence after which a process is taken for hung; it speaks at every few utterances."""
-_POLL_SECONDS: Final = 0.25
+# The second lock: the engines look at the model's files before they load it.
+_OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 _PASSED_ON: Final = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+# It writes nothing but what libraries leave in their caches.
+_LARGEST_FILE: Final = 1 << 30
+# A model is held as it is on disk, and once more while it is made ready.
+_COPIES_OF_MODEL: Final = 3
+_FAILURES: Final = Failures("the speech engine", "this sound")
 
 Check = Callable[[], None]
 Told = Callable[[int, int], None]
@@ -58,16 +66,14 @@ class Child:
     """
 
     def __init__(self, choice: EngineChoice, *, stall_seconds: float = STALL_SECONDS) -> None:
-        self.choice, self._stall = choice, stall_seconds
-        more = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        if choice.download:
-            more |= {n: os.environ[n] for n in ("HOME", "HF_HOME") if n in os.environ}
-        else:
-            # The second lock: the engines look at the model's files before they load it.
-            more |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-        self._process = Process("fragdex.service.transcriptions.child", environment=more)
+        self._named = choice.model if choice.download else None
+        self.choice = choice = fetched(choice)
+        self._process = ChildProcess(
+            "fragdex.service.transcriptions.child", _walls(choice), _FAILURES,
+            environment=_OFFLINE | {n: os.environ[n] for n in _PASSED_ON if n in os.environ},
+            stall_seconds=stall_seconds,
+        )  # fmt: skip
         self._source: Source | None = None
-        self._taken: Any = None
         self.facts: EngineFacts | None = None
 
     @property
@@ -88,7 +94,7 @@ class Child:
         """
         if self.facts is None:
             try:
-                told = self._do(check, do="open", choice=self.choice.as_json())
+                told = self._process.do("open", check=check, choice=self.choice.as_json())
             except (RuntimeError, Unprocessable) as error:
                 # Some engines end their process where a model is broken.
                 raise EngineUnavailable(
@@ -97,27 +103,27 @@ class Child:
                 ) from error
             languages = told["languages"]
             told["languages"] = None if languages is None else tuple(languages)
+            told["model_id"] = Path(self._named or "").name or told["model_id"]
             self.facts = EngineFacts(**told)
         return self.facts
 
     def take(
         self,
-        index: FragmentIndex | Path,
+        index: FragmentIndex,
         source: Source,
         track: int | None = None,
         *,
-        place: str | None = None,
         init: bytes | None = None,
         check: Check = lambda: None,
     ) -> int:
         """Turn to a track.
 
         Args:
-            index: of the file, or where it is saved.
-            source: the file; read in this thread when the process asks for bytes.
+            index: of the file.
+            source: the file; a local one without a budget is handed over, another one is read in
+                this process when the child asks for bytes.
             track: track_ID; None: the first audio track.
             init: the initialization segment, for segments that have none.
-            place: the path or URL of the same file, where the process may open it by itself.
 
         Returns: the track's id.
 
@@ -125,15 +131,14 @@ class Child:
             TrackNotFound, UndecodableMedia: as `fragdex.audio`.
         """
         self._source = source
-        with tempfile.TemporaryDirectory(prefix="fragdex-speech-") as folder:
-            if isinstance(index, FragmentIndex):
-                path = Path(folder, "track.fidx")
-                index.save(path)
-            else:
-                path = index
-            told = self._do(
-                check, do="take", index=str(path), name=source.name, size=source.size,
-                place=place, track=track,
+        lent = source.fileno() if source.max_bytes is None is source.max_requests else None
+        with tempfile.TemporaryFile() as file:
+            for piece in fidx.pieces(index):
+                file.write(piece)
+            file.flush()
+            told = self._process.do(
+                "take", check=check, answer=self._answer, name=source.name, size=source.size,
+                files=[file.fileno(), *([] if lent is None else [lent])], track=track,
                 init=None if init is None else base64.b64encode(init).decode(),
             )  # fmt: skip
         return int(told["track"])
@@ -146,7 +151,9 @@ class Child:
         Raises:
             InvalidRequest: the engine lacks this language.
         """
-        told = self._do(check, do="plan", work_slice_ms=work_slice_ms, language=language)
+        told = self._process.do(
+            "plan", check=check, answer=self._answer, work_slice_ms=work_slice_ms, language=language
+        )
         return Plan.of_json(told)
 
     def hear(
@@ -163,12 +170,15 @@ class Child:
             told: called with how many utterances of it are done.
             check: called several times a second; what it raises ends the process.
         """
-        made = self._do(check, told, do="hear", plan=plan.as_json(), number=number)
+        made = self._process.do(
+            "hear", check=check, answer=self._answer, plan=plan.as_json(), number=number,
+            on_message=lambda message: told(message["progress"], message["of"]),
+        )  # fmt: skip
         return Heard.of_json(made)
 
     def leave(self) -> None:
         """Forget the track; the model stays loaded."""
-        self._do(lambda: None, do="leave")
+        self._process.do("leave")
         self._source = None
 
     def end(self) -> None:
@@ -181,52 +191,26 @@ class Child:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def _do(self, check: Check, told: Told = lambda done, of: None, **job: Any) -> dict[str, Any]:
-        self._process.say(**job)
-        try:
-            message = self._answer(check, told)
-        except EOFError:
-            raise self._failure() from None
-        except BaseException:
-            self.end()
-            raise
-        if "failed" in message:
-            raise speaking.error_of_json(message["failed"])
-        done: dict[str, Any] = message["done"]
-        return done
-
-    def _answer(self, check: Check, told: Told) -> dict[str, Any]:
-        heard = time.monotonic()
-        while True:
-            check()
-            message = self._process.hear(_POLL_SECONDS)
-            if message is None:
-                if time.monotonic() - heard > self._stall:
-                    raise Unprocessable("the speech engine hung on this sound")
-                continue
-            heard = time.monotonic()
-            if "ask" in message:
-                self._process.say(**self._bytes(message))
-            elif "progress" in message:
-                told(message["progress"], message["of"])
-            else:
-                return message
-
-    def _bytes(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, asked: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
         assert self._source is not None
-        try:
-            data = self._source.read_up_to(ByteRange(asked["start"], asked["stop"]))
-        except FragdexError as error:
-            return {"answer": asked["ask"], "failed": speaking.error_as_json(error)}
-        return {"answer": asked["ask"], "data": base64.b64encode(data).decode()}
+        data = self._source.read_up_to(ByteRange(asked["start"], asked["stop"]))
+        return {"data": base64.b64encode(data).decode()}, ()
 
-    def _failure(self) -> Exception:
-        ending, words = self._process.ending, self._process.words
-        self.end()
-        if ending in CRASHES:
-            return Unprocessable("the speech engine broke on this sound", found=ending)
-        if isinstance(ending, str):
-            return Unavailable(f"the speech process was ended by {ending}", retry_after=5)
-        if "MemoryError" in words:
-            return Unprocessable("the sound needs more memory than there is")
-        return RuntimeError(f"the speech process ended with {ending}: {words}")
+
+def _walls(choice: EngineChoice) -> Walls:
+    model = Path(choice.model).absolute() if choice.model else None
+    size = 0
+    if model is not None:
+        size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    return Walls(
+        memory_of_one() + _COPIES_OF_MODEL * size,
+        _LARGEST_FILE,
+        readable=() if model is None else _with_targets(model),
+        devices=choice.device != "cpu",
+    )
+
+
+def _with_targets(model: Path) -> tuple[str, ...]:
+    """A model's folder, and where the links in it lead."""
+    folders = {path.resolve().parent for path in model.rglob("*") if path.is_symlink()}
+    return (str(model), *map(str, folders))

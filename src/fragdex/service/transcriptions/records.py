@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.config import Settings
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import RecordNotFound
-from fragdex.service.house import House
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import transcription_slices, transcriptions
 from fragdex.service.transcriptions.engines import ENGINES, EngineChoice
@@ -86,10 +86,10 @@ def need_row(
     return row
 
 
-def is_over(house: House, transcription_id: str) -> bool:
+def is_over(context: ServiceContext, transcription_id: str) -> bool:
     """Whether no work on a transcription is wanted: it is over, or deleted."""
     query = sa.select(_ROW.id).where(_ROW.id == transcription_id, OPEN)
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return connection.execute(query).first() is None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Body, Depends, Path, Request, Response
@@ -19,11 +18,12 @@ from fragdex.service.transcriptions.model import (
     TranscriptionList,
     TranscriptionRecord,
     TranscriptionStatus,
+    WholeTranscription,
 )
 from fragdex.service.transcriptions.writing import FORMS
 from fragdex.service.uploads.family import NOT_FOUND, Family
-from fragdex.service.web.auth import Asking, InHouse
-from fragdex.service.web.events import counted, event_answers, stream
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.events import LastEventId, counted, event_answers, progress_of
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.negotiation import etag_of, has_already
@@ -50,10 +50,10 @@ GOING: dict[int | str, dict[str, Any]] = {
     dependencies=[Depends(idempotency_key)],
 )
 def create_transcription(
-    new: NewTranscription, response: Response, caller: Asking, house: InHouse
+    new: NewTranscription, response: Response, caller: Asking, context: InContext
 ) -> TranscriptionRecord:
-    """Have the speech of a track heard. Always a new transcription; earlier ones stay."""
-    record = operations.create_transcription(house, caller.tenant_id, new)
+    """Transcribe the speech of a track. Always a new transcription; earlier ones stay."""
+    record = operations.create_transcription(context, caller.tenant_id, new)
     response.headers["Location"] = f"{PREFIX}/transcriptions/{record.id}"
     return record
 
@@ -68,15 +68,15 @@ routes.listing(TranscriptionList, TranscriptionStatus, operations.list_transcrip
         **NOT_FOUND,
         **event_answers(
             "`size {size}` once the number of slices is known, `completion {count}` for slices "
-            "that were heard since, then `complete` or `error`"
+            "that were transcribed since, then `complete` or `error`"
         ),
     },
 )
-def transcription_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
-    """How far a transcription is, as events; whoever connects again is told the whole again."""
-    look = partial(operations.event_of, house, caller.tenant_id, id)
-    look()
-    return stream(counted(look))
+def get_transcription_progress(
+    id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
+) -> Response:
+    """How far a transcription is, as events; without `Last-Event-ID` the whole is told again."""
+    return progress_of(request, context, caller.tenant_id, id, after, operations.look, counted)
 
 
 async def _slice_number(
@@ -89,19 +89,19 @@ async def _slice_number(
 
 
 @router.get("/transcriptions/{id}/fragments/{n}", response_model=FragmentWords, responses=NOT_FOUND)
-def transcription_fragment(
-    id: RecordId, n: Annotated[int, Depends(_slice_number)], caller: Asking, house: InHouse
+def get_transcription_fragment(
+    id: RecordId, n: Annotated[int, Depends(_slice_number)], caller: Asking, context: InContext
 ) -> dict[str, Any]:
     """The words of a work slice, in seconds; 404 until it and its neighbours are heard."""
-    return operations.fragment(house, caller.tenant_id, id, n)
+    return operations.fragment(context, caller.tenant_id, id, n)
 
 
 def _captions(form: str) -> None:
     """GET of the whole under the suffix of a form."""
     _, media_type = FORMS[form]
 
-    def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
-        text, type_ = operations.written(house, caller.tenant_id, id, form)
+    def get(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+        text, type_ = operations.written(context, caller.tenant_id, id, form)
         content = text.encode()
         etag = etag_of(hashlib.md5(content, usedforsecurity=False).digest())
         headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
@@ -109,14 +109,17 @@ def _captions(form: str) -> None:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=type_, headers=headers)
 
+    told: dict[str, Any] = {"content": {media_type: {"schema": {"type": "string"}}}}
+    if form == "json":
+        told = {"model": WholeTranscription}
     found: dict[int | str, dict[str, Any]] = {
-        200: {"description": "The captions", "content": {media_type: {}}},
+        200: {"description": "The captions", **told},
         304: {"description": "They are those that the caller has"},
     }
     for method in (router.head, router.get):
         method(
             f"/transcriptions/{{id}}.{form}",
-            name=f"transcription_{form}",
+            name=f"download_transcription_{form}",
             description=f"The whole of a complete transcription as {form}.",
             response_class=Response,
             responses={**answers(RecordNotFound, NotReady), **found},
@@ -130,26 +133,28 @@ for _form in FORMS:
 @router.post(
     "/transcriptions/{id}/copy", status_code=202, responses=answers(RecordNotFound, NotReady)
 )
-def copy_transcription(id: RecordId, caller: Asking, house: InHouse) -> TranscriptionRecord:
+def copy_transcription(id: RecordId, caller: Asking, context: InContext) -> TranscriptionRecord:
     """Have a copy of the file made with the captions in it, as a WebVTT track.
 
     The copy is an ISOBMFF file of its own, indexed like any other (`copy_with_captions`); its bytes
     are those of `/transcriptions/ID.mp4`.
     """
-    return operations.order_copy(house, caller.tenant_id, id)
+    return operations.order_copy(context, caller.tenant_id, id)
 
 
 @router.get("/transcriptions/{id}.mp4", response_class=Response, responses=MEDIA)
 @router.head("/transcriptions/{id}.mp4", response_class=Response, responses=MEDIA)
-def transcription_mp4(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
+def download_transcription_mp4(
+    id: RecordId, request: Request, caller: Asking, context: InContext
+) -> Response:
     """The copy of the file with the captions in it; 404 where none was asked for."""
-    return media_of(request, operations.copy_of(house, caller.tenant_id, id))
+    return media_of(request, operations.copy_of(context, caller.tenant_id, id))
 
 
 @router.post("/transcriptions/{id}/cancel", responses=answers(RecordNotFound, Conflict))
-def cancel_transcription(id: RecordId, caller: Asking, house: InHouse) -> TranscriptionRecord:
+def cancel_transcription(id: RecordId, caller: Asking, context: InContext) -> TranscriptionRecord:
     """End a transcription: it is `failed`, because it was cancelled. 409 where it is complete."""
-    return operations.cancel_transcription(house, caller.tenant_id, id)
+    return operations.cancel_transcription(context, caller.tenant_id, id)
 
 
 routes.record(
@@ -169,26 +174,25 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         id: RecordId,
         response: Response,
         caller: Asking,
-        house: InHouse,
+        context: InContext,
         choice: Annotated[TrackChoice | None, Body()] = None,
     ) -> BegunTranscription:
-        file_id = operations.made_of(house, caller.tenant_id, id) if anything else id
+        file_id = operations.made_of(context, caller.tenant_id, id) if anything else id
         track_id = None if choice is None else choice.track_id
-        begun, is_new = operations.begin_for(house, caller.tenant_id, file_id, track_id)
+        begun, is_new = operations.begin_for(context, caller.tenant_id, file_id, track_id)
         if not is_new:
             response.status_code = 200
         response.headers["Location"] = f"{PREFIX}/transcriptions/{begun.id}"
         return begun.model_copy(update={"file_id": id})
 
-    def get(id: RecordId, caller: Asking, house: InHouse) -> FileTranscription:
-        file_id = operations.isobmff_id(house, caller.tenant_id, id) if anything else id
-        return operations.transcription_for(house, caller.tenant_id, file_id)
+    def get(id: RecordId, caller: Asking, context: InContext) -> FileTranscription:
+        file_id = operations.isobmff_id(context, caller.tenant_id, id) if anything else id
+        return operations.transcription_for(context, caller.tenant_id, file_id)
 
     router.post(
         f"{path}/{{id}}/transcribe",
         name=f"transcribe_{tag}",
-        tags=["transcriptions"],
-        description=f"Have the speech of {noun} heard; 200 and the one that is being made, if any.",
+        description=f"Transcribe the speech of {noun}; 200 with the current one, if there is one.",
         status_code=201,
         response_model=BegunTranscription,
         responses={**REFUSED, **GOING},
@@ -196,7 +200,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     )(post)
     router.get(
         f"{path}/{{id}}/transcription",
-        name=f"{tag}_transcription",
+        name=f"get_{tag}_transcription",
         description=f"The newest complete transcription of {noun}, or else the one being made.",
         response_model=FileTranscription,
         responses=NOT_FOUND,

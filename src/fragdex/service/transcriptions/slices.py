@@ -93,7 +93,7 @@ class Listener:
         Raises:
             LimitExceeded: it is longer than two days.
         """
-        spans = spans_of(self.track)
+        spans = spans_of(self.track, self._reader.samples)
         probes = [self.read(low, high) for low, high in probes_of(spans)]
         if language is None and probes:
             language = engine.detect(probes)

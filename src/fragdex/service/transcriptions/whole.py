@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import queue
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import fragdex
@@ -62,16 +60,12 @@ def transcribe(
         UndecodableMedia: nothing of the track could be decoded.
     """
     ours = not isinstance(source, Source)
-    place = str(source) if isinstance(source, str | Path) else None
     opened: Source = open_source(source) if ours else source
     try:
         if index is None:
             index = fragdex.index(opened)
-        with tempfile.TemporaryDirectory(prefix="fragdex-speech-") as folder:
-            path = Path(folder, "file.fidx")
-            index.save(path)
-            hearing = _Hearing(path, opened, place, choice, track, max(1, jobs), init, on_slice)
-            return hearing.run(work_slice_ms, language)
+        hearing = _Hearing(index, opened, choice, track, max(1, jobs), init, on_slice)
+        return hearing.run(work_slice_ms, language)
     finally:
         if ours:
             opened.close()
@@ -82,16 +76,15 @@ class _Hearing:
 
     def __init__(
         self,
-        index: Path,
+        index: FragmentIndex,
         source: Source,
-        place: str | None,
         choice: EngineChoice,
         track: int | None,
         jobs: int,
         init: bytes | None,
         on_slice: OnSlice,
     ) -> None:
-        self._index, self._source, self._place = index, source, place
+        self._index, self._source = index, source
         self._choice, self._track, self._jobs, self._on_slice = choice, track, jobs, on_slice
         self._init = init
         self._children: list[Child] = []
@@ -118,10 +111,8 @@ class _Hearing:
         child = Child(self._choice)
         self._children.append(child)
         child.open(check=self._check)
-        source: Source = self._source if self._place is not None else _Shared(self)
-        child.take(
-            self._index, source, self._track, place=self._place, init=self._init, check=self._check
-        )
+        source = self._source if self._source.fileno() is not None else _Shared(self)
+        child.take(self._index, source, self._track, init=self._init, check=self._check)
         return child
 
     def _check(self) -> None:

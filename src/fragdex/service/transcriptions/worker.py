@@ -15,13 +15,12 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable, Unprocessable
-from fragdex.service.house import House
-from fragdex.service.jobs.door import PARENTS, SLICES, Job, Work
+from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import transcription_slices, transcriptions
-from fragdex.service.renders.stands import busy
 from fragdex.service.transcriptions import copying
 from fragdex.service.transcriptions.listening import listener, rest
 from fragdex.service.transcriptions.merging import merged
@@ -49,27 +48,27 @@ class _Over(Exception):
     """Nobody wants the transcription any more."""
 
 
-def _run(house: House, job: Job) -> None:
-    row = _begin(house, job.record_id)
+def _run(context: ServiceContext, job: Job) -> None:
+    row = _begin(context, job.record_id)
     if row is None:
         rest(job.record_id)
         return
     try:
         begun = time.monotonic()
-        plan = _plan(house, job, row) if row.plan is None else Plan.of_json(row.plan)
+        plan = _plan(context, job, row) if row.plan is None else Plan.of_json(row.plan)
         seconds = {"plan": time.monotonic() - begun}
         begun = time.monotonic()
         job.slices(SLICE, [{"number": number} for number in plan.slices])
         seconds["slices"] = time.monotonic() - begun
-        _finish(house, row, plan, seconds)
+        _finish(context, row, plan, seconds)
     finally:
         rest(row.id)
 
 
-def _begin(house: House, transcription_id: str) -> Row[Any] | None:
+def _begin(context: ServiceContext, transcription_id: str) -> Row[Any] | None:
     """The transcription to be made; None where it is over or deleted."""
     mine = _ROW.id == transcription_id
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = connection.execute(sa.select(transcriptions).where(mine, OPEN)).one_or_none()
         if row is None:
             return None
@@ -80,22 +79,25 @@ def _begin(house: House, transcription_id: str) -> Row[Any] | None:
     return row
 
 
-def _plan(house: House, job: Job, row: Row[Any]) -> Plan:
+def _plan(context: ServiceContext, job: Job, row: Row[Any]) -> Plan:
     """How the track is heard, written down before anything is heard by it."""
-    with busy(house, job.check), listener(house, row, job.check) as child:
+    seat = context.jobs.seats.taken(row.tenant_id, job.check)
+    with seat, listener(context, row, job.check) as child:
         plan = child.plan(row.work_slice_ms, row.wanted_language, check=job.check)
         facts = child.facts
     assert facts is not None  # the listener has opened it
-    _keep_plan(house, row.id, plan, facts)
-    with house.database.read() as connection:
+    _save_plan(context, row.id, plan, facts)
+    with context.database.read() as connection:
         # A run that lost its place while it planned goes by what the other one wrote.
         kept = connection.scalar(sa.select(_ROW.plan).where(_ROW.id == row.id))
     return plan if kept is None else Plan.of_json(kept)
 
 
-def _keep_plan(house: House, transcription_id: str, plan: Plan, facts: EngineFacts) -> None:
+def _save_plan(
+    context: ServiceContext, transcription_id: str, plan: Plan, facts: EngineFacts
+) -> None:
     mine = _ROW.id == transcription_id
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         query = sa.select(_ROW.slices).where(mine, OPEN).with_for_update()
         row = connection.execute(query).one_or_none()
         if row is None or row.slices is not None:
@@ -116,13 +118,15 @@ def _keep_plan(house: House, transcription_id: str, plan: Plan, facts: EngineFac
             connection.execute(statement, new[first : first + _ROWS_AT_ONCE])
 
 
-def _finish(house: House, row: Row[Any], plan: Plan, seconds: Mapping[str, float]) -> None:
+def _finish(
+    context: ServiceContext, row: Row[Any], plan: Plan, seconds: Mapping[str, float]
+) -> None:
     mine = _ROW.id == row.id
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         slices = heard_slices(connection, row.id)
     heard = [one for _, one in slices if one is not None]
     if len(heard) != len(plan.slices):
-        if is_over(house, row.id):
+        if is_over(context, row.id):
             return
         raise Unavailable("slices of the transcription are missing", retry_after=1)
     transcript = merged(heard, plan.language)
@@ -134,36 +138,36 @@ def _finish(house: House, row: Row[Any], plan: Plan, seconds: Mapping[str, float
     try:
         need_sound(plan, transcript.missing)
     finally:
-        with house.database.write() as connection:
+        with context.database.write() as connection:
             connection.execute(transcriptions.update().where(mine, OPEN).values(**values))
     done = {"status": TranscriptionStatus.COMPLETE, "completed_at": instant()}
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         connection.execute(transcriptions.update().where(mine, OPEN).values(**done))
 
 
-def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
+def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
     values = {
         "status": TranscriptionStatus.FAILED,
         "failed_at": instant(),
         "problem": dict(problem),
     }
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         mine = (_ROW.id == job.record_id) & OPEN
         connection.execute(transcriptions.update().where(mine).values(**values))
     rest(job.record_id)
 
 
-def _run_slice(house: House, job: Job) -> None:
+def _run_slice(context: ServiceContext, job: Job) -> None:
     """The words of one slice; they stand in its row."""
     number: int = job.payload["number"]
     mine = (_SLICE.transcription_id == job.record_id) & (_SLICE.number == number)
-    row = _begin_slice(house, job.record_id, mine)
+    row = _begin_slice(context, job.record_id, mine)
     if row is None:
         return
     begun = time.monotonic()
     plan = Plan.of_json(row.plan)
     try:
-        heard = _heard(house, job, row, plan, number)
+        heard = _heard(context, job, row, plan, number)
     except _Over:
         return
     values = {
@@ -171,17 +175,17 @@ def _run_slice(house: House, job: Job) -> None:
         "seconds": time.monotonic() - begun,
         "completed_at": instant(),
     }
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         connection.execute(transcription_slices.update().where(mine).values(**values))
 
 
 def _begin_slice(
-    house: House, transcription_id: str, mine: sa.ColumnElement[bool]
+    context: ServiceContext, transcription_id: str, mine: sa.ColumnElement[bool]
 ) -> Row[Any] | None:
     """The row of the transcription; None where nothing is to be done."""
     wanted = sa.select(transcriptions).where(_ROW.id == transcription_id, OPEN)
     waits = mine & _SLICE.completed_at.is_(None)
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         row = connection.execute(wanted).one_or_none()
         if row is None:
             return None
@@ -189,7 +193,7 @@ def _begin_slice(
         return row if connection.execute(again).rowcount else None
 
 
-def _heard(house: House, job: Job, row: Row[Any], plan: Plan, number: int) -> Heard:
+def _heard(context: ServiceContext, job: Job, row: Row[Any], plan: Plan, number: int) -> Heard:
     looked = time.monotonic()
 
     def check() -> None:
@@ -197,10 +201,10 @@ def _heard(house: House, job: Job, row: Row[Any], plan: Plan, number: int) -> He
         job.check()
         if time.monotonic() - looked > _LOOK_SECONDS:
             looked = time.monotonic()
-            if is_over(house, row.id):
+            if is_over(context, row.id):
                 raise _Over
 
-    with listener(house, row, check) as child:
+    with listener(context, row, check) as child:
         try:
             return child.hear(plan, number, check=check)
         except Unprocessable as error:
@@ -210,8 +214,8 @@ def _heard(house: House, job: Job, row: Row[Any], plan: Plan, number: int) -> He
             return Heard(number, (), (gap,))
 
 
-def _copy_failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
-    copying.failed(house, job.record_id, problem)
+def _copy_failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
+    copying.failed(context, job.record_id, problem)
 
 
 WORK: tuple[Work, ...] = (

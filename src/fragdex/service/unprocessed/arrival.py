@@ -6,10 +6,11 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from fragdex import FragmentIndex, Indexer
+from fragdex import FragmentIndex
 from fragdex.errors import FragdexError
+from fragdex.service.unprocessed.structure import Structure
 
-__all__ = ["Look"]
+__all__ = ["Look", "usable"]
 
 log = logging.getLogger("fragdex.service")
 
@@ -26,36 +27,29 @@ class Look:
 
     def __init__(self) -> None:
         self._head = b""
-        self._indexer: Indexer | None = Indexer()
+        self._structure = Structure()
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes. What cannot be indexed is still uploaded: nothing is raised."""
         if len(self._head) < HEAD:
             self._head += data[: HEAD - len(self._head)]
-        if self._indexer is not None:
-            try:
-                self._indexer.feed(data)
-            except FragdexError:
-                self._indexer = None
-            except Exception:
-                log.exception("a file could not be indexed while it arrived")
-                self._indexer = None
+        self._structure.feed(data)
+
+    @property
+    def large(self) -> bool:
+        """Whether it has to be indexed in a process of its own."""
+        return self._structure.large
 
     def index(self, md5: bytes) -> FragmentIndex | None:
         """The index of the whole file; None where it is no ISO base media file, or a broken one."""
-        if self._indexer is None:
-            return None
         try:
-            index = self._indexer.finish()
+            index = self._structure.index()
         except FragdexError:
             return None
         except Exception:
             log.exception("a file could not be indexed after it arrived")
             return None
-        if not (index.complete and index.tracks and all(p.init for p in index.periods)):
-            return None
-        index.source = replace(index.source, md5=md5.hex())
-        return index
+        return usable(index, md5)
 
     def refusal(self) -> str | None:
         """Why this can be no media file, as far as its first bytes tell.
@@ -73,6 +67,16 @@ class Look:
         ):
             return "the file is a playlist or a description of media, not a media file"
         return "the file is text, not a media file"
+
+
+def usable(index: FragmentIndex | None, md5: bytes) -> FragmentIndex | None:
+    """The index of a file of this md5, if all of the file is there and can be found by it."""
+    if index is None or not (index.complete and index.tracks):
+        return None
+    if not all(period.init for period in index.periods):
+        return None
+    index.source = replace(index.source, md5=md5.hex())
+    return index
 
 
 def _is_text(head: bytes) -> bool:

@@ -8,47 +8,25 @@ codec is AVC: muxers mark pictures sync that are none.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from fragdex import ByteRange, FragmentIndex, Source, TrackIndex, parse
+import numpy as np
+
+from fragdex import Box, ByteRange, FragmentIndex, Source, TrackIndex, parse
 from fragdex.errors import FragdexError
-from fragdex.service.media.avc import IDR, first_slice
+from fragdex.fragments.access import Access, CannotTell, SampleBytes, access_of
+from fragdex.fragments.configurations import Missing, config, decoder_config
+from fragdex.fragments.sound import aac_config
+from fragdex.fragments.table import FragmentFlags
+from fragdex.service.transcode.playable import codec_name, why_not_channels
 
-__all__ = ["CODECS", "codec_name", "why_not"]
-
-CODECS: Final = (
-    # profiles of 8 bits and 4:2:0 (ISO/IEC 14496-10, Annex A): Baseline, Main, Extended, High
-    (re.compile(r"avc1\.(42|4D|58|64)[0-9A-F]{4}", re.IGNORECASE), "h264"),
-    # profiles 0 and 2: 4:2:0, of 10 bits at most
-    (re.compile(r"vp09\.0[02]\.\d\d\.(08|10)(\..*)?"), "vp9"),
-    (re.compile(r"av01\.0\.\d\d[MH]\.(08|10)(\..*)?"), "av1"),
-    (re.compile(r"mp4a\.40\.(2|5|29)"), "aac"),
-    (re.compile(r"mp4a\.(69|6B)", re.IGNORECASE), "mp3"),
-    (re.compile(r"Opus", re.IGNORECASE), "opus"),
-    (re.compile(r"fLaC", re.IGNORECASE), "flac"),
-)
-"""Codec strings that browsers play, and FFmpeg's names of the codecs."""
+__all__ = ["why_not", "why_not_told"]
 
 MOST_FRAGMENTS: Final = 20_000
 """Above that, looking into each of them takes longer than an answer may."""
 MOST_REMOTE: Final = 32
 """The same, where each look is a request to an object store."""
 MOST_MOOF: Final = 1 << 20
-HEAD: Final = 4096
-"""Bytes of a picture in which its first slice is looked for; an encoder's name comes before it."""
-
-
-def codec_name(codec: str | None) -> str | None:
-    """FFmpeg's name of a codec that browsers play; None for any other.
-
-    >>> codec_name("avc1.64001F"), codec_name("hvc1.1.6.L93.B0")
-    ('h264', None)
-    """
-    for pattern, name in CODECS:
-        if pattern.fullmatch(codec or ""):
-            return name
-    return None
 
 
 def why_not(index: FragmentIndex, source: Source, *, remote: bool = False) -> str | None:
@@ -59,6 +37,17 @@ def why_not(index: FragmentIndex, source: Source, *, remote: bool = False) -> st
         source: its bytes; a few are read for each fragment.
         remote: each read is a request over a network.
     """
+    told = why_not_told(index, remote=remote)
+    if told is not None:
+        return told
+    try:
+        return _why_not_inside(index, index.tracks[0], source)
+    except FragdexError:
+        return "its fragments could not be read"
+
+
+def why_not_told(index: FragmentIndex, *, remote: bool = False) -> str | None:
+    """The same, as far as the index tells it."""
     if len(index.tracks) != 1:
         return "it has several tracks"
     (track,) = index.tracks
@@ -67,7 +56,9 @@ def why_not(index: FragmentIndex, source: Source, *, remote: bool = False) -> st
         return "browsers do not play its codec"
     if track.info.encryption is not None:
         return "it is encrypted"
-    if not track.timescale or not len(fragments) or fragments.flags.any():
+    # Where their positions count from is asked of each moof below.
+    odd = fragments.flags & ~np.uint32(FragmentFlags.DECLARED_BASE)
+    if not track.timescale or not len(fragments) or odd.any():
         return "it is not fragmented as players need it"
     if (fragments.sync != 0).any():
         return "its fragments do not begin with sync samples"
@@ -76,10 +67,7 @@ def why_not(index: FragmentIndex, source: Source, *, remote: bool = False) -> st
         return "its edit list does more than to set its start"
     if len(fragments) > (MOST_REMOTE if remote else MOST_FRAGMENTS):
         return "it has too many fragments to look into each"
-    try:
-        return _why_not_inside(index, track, source)
-    except FragdexError:
-        return "its fragments could not be read"
+    return None
 
 
 def _why_not_inside(index: FragmentIndex, track: TrackIndex, source: Source) -> str | None:
@@ -88,6 +76,10 @@ def _why_not_inside(index: FragmentIndex, track: TrackIndex, source: Source) -> 
         size = _length_size(index, source)
         if not size:
             return "its parameter sets are not in its header"
+    elif codec_name(track.codec) == "aac":
+        reason = _why_not_channels(index, source)
+        if reason:
+            return reason
     fragments, end = track.fragments, index.source.size or 0
     for moof, start, stop in zip(
         fragments.moof_offset.tolist(),
@@ -97,21 +89,51 @@ def _why_not_inside(index: FragmentIndex, track: TrackIndex, source: Source) -> 
     ):
         if not _counts_from_itself(source, moof, end):
             return "its fragments' addresses do not count from their own moof"
-        if size:
-            head = source.read(ByteRange(start, min(start + HEAD, stop)))
-            if first_slice(head, size) != IDR:
-                return "its fragments do not begin with IDR pictures"
+        if size and not _closed(source, start, stop, size):
+            return "its fragments do not begin with IDR pictures"
     return None
+
+
+def _closed(source: Source, start: int, stop: int, size: int) -> bool:
+    """Whether the media data of a fragment begin with an IDR picture."""
+
+    def read(low: int, high: int) -> bytes:
+        return source.read(ByteRange(start + low, start + high))
+
+    try:
+        return access_of(SampleBytes(stop - start, read), "avc1", None, size) is Access.CLOSED
+    except CannotTell:
+        return False
 
 
 def _length_size(index: FragmentIndex, source: Source) -> int:
     """Bytes of a NAL unit's length (ISO/IEC 14496-15, 5.3.3); 0 where no header tells."""
+    found = _sample_entry(index, source, "avc1/avcC")
+    if found is not None and "lengthSizeMinusOne" in found.fields:
+        return int(found.fields["lengthSizeMinusOne"]) + 1
+    return 0
+
+
+def _why_not_channels(index: FragmentIndex, source: Source) -> str | None:
+    """Why browsers refuse the channels of AAC; None where they do not."""
+    entry = _sample_entry(index, source, "mp4a")
+    try:
+        if entry is None:
+            raise Missing
+        specific = decoder_config(config(entry, "esds", least=5)[4:])[2]
+        return why_not_channels(aac_config(specific).channel_configuration)
+    except (Missing, IndexError):
+        return "its header does not say how it is decoded"
+
+
+def _sample_entry(index: FragmentIndex, source: Source, path: str) -> Box | None:
+    """The first box at a path below stsd; None where there is none."""
     for init in index.periods[0].init:
         for box in parse(source.read(init)):
-            found = box.find("trak/mdia/minf/stbl/stsd/avc1/avcC") if box.type == "moov" else None
-            if found is not None and "lengthSizeMinusOne" in found.fields:
-                return int(found.fields["lengthSizeMinusOne"]) + 1
-    return 0
+            found = box.find(f"trak/mdia/minf/stbl/stsd/{path}") if box.type == "moov" else None
+            if found is not None:
+                return found
+    return None
 
 
 def _counts_from_itself(source: Source, moof: int, end: int) -> bool:

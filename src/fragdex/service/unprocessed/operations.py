@@ -10,16 +10,18 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex import open_index
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable, Unprocessable
-from fragdex.service.house import House
-from fragdex.service.isobmff.indexing import store_index
-from fragdex.service.jobs.door import problem_of
+from fragdex.service.isobmff.indexing import store_index, store_saved
+from fragdex.service.jobs.api import problem_of
 from fragdex.service.records import deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import tenants, unprocessed_files, uploads
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.arrival import Look
-from fragdex.service.unprocessed.keeping import Kept
+from fragdex.service.unprocessed.indexing import index_apart
+from fragdex.service.unprocessed.looked import Looked, Seen
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
     Problem,
@@ -27,8 +29,9 @@ from fragdex.service.unprocessed.model import (
     UnprocessedFileList,
     UnprocessedStatus,
 )
+from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.uploads import Arrival, Arrived, Upload
-from fragdex.service.uploads.shelf import Shelf, facts, need_within
+from fragdex.service.uploads.file_repository import FileRepository, facts, need_within
 
 __all__ = [
     "FAMILY",
@@ -53,7 +56,7 @@ _STATUSES = {
 }
 
 
-def _told(row: Any) -> UnprocessedFile:
+def _record_of(row: Any) -> UnprocessedFile:
     known = facts(row)
     if row.failed_at is not None:
         known["status"] = UnprocessedStatus.FAILED
@@ -66,18 +69,18 @@ def _told(row: Any) -> UnprocessedFile:
     )
 
 
-UNPROCESSED = Shelf(FAMILY, unprocessed_files, "unprocessed file", _told, _STATUSES)
+UNPROCESSED = FileRepository(FAMILY, unprocessed_files, "unprocessed file", _record_of, _STATUSES)
 
 
 def create_file(
-    house: House, tenant_id: str, new: NewUnprocessedFile
+    context: ServiceContext, tenant_id: str, new: NewUnprocessedFile
 ) -> tuple[UnprocessedFile, bool]:
     """A record for a file to come, and whether it is a new one; raises as `announce`."""
-    return announce(house, tenant_id, new.filename, new.byte_size, md5_bytes(new.md5))
+    return announce(context, tenant_id, new.filename, new.byte_size, md5_bytes(new.md5))
 
 
 def announce(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     filename: str,
     byte_size: int,
@@ -89,7 +92,7 @@ def announce(
 ) -> tuple[UnprocessedFile, bool]:
     """A record for a file to come, and whether it is a new one.
 
-    One of the same md5 that is complete, or waits for as many bytes, is given again.
+    One of the same md5 and size is given again.
 
     Args:
         process: have it processed once its last byte is in; one that is complete, at once.
@@ -97,9 +100,14 @@ def announce(
     Raises:
         TooLarge: more bytes than a file may have.
         Unprocessable: no bytes are announced, and an md5 that they do not have.
+        TooManyRequests: it is to be processed, and too many jobs of the tenant are in progress.
     """
-    need_within(byte_size, house.settings.max_unprocessed_bytes, "unprocessed file")
-    with house.database.write() as connection:
+    need_within(byte_size, context.settings.max_unprocessed_bytes, "unprocessed file")
+    how = arrival(context)
+    new = UNPROCESSED.new(context, tenant_id, byte_size, md5, how)
+    with context.database.write() as connection:
+        if process:
+            context.jobs.need_room(connection, tenant_id)
         known = None if md5 is None else _same(connection, tenant_id, md5, byte_size)
         if known is None:
             values = {
@@ -108,11 +116,9 @@ def announce(
                 "process_when_complete": process,
                 "expires_at": expires_at,
             }
-            how = arrival(house)
-            made = UNPROCESSED.add(house, connection, tenant_id, byte_size, md5, how, values)
-            return made, True
+            return UNPROCESSED.add(context, connection, new, how, values), True
         if not process:
-            return _told(known), False
+            return _record_of(known), False
         change = unprocessed_files.update().where(_FILE.id == known.id)
         # The row as it is now: its last byte may have come since it was read. (Columns as they
         # are: SQLite 3.40 gets `IS NULL` wrong here.)
@@ -120,8 +126,8 @@ def announce(
             change.values(process_when_complete=True).returning(_FILE.completed_at, _FILE.failed_at)
         ).one()
     if now.completed_at is not None and now.failed_at is None:
-        processing.process(house, tenant_id, known.id)
-    return _told(known), False
+        processing.process(context, tenant_id, known.id)
+    return _record_of(known), False
 
 
 def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) -> Row[Any] | None:
@@ -133,7 +139,7 @@ def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) ->
 
 
 def list_files(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
@@ -144,26 +150,26 @@ def list_files(
     Raises:
         InvalidRequest: a limit out of bounds, or no cursor of ours.
     """
-    found, next_cursor = UNPROCESSED.page(house, tenant_id, limit, cursor, status)
+    found, next_cursor = UNPROCESSED.page(context, tenant_id, limit, cursor, status)
     return UnprocessedFileList(unprocessed_files=found, next_cursor=next_cursor)
 
 
-def delete_file(house: House, tenant_id: str, file_id: str) -> None:
+def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
     """Delete a file and its bytes, and end what is being made of it; what was made stays.
 
     Raises:
         RecordNotFound: this tenant has none of it.
     """
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         processing.need_file(connection, tenant_id, file_id, lock=True)
-        processing.cancel_all(house, connection, file_id)
+        processing.cancel_all(context, connection, file_id)
         deletion.remove(connection, FAMILY, file_id)
 
 
-def arrival(house: House) -> Arrival:
+def arrival(context: ServiceContext) -> Arrival:
     """What becomes of the bytes: they are indexed as they come, and perhaps processed at once."""
     return Arrival(
-        finished=partial(_finished, house), watch=_watch, examine=partial(_examine, house)
+        finished=partial(_finished, context), watch=_watch, examine=partial(_examine, context)
     )
 
 
@@ -173,35 +179,53 @@ class _Found:
 
     refusal: str | None
     index_key: str | None
-    track: Kept | None
+    track: StagedTrack | None
 
 
 def _watch(upload: Upload) -> Look:
     return Look()
 
 
-def _examine(house: House, arrived: Arrived) -> _Found:
+def _examine(context: ServiceContext, arrived: Arrived) -> _Found:
     look = arrived.watcher or Look()
     refusal = look.refusal()
-    index = None if refusal else look.index(arrived.md5)
-    if index is None:
-        return _Found(refusal, None, None)
-    index_key = store_index(house, arrived.tenant_id, index).key
     wanted = sa.select(_FILE.process_when_complete).where(_FILE.id == arrived.record_id)
-    with house.database.read() as connection:
-        process = connection.scalar(wanted)
+    with context.database.read() as connection:
+        process = bool(connection.scalar(wanted))
+    if refusal:
+        return _Found(refusal, None, None)
+    if look.large:
+        return _examined_apart(context, arrived, process)
+    index = look.index(arrived.md5)
+    if index is None:
+        return _Found(None, None, None)
+    tenant_id, key = arrived.tenant_id, arrived.store_key
+    context.part(Looked).put(key, Seen(small=True))
+    index_key = store_index(context, tenant_id, index).key
     track = None
-    if process:
-        track = processing.as_a_track(
-            house, arrived.tenant_id, index, arrived.store_key, arrived.md5, arrived.sha256
-        )
+    if process and processing.why_processed(context, tenant_id, index, key) is None:
+        track = processing.track_of(context, tenant_id, index, key, arrived.md5, arrived.sha256)
     return _Found(None, index_key, track)
 
 
-def _finished(house: House, connection: Connection, arrived: Arrived) -> None:
+def _examined_apart(context: ServiceContext, arrived: Arrived, process: bool) -> _Found:
+    tenant_id, key, md5 = arrived.tenant_id, arrived.store_key, arrived.md5
+    with index_apart(context, tenant_id, key, md5, arrived.byte_size) as found:
+        if found is None:
+            return _Found(None, None, None)
+        context.part(Looked).put(key, Seen(small=False, reason=found.reason))
+        index_key = store_saved(context, tenant_id, found.path, found.tracks).key
+        track = None
+        if process and found.reason is None:
+            index = open_index(found.path)
+            track = processing.track_of(context, tenant_id, index, key, md5, arrived.sha256)
+        return _Found(None, index_key, track)
+
+
+def _finished(context: ServiceContext, connection: Connection, arrived: Arrived) -> None:
     found: _Found = arrived.found
     now = instant()
-    values: dict[str, Any] = {"md5": arrived.md5, "completed_at": now}
+    values: dict[str, Any] = {"md5": arrived.md5, "sha256": arrived.sha256, "completed_at": now}
     if found.refusal:
         values |= {"failed_at": now, "problem": problem_of(Unprocessable(found.refusal))}
     if found.index_key:
@@ -212,4 +236,4 @@ def _finished(house: House, connection: Connection, arrived: Arrived) -> None:
     connection.execute(unprocessed_files.update().where(mine).values(**values))
     row = connection.execute(sa.select(unprocessed_files).where(mine)).one_or_none()
     if row is not None and row.process_when_complete and row.failed_at is None:
-        processing.start(house, connection, row, found.track)
+        processing.start(context, connection, row, found.track)

@@ -9,16 +9,19 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex import FragmentIndex, open_index
 from fragdex.errors import FragdexError
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
-from fragdex.service.house import House
+from fragdex.service.indexing.apart import IN_THREAD
 from fragdex.service.isobmff.indexing import store_index
-from fragdex.service.media.made import Made
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import isobmff_files, processes, unprocessed_files, uploads
-from fragdex.service.unprocessed.as_it_came import codec_name, why_not
-from fragdex.service.unprocessed.keeping import Kept
+from fragdex.service.transcode.made import Made
+from fragdex.service.transcode.playable import codec_name
+from fragdex.service.unprocessed.as_it_came import why_not, why_not_told
+from fragdex.service.unprocessed.indexing import index_apart
+from fragdex.service.unprocessed.looked import Looked
 from fragdex.service.unprocessed.model import (
     Problem,
     ProcessList,
@@ -26,10 +29,10 @@ from fragdex.service.unprocessed.model import (
     ProcessStatus,
 )
 from fragdex.service.unprocessed.scrubbing import SCRUB
+from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.unprocessed.worker import PROCESS, publish
 
 __all__ = [
-    "as_a_track",
     "cancel_all",
     "delete_process",
     "list_processes",
@@ -37,6 +40,8 @@ __all__ = [
     "process",
     "process_by_id",
     "start",
+    "track_of",
+    "why_processed",
 ]
 
 _FILE, _RUN = unprocessed_files.c, processes.c
@@ -48,7 +53,7 @@ _STATUS: Final = {
 }
 
 
-def process(house: House, tenant_id: str, file_id: str) -> tuple[ProcessRecord, bool]:
+def process(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[ProcessRecord, bool]:
     """The process that makes an ISOBMFF file of a file, and whether it is a new one.
 
     One that runs or has ended well is given again; one that failed is followed by a new one.
@@ -57,40 +62,48 @@ def process(house: House, tenant_id: str, file_id: str) -> tuple[ProcessRecord, 
         RecordNotFound: this tenant has no such file.
         Conflict: bytes of it are missing.
         Unprocessable: it is known to be no media file.
+        TooManyRequests: too many jobs of the tenant are in progress.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         row = need_file(connection, tenant_id, file_id)
         _need_media(connection, row)
         going = _going(connection, file_id)
-        blob = blobs.find(connection, tenant_id, row.md5)
+        blob = blobs.used_by(connection, tenant_id, "unprocessed", file_id)
+        if going is None:
+            context.jobs.need_room(connection, tenant_id)
     if going is not None:
         return _record(going), False
     track = None
     if row.index_key is not None and blob is not None:
-        with house.store.local(row.index_key) as path:
+        with context.store.local(row.index_key) as path:
             index = open_index(path)
-            track = as_a_track(house, tenant_id, index, blob.store_key, bytes(row.md5), blob.sha256)
-    with house.database.write() as connection:
+            if why_processed(context, tenant_id, index, blob.store_key) is None:
+                track = track_of(
+                    context, tenant_id, index, blob.store_key, bytes(row.md5), blob.sha256
+                )
+    with context.database.write() as connection:
         row = need_file(connection, tenant_id, file_id, lock=True)
         going = _going(connection, file_id)
-        process_id = start(house, connection, row, track) if going is None else going.id
+        process_id = start(context, connection, row, track) if going is None else going.id
         found = connection.execute(sa.select(processes).where(_RUN.id == process_id)).one()
     return _record(found), going is None
 
 
-def start(house: House, connection: Connection, file: Row[Any], track: Kept | None) -> str:
+def start(
+    context: ServiceContext, connection: Connection, file: Row[Any], track: StagedTrack | None
+) -> str:
     """Begin a process in the caller's transaction; returns its id.
 
     Args:
         file: the row of the unprocessed file, locked or made by this transaction.
-        track: what `as_a_track` gave: the process is complete at once, a scrub track follows.
+        track: what `track_of` gave: the process is complete at once, a scrub track follows.
     """
     process_id = new_id()
     row = {"id": process_id, "tenant_id": file.tenant_id, "unprocessed_file_id": file.id}
     now = instant()
     connection.execute(processes.insert().values(**row, progress=0.0, created_at=now))
     if track is None:
-        house.jobs.enqueue(connection, PROCESS, process_id)
+        context.jobs.enqueue(connection, PROCESS, process_id, tenant_id=file.tenant_id)
         return process_id
     connection.execute(processes.update().where(_RUN.id == process_id).values(started_at=now))
     publish(connection, process_id, [track])
@@ -101,23 +114,54 @@ def start(house: House, connection: Connection, file: Row[Any], track: Kept | No
         isobmff_files.update().where(isobmff_files.c.id == isobmff_id).values(byte_size=size)
     )
     assert isobmff_id is not None
-    blobs.keep(connection, file.tenant_id, track.md5, track.sha256, size, "isobmff", isobmff_id)
+    own = (track.md5, track.sha256, size)
+    blobs.keep(connection, file.tenant_id, *own, "isobmff", isobmff_id, track.store_key)
     if track.made.type == "video":
-        house.jobs.enqueue(connection, SCRUB, process_id)
+        context.jobs.enqueue(connection, SCRUB, process_id, tenant_id=file.tenant_id)
     return process_id
 
 
-def as_a_track(
-    house: House, tenant_id: str, index: FragmentIndex, key: str, md5: bytes, sha256: bytes
-) -> Kept | None:
-    """A complete file as a track of itself, its index written; None where it must be processed."""
-    remote = house.store.path(key) is None
+def why_processed(
+    context: ServiceContext, tenant_id: str, index: FragmentIndex | None, key: str
+) -> str | None:
+    """Why a complete file must be processed; None where it is a track as it came.
+
+    Args:
+        index: of the file, without which it must be.
+        key: of the file in the store.
+
+    Raises: as `index_apart`.
+    """
+    if index is None:
+        return "it has no index"
+    remote = context.store.path(key) is None
+    reason = why_not_told(index, remote=remote)
+    size = index.source.size or 0
+    if reason is not None:
+        return reason
+    seen = context.part(Looked).get(key)
+    if seen is not None and not seen.small:
+        return seen.reason
+    if seen is None and size > IN_THREAD:
+        md5 = bytes.fromhex(index.source.md5 or "")
+        with index_apart(context, tenant_id, key, md5, size) as apart:
+            return "it has no index" if apart is None else apart.reason
     try:
-        with house.store.source(key) as source:
-            if why_not(index, source, remote=remote) is not None:
-                return None
-    except FragdexError:
-        return None  # the job will say what is wrong
+        with context.store.source(key) as source:
+            return why_not(index, source, remote=remote)
+    except FragdexError as error:
+        return error.message  # the job will say what is wrong
+
+
+def track_of(
+    context: ServiceContext,
+    tenant_id: str,
+    index: FragmentIndex,
+    key: str,
+    md5: bytes,
+    sha256: bytes,
+) -> StagedTrack:
+    """A complete file that needs no processing as a track of itself, its index written."""
     (track,) = index.tracks
     start, end = track.start, track.end
     seconds = 0.0 if start is None or end is None else float(end) - float(start)
@@ -145,21 +189,21 @@ def as_a_track(
         duration_ms=round(1000 * seconds),
         probe_info=probe_info | {"copied": True, "reasons": []},
     )
-    return Kept(made, md5, sha256, store_index(house, tenant_id, index).key)
+    return StagedTrack(made, md5, sha256, key, store_index(context, tenant_id, index).key)
 
 
-def process_by_id(house: House, tenant_id: str, process_id: str) -> ProcessRecord:
+def process_by_id(context: ServiceContext, tenant_id: str, process_id: str) -> ProcessRecord:
     """A process.
 
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return _record(_need_process(connection, tenant_id, process_id))
 
 
 def list_processes(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     limit: int,
     cursor: str | None = None,
@@ -169,27 +213,27 @@ def list_processes(
     wanted = sa.select(processes).where(_RUN.tenant_id == tenant_id)
     if status is not None:
         wanted = wanted.where(_STATUS[status])
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         found = page(connection, wanted, processes, limit, cursor)
     records = [_record(row) for row in found.rows]
     return ProcessList(processes=records, next_cursor=found.next_cursor)
 
 
-def delete_process(house: House, tenant_id: str, process_id: str) -> None:
+def delete_process(context: ServiceContext, tenant_id: str, process_id: str) -> None:
     """Forget a process, and end it if it runs; what it made stays. Raises as `process_by_id`."""
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         _need_process(connection, tenant_id, process_id)
-        house.jobs.cancel(_job(process_id), connection)
+        context.jobs.cancel(_job(process_id), connection)
         connection.execute(processes.delete().where(_RUN.id == process_id))
 
 
-def cancel_all(house: House, connection: Connection, file_id: str) -> None:
+def cancel_all(context: ServiceContext, connection: Connection, file_id: str) -> None:
     """End what is being made of a file."""
     running = sa.select(_RUN.id).where(
         _RUN.unprocessed_file_id == file_id, _STATUS[ProcessStatus.PROCESSING]
     )
     for process_id in connection.scalars(running).all():
-        house.jobs.cancel(_job(process_id), connection)
+        context.jobs.cancel(_job(process_id), connection)
 
 
 def need_file(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Depends, Query, Response
+from fastapi import Depends, Query, Request, Response
 
 from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
 from fragdex.service.unprocessed import operations, processing
@@ -18,10 +18,10 @@ from fragdex.service.unprocessed.model import (
     UnprocessedStatus,
 )
 from fragdex.service.unprocessed.operations import UNPROCESSED
-from fragdex.service.unprocessed.progress import event_of, whole
+from fragdex.service.unprocessed.progress import look, whole
 from fragdex.service.uploads.family import Family
-from fragdex.service.web.auth import Asking, InHouse
-from fragdex.service.web.events import event_answers, stream
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.events import LastEventId, event_answers, progress_of
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
@@ -46,7 +46,7 @@ routes.creation(
     said="Announce a media file of any kind; its bytes follow by upload.",
 )
 routes.listing(UnprocessedFileList, UnprocessedStatus, operations.list_files)
-routes.by_md5(UnprocessedFile, UNPROCESSED.find, UNPROCESSED.glance)
+routes.by_md5(UnprocessedFile, UNPROCESSED.find, UNPROCESSED.fast_read)
 routes.record(UnprocessedFile, UNPROCESSED.get)
 routes.upload(
     UnprocessedFile,
@@ -72,14 +72,14 @@ routes.upload(
     dependencies=CREATES,
 )
 def process_unprocessed_file(
-    id: RecordId, response: Response, caller: Asking, house: InHouse
+    id: RecordId, response: Response, caller: Asking, context: InContext
 ) -> ProcessRecord:
     """Have an ISOBMFF file made of it. A fragmented file of one track is one: it is done at once.
 
     The same process is answered while it runs and once it has ended well; after a failure, a new
     one.
     """
-    record, is_new = processing.process(house, caller.tenant_id, id)
+    record, is_new = processing.process(context, caller.tenant_id, id)
     if not is_new:
         response.status_code = 200
     response.headers["Location"] = f"{PREFIX}/process_isobmff/{record.id}"
@@ -95,19 +95,19 @@ routes.deletion(
 @router.get("/process_isobmff")
 def list_processes(
     caller: Asking,
-    house: InHouse,
+    context: InContext,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
     status: Annotated[ProcessStatus | None, Query(description="only those")] = None,
 ) -> ProcessList:
     """Processes, newest first."""
-    return processing.list_processes(house, caller.tenant_id, limit, cursor, status)
+    return processing.list_processes(context, caller.tenant_id, limit, cursor, status)
 
 
 @router.get("/process_isobmff/{id}", responses=NOT_FOUND)
-def process_isobmff(id: RecordId, caller: Asking, house: InHouse) -> ProcessRecord:
+def get_process(id: RecordId, caller: Asking, context: InContext) -> ProcessRecord:
     """The record of a process; `problem` says why it failed."""
-    return processing.process_by_id(house, caller.tenant_id, id)
+    return processing.process_by_id(context, caller.tenant_id, id)
 
 
 @router.get(
@@ -115,13 +115,14 @@ def process_isobmff(id: RecordId, caller: Asking, house: InHouse) -> ProcessReco
     response_class=Response,
     responses={**NOT_FOUND, **event_answers("`progress {progress}`, then `complete` or `error`")},
 )
-def process_isobmff_progress(id: RecordId, caller: Asking, house: InHouse) -> Response:
+def get_process_progress(
+    id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
+) -> Response:
     """How far a process is, as events."""
-    processing.process_by_id(house, caller.tenant_id, id)
-    return stream(whole(lambda: event_of(processing.process_by_id(house, caller.tenant_id, id))))
+    return progress_of(request, context, caller.tenant_id, id, after, look, whole)
 
 
 @router.delete("/process_isobmff/{id}", status_code=204, responses=NOT_FOUND)
-def delete_process(id: RecordId, caller: Asking, house: InHouse) -> None:
+def delete_process(id: RecordId, caller: Asking, context: InContext) -> None:
     """Forget a process, and end it if it runs; what it made stays."""
-    processing.delete_process(house, caller.tenant_id, id)
+    processing.delete_process(context, caller.tenant_id, id)

@@ -13,12 +13,19 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex.service.house import House
-from fragdex.service.jobs.door import Job, Work
-from fragdex.service.media.made import SCRUB_TRACK
-from fragdex.service.media.running import run as run_media
-from fragdex.service.records.tables import blobs, isobmff_files, isobmff_tracks, processes
-from fragdex.service.unprocessed.keeping import Kept, clear, keep, put_track, work_folder
+from fragdex.service.context import ServiceContext
+from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
+from fragdex.service.jobs.api import Job, Work
+from fragdex.service.records.tables import (
+    blob_uses,
+    blobs,
+    isobmff_files,
+    isobmff_tracks,
+    processes,
+)
+from fragdex.service.transcode.made import SCRUB_TRACK
+from fragdex.service.transcode.running import run as run_media
+from fragdex.service.unprocessed.staging import StagedTrack, clear, keep, put_track, work_folder
 
 __all__ = ["SCRUB", "WORK"]
 
@@ -26,41 +33,41 @@ SCRUB: Final = "scrub"
 """The name of the work; its record is a process that is complete."""
 
 
-def _run(house: House, job: Job) -> None:
-    found = _video(house, job.record_id)
+def _run(context: ServiceContext, job: Job) -> None:
+    found = _video(context, job.record_id)
     if found is None:
         return
-    folder = work_folder(house, job)
+    folder = work_folder(context, job)
     try:
-        with house.store.local(found.store_key) as path:
+        with context.store.local(found.store_key) as path:
             made = run_media(path, folder, check=job.check, scrub_alone=True)
-        kept = keep(house, found.tenant_id, made, job.check)
-        with house.database.write() as connection:
+        kept = keep(context, found.tenant_id, made, job.check)
+        with context.database.write() as connection:
             _publish(connection, found.file_id, found.tenant_id, kept)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
-    clear(house, job)
+def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
+    clear(context, job)
 
 
-def _video(house: House, process_id: str) -> Any | None:
+def _video(context: ServiceContext, process_id: str) -> Any | None:
     """The video that came of a process, and where its bytes are; None: there is none to scrub."""
     track = isobmff_tracks.c
-    same = (blobs.c.tenant_id == track.tenant_id) & (blobs.c.md5 == track.md5)
     wanted = (
         sa.select(track.file_id, track.tenant_id, blobs.c.store_key)
         .join(processes, processes.c.isobmff_file_id == track.file_id)
-        .join(blobs, same)
+        .join(blob_uses, OWN_BYTES)
+        .join(blobs, OF_USE)
         .where(processes.c.id == process_id, track.type == "video", track.track_id >= 0)
         .order_by(track.track_id)
     )
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return connection.execute(wanted.limit(1)).first()
 
 
-def _publish(connection: Connection, file_id: str, tenant_id: str, kept: list[Kept]) -> None:
+def _publish(connection: Connection, file_id: str, tenant_id: str, kept: list[StagedTrack]) -> None:
     """Make the track visible, unless the file is gone or has a scrub track meanwhile."""
     file, track = isobmff_files.c, isobmff_tracks.c
     there = sa.select(file.id).where(file.id == file_id).with_for_update()

@@ -15,24 +15,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unprocessable
-from fragdex.service.house import House
-from fragdex.service.jobs.door import Job, Work
-from fragdex.service.media.running import run as run_media
+from fragdex.service.isobmff.operations import register
+from fragdex.service.jobs.api import Job, Work
 from fragdex.service.records import blobs
-from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import (
     isobmff_files,
     processes,
     unprocessed_files,
 )
+from fragdex.service.transcode.running import run as run_media
 from fragdex.service.unprocessed import scrubbing
-from fragdex.service.unprocessed.keeping import Kept, clear, keep, put_track, work_folder
+from fragdex.service.unprocessed.staging import StagedTrack, clear, keep, put_track, work_folder
 
-__all__ = ["PROCESS", "WORK", "publish"]
+__all__ = ["PROCESS", "WORK", "isobmff_file", "publish"]
 
 PROCESS: Final = "process"
 """The name of the work; its record is a process."""
@@ -42,51 +42,51 @@ _MEDIA_PART: Final = 0.9
 _PROGRESS_SECONDS: Final = 0.5
 
 
-def _run(house: House, job: Job) -> None:
-    found = _begin(house, job.record_id)
+def _run(context: ServiceContext, job: Job) -> None:
+    found = _begin(context, job.record_id)
     if found is None:
         return
-    with house.database.read() as connection:
-        blob = blobs.find(connection, found["tenant_id"], found["md5"])
-    if not blob:
-        raise Unprocessable("the bytes of the file are not here")
-    folder = work_folder(house, job)
-    progress = _Progress(house, job)
+    with context.database.read() as connection:
+        blob = blobs.used_by(connection, found["tenant_id"], "unprocessed", found["id"])
+        if not blob:
+            raise Unprocessable("the bytes of the file are not here")
+    folder = work_folder(context, job)
+    progress = _Progress(context, job)
     try:
-        with house.store.local(blob.store_key) as path:
+        with context.store.local(blob.store_key) as path:
             made = run_media(path, folder, lambda part: progress(_MEDIA_PART * part), job.check)
         rest = 0.99 - _MEDIA_PART
         kept = keep(
-            house,
+            context,
             found["tenant_id"],
             made,
             job.check,
             lambda part: progress(_MEDIA_PART + rest * part),
         )
-        with house.database.write() as connection:
+        with context.database.write() as connection:
             publish(connection, job.record_id, kept)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _failed(house: House, job: Job, problem: Mapping[str, Any]) -> None:
+def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
     row = processes.c
     open_ = (row.id == job.record_id) & row.completed_at.is_(None) & row.failed_at.is_(None)
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         connection.execute(
             processes.update().where(open_).values(failed_at=instant(), problem=dict(problem))
         )
-    clear(house, job)
+    clear(context, job)
 
 
-def _begin(house: House, process_id: str) -> Mapping[Any, Any] | None:
+def _begin(context: ServiceContext, process_id: str) -> Mapping[Any, Any] | None:
     """The file to be processed; None where the process is over or deleted."""
     row = processes.c
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         found = connection.execute(
             sa.select(
                 row.started_at, row.completed_at, row.failed_at,
-                unprocessed_files.c.tenant_id, unprocessed_files.c.md5,
+                unprocessed_files.c.tenant_id, unprocessed_files.c.id,
             )
             .join(unprocessed_files, unprocessed_files.c.id == row.unprocessed_file_id)
             .where(row.id == process_id)
@@ -102,8 +102,8 @@ def _begin(house: House, process_id: str) -> Mapping[Any, Any] | None:
 class _Progress:
     """Writes how far a process is, now and then; never backwards."""
 
-    def __init__(self, house: House, job: Job) -> None:
-        self.house = house
+    def __init__(self, context: ServiceContext, job: Job) -> None:
+        self.context = context
         self.process_id = job.record_id
         self.written = time.monotonic()
 
@@ -113,25 +113,25 @@ class _Progress:
         self.written = time.monotonic()
         row = processes.c
         behind = (row.id == self.process_id) & (row.progress < part)
-        with self.house.database.write() as connection:
+        with self.context.database.write(passing=True) as connection:
             connection.execute(processes.update().where(behind).values(progress=part))
 
 
-def publish(connection: Connection, process_id: str, kept: list[Kept]) -> None:
+def publish(connection: Connection, process_id: str, kept: list[StagedTrack]) -> None:
     """Make the tracks visible, and the process complete; nothing where another run did."""
     row = processes.c
     found = connection.execute(
-        sa.select(row.completed_at, row.failed_at, unprocessed_files)
+        sa.select(row.completed_at.label("published_at"), unprocessed_files)
         .join(unprocessed_files, unprocessed_files.c.id == row.unprocessed_file_id)
         .where(row.id == process_id)
         .with_for_update()
     ).one_or_none()
-    if found is None or found._mapping[row.completed_at] is not None:
+    if found is None or found.published_at is not None:
         return
     now = instant()
-    file_id = _isobmff_file(connection, found._mapping)
+    file_id = isobmff_file(connection, found)
     for one in kept:
-        put_track(connection, file_id, found._mapping[unprocessed_files.c.tenant_id], one)
+        put_track(connection, file_id, found.tenant_id, one)
     connection.execute(
         isobmff_files.update().where(isobmff_files.c.id == file_id).values(index_completed_at=now)
     )
@@ -144,21 +144,17 @@ def publish(connection: Connection, process_id: str, kept: list[Kept]) -> None:
     )
 
 
-def _isobmff_file(connection: Connection, unprocessed: Mapping[Any, Any]) -> str:
-    """The id of the ISOBMFF file of these bytes: the tenant's own, else one of the same id."""
-    source, target = unprocessed_files.c, isobmff_files.c
-    values = {
-        name: unprocessed[source[name]]
-        for name in ("id", "tenant_id", "filename", "md5", "expires_at")
-    }
-    connection.execute(
-        insert(connection, isobmff_files)
-        .values(created_at=instant(), **values)
-        .on_conflict_do_nothing()
-    )
-    same = (target.tenant_id == values["tenant_id"]) & (target.md5 == values["md5"])
-    file_id: str = connection.scalars(sa.select(target.id).where(same).with_for_update()).one()
-    return file_id
+def isobmff_file(connection: Connection, sent: Row[Any]) -> str:
+    """The id of the ISOBMFF file of an upload's bytes: the tenant's own, else one of the same id.
+
+    Args:
+        sent: the row of the unprocessed file, locked.
+    """
+    row, _ = register(
+        connection, sent.tenant_id, sent.md5, sent.filename,
+        sha256=sent.sha256, id=sent.id, expires_at=sent.expires_at,
+    )  # fmt: skip
+    return str(row.id)
 
 
 WORK: tuple[Work, ...] = (Work(PROCESS, _run, _failed), scrubbing.WORK)

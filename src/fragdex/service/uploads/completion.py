@@ -1,6 +1,6 @@
 """The end of an upload: md5, the object, the family's word, one transaction.
 
-    expect   (committed) the row knows the md5, the trash knows the object's key
+    expect   (committed) the row knows the md5 and the SHA-256, the trash knows the object's key
     finish   the draft becomes the object
     keep     one transaction: the blob, the upload's completed_at, the family's records
 
@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from fragdex import ByteRange
 from fragdex.errors import FragdexError, SourceNotFound, SourceUnavailable
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import StoreFull, Unavailable, Unprocessable
-from fragdex.service.house import House
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, md5_text, new_id
 from fragdex.service.store.contract import Draft
@@ -35,7 +35,12 @@ class Refused(Exception):
 
 
 def complete(
-    house: House, upload: Upload, lease: Lease, draft: Draft, hashes: Hashes, arrival: Arrival
+    context: ServiceContext,
+    upload: Upload,
+    lease: Lease,
+    draft: Draft,
+    hashes: Hashes,
+    arrival: Arrival,
 ) -> None:
     """Make the durable draft, whose bytes `hashes` has seen, an object, and the upload complete.
 
@@ -56,21 +61,31 @@ def complete(
             )
         )
     with lease.kept():
-        with house.database.write() as connection:
-            lease.write_in(connection, md5=md5)
-            key = blobs.expect(connection, upload.tenant_id, md5)
-        draft.finish(key)
-        _conclude(house, upload, lease, draft, key, hashes, arrival)
+        with context.database.write() as connection:
+            key = blobs.expect(connection, upload.tenant_id, hashes.sha256)
+            lease.write_in(connection, md5=md5, sha256=hashes.sha256, object_key=key)
+        try:
+            draft.finish(key)
+        except SourceNotFound as error:
+            lease.write()  # whoever took over has finished it
+            raise Unavailable("the store lost bytes of this upload", retry_after=1) from error
+        _conclude(context, upload, lease, draft, key, hashes, arrival)
 
 
-def complete_from_object(house: House, upload: Upload, lease: Lease, arrival: Arrival) -> bool:
+def complete_from_object(
+    context: ServiceContext, upload: Upload, lease: Lease, arrival: Arrival
+) -> bool:
     """Complete an upload whose draft became the object before a crash; False where it did not.
 
     Raises: as `complete`.
     """
-    if upload.md5 is None:
+    if upload.sha256 is None or upload.object_key is None:
         return False
-    store, key = house.store, blobs.blob_key(upload.tenant_id, upload.md5)
+    store, own = context.store, (upload.tenant_id, upload.sha256, upload.object_key)
+    with context.database.write() as connection:
+        key = blobs.expect_again(connection, *own)
+    if key is None:
+        return False
     try:
         size = store.size(key)
     except SourceNotFound:
@@ -81,11 +96,13 @@ def complete_from_object(house: House, upload: Upload, lease: Lease, arrival: Ar
     with lease.kept():
         hashes.catch_up(store.read(key, ByteRange(0, size)), size, lease.keep)
         hashes.wait()
-        if hashes.md5 != upload.md5:
+        if hashes.sha256 != upload.sha256:
             return False
-        with house.database.write() as connection:
-            blobs.expect(connection, upload.tenant_id, upload.md5)
-        _conclude(house, upload, lease, store.draft(upload.draft), key, hashes, arrival)
+        with context.database.write() as connection:
+            key = blobs.expect_again(connection, *own)
+        if key is None:
+            return False
+        _conclude(context, upload, lease, store.draft(upload.draft), key, hashes, arrival)
     return True
 
 
@@ -93,13 +110,13 @@ def start_over(upload: Upload, lease: Lease, draft: Draft) -> Upload:
     """Let the bytes go: byte 0 is the next, in a draft of another name."""
     # The name is what hashes are kept by, here and in other processes.
     name = new_id()
-    lease.write(next_byte=0, draft=name)
+    lease.write(next_byte=0, draft=name, sha256=None, object_key=None)
     draft.discard()
-    return replace(upload, next_byte=0, draft=name)
+    return replace(upload, next_byte=0, draft=name, sha256=None, object_key=None)
 
 
 def _conclude(
-    house: House,
+    context: ServiceContext,
     upload: Upload,
     lease: Lease,
     draft: Draft,
@@ -125,7 +142,7 @@ def _conclude(
         except FragdexError as error:
             start_over(upload, lease, draft)
             raise Refused(error) from error
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         lease.write_in(
             connection,
             next_byte=upload.byte_size,
@@ -135,7 +152,7 @@ def _conclude(
         )
         use = (upload.family, upload.record_id)
         blobs.keep(
-            connection, upload.tenant_id, arrived.md5, arrived.sha256, upload.byte_size, *use
+            connection, upload.tenant_id, arrived.md5, arrived.sha256, upload.byte_size, *use, key
         )
         arrival.finished(connection, arrived)
     lease.given_back = True

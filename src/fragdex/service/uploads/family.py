@@ -20,13 +20,13 @@ from pydantic import BaseModel
 
 from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import NotReady, RecordNotFound
-from fragdex.service.house import House
+from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.uploads.model import Arrival
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
-from fragdex.service.uploads.shelf import StoredBytes
-from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Listed, Md5InPath, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
@@ -72,14 +72,14 @@ class Family:
         self,
         new: type[New],
         record: type[Record],
-        create: Callable[[House, str, New], tuple[Record, bool]],
+        create: Callable[[ServiceContext, str, New], tuple[Record, bool]],
         *refusals: type[FragdexError],
         said: str = "",
     ) -> None:
         """POST of a new record: 201, or 200 where `create` gives one that was there."""
 
-        def post(new: Any, response: Response, caller: Asking, house: InHouse) -> Any:
-            made, is_new = create(house, caller.tenant_id, new)
+        def post(new: Any, response: Response, caller: Asking, context: InContext) -> Any:
+            made, is_new = create(context, caller.tenant_id, new)
             if not is_new:
                 response.status_code = 200
             response.headers["Location"] = PREFIX + self._path + self._record_at.format(id=made.id)
@@ -101,7 +101,7 @@ class Family:
         self,
         page: type[Page],
         statuses: Any,
-        find: Callable[[House, str, int, str | None, Any], Page],
+        find: Callable[[ServiceContext, str, int, str | None, Any], Page],
     ) -> None:
         """GET of the collection, newest first, a page at a time.
 
@@ -111,12 +111,12 @@ class Family:
 
         def get(
             caller: Asking,
-            house: InHouse,
+            context: InContext,
             limit: Limit = DEFAULT_LIMIT,
             cursor: Cursor = None,
             status: Any = None,
         ) -> Any:
-            return find(house, caller.tenant_id, limit, cursor, status)
+            return find(context, caller.tenant_id, limit, cursor, status)
 
         get.__annotations__["status"] = Annotated[statuses | None, Query(description="only those")]
         self._router.get(
@@ -129,15 +129,15 @@ class Family:
     def by_md5(
         self,
         record: type[Record],
-        find: Callable[[House, str, bytes], Record],
-        glance: Callable[[House, str, bytes], Record | None] | None = None,
+        find: Callable[[ServiceContext, str, bytes], Record],
+        fast_read: Callable[[ServiceContext, str, bytes], Record | None] | None = None,
         *,
         said: str = "",
     ) -> None:
-        """GET of the record of an md5; `glance` answers without waiting where it can."""
+        """GET of the record of an md5; `fast_read` answers without waiting where it can."""
 
-        async def get(md5: Md5InPath, caller: Asking, house: InHouse) -> Response:
-            return await _found(find, glance, house, caller.tenant_id, md5)
+        async def get(md5: Md5InPath, caller: Asking, context: InContext) -> Response:
+            return await _found(find, fast_read, context, caller.tenant_id, md5)
 
         self._router.get(
             f"{self._path}/md5/{{md5}}",
@@ -150,20 +150,19 @@ class Family:
     def record(
         self,
         record: type[Record],
-        find: Callable[[House, str, str], Record],
-        glance: Callable[[House, str, str], Record | None] | None = None,
+        find: Callable[[ServiceContext, str, str], Record],
+        fast_read: Callable[[ServiceContext, str, str], Record | None] | None = None,
         *,
-        name: str = "",
         said: str = "The record.",
     ) -> None:
         """GET of the record of an id."""
 
-        async def get(id: RecordId, caller: Asking, house: InHouse) -> Response:
-            return await _found(find, glance, house, caller.tenant_id, id)
+        async def get(id: RecordId, caller: Asking, context: InContext) -> Response:
+            return await _found(find, fast_read, context, caller.tenant_id, id)
 
         self._router.get(
             self._path + self._record_at,
-            name=name or self._name,
+            name=f"get_{self._name}",
             description=said,
             response_model=record,
             responses=NOT_FOUND,
@@ -172,9 +171,9 @@ class Family:
     def upload(
         self,
         record: type[Record],
-        find: Callable[[House, str, str], Record],
+        find: Callable[[ServiceContext, str, str], Record],
         family: str,
-        arrival: Callable[[House], Arrival],
+        arrival: Callable[[ServiceContext], Arrival],
         limit: Callable[[Settings], int],
         *,
         said: str = "",
@@ -188,16 +187,16 @@ class Family:
         at = f"{self._path}/{{id}}/upload"
 
         async def post(
-            id: RecordId, request: Request, response: Response, caller: Asking, house: InHouse
+            id: RecordId, request: Request, response: Response, caller: Asking, context: InContext
         ) -> Any:
-            tenant_id, most = caller.tenant_id, limit(house.settings)
-            progress = await receive_request(request, tenant_id, family, id, arrival(house), most)
+            tenant_id, most = caller.tenant_id, limit(context.settings)
+            progress = await receive_request(request, tenant_id, family, id, arrival(context), most)
             response.status_code = 201 if progress.complete else 202
-            return await run_sync(find, house, tenant_id, id)
+            return await run_sync(find, context, tenant_id, id)
 
-        def get(id: RecordId, caller: Asking, house: InHouse) -> Any:
-            need_complete(state(house, caller.tenant_id, family, id))
-            return find(house, caller.tenant_id, id)
+        def get(id: RecordId, caller: Asking, context: InContext) -> Any:
+            need_complete(state(context, caller.tenant_id, family, id))
+            return find(context, caller.tenant_id, id)
 
         missing = {"model": record, "description": "Bytes are missing"}
         self._router.post(
@@ -212,7 +211,7 @@ class Family:
         )(post)
         self._router.get(
             at,
-            name=f"{self._name}_upload",
+            name=f"get_{self._name}_upload",
             description="The record, once its bytes are complete; before that 404, with "
             "`next_byte`.",
             response_model=record,
@@ -222,29 +221,31 @@ class Family:
     def media(
         self,
         types: tuple[str, ...],
-        find: Callable[[House, str, str], StoredBytes],
+        find: Callable[[ServiceContext, str, str], StoredBytes],
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """GET and HEAD of the bytes of a record, whole or by ranges."""
 
-        def get(id: RecordId, request: Request, caller: Asking, house: InHouse) -> Response:
-            found = find(house, caller.tenant_id, id)
+        def get(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+            found = find(context, caller.tenant_id, id)
             return media_of(request, found, headers)
 
         for method in (self._router.head, self._router.get):
             method(
                 f"{self._path}/{{id}}",
-                name=f"{self._name}_bytes",
+                name=f"download_{self._name}",
                 description=f"The bytes of a complete {self._noun}.",
                 response_class=Response,
                 responses={**answers(RecordNotFound, NotReady), **media_answers(*types)},
             )(get)
 
-    def deletion(self, delete: Callable[[House, str, str], None], *, said: str = "") -> None:
+    def deletion(
+        self, delete: Callable[[ServiceContext, str, str], None], *, said: str = ""
+    ) -> None:
         """DELETE of a record and of what hangs on it."""
 
-        def gone(id: RecordId, caller: Asking, house: InHouse) -> None:
-            delete(house, caller.tenant_id, id)
+        def gone(id: RecordId, caller: Asking, context: InContext) -> None:
+            delete(context, caller.tenant_id, id)
 
         self._router.delete(
             f"{self._path}/{{id}}",
@@ -256,9 +257,9 @@ class Family:
 
 
 async def _found(
-    find: Callable[..., Told], glance: Callable[..., Told | None] | None, *asked: Any
+    find: Callable[..., Told], fast_read: Callable[..., Told | None] | None, *asked: Any
 ) -> Response:
-    record = None if glance is None else glance(*asked)
+    record = None if fast_read is None else fast_read(*asked)
     if record is None:
         record = await run_sync(find, *asked)
     return Response(record.model_dump_json(), media_type="application/json")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from fragdex.errors import FragdexError
 from fragdex.service.errors import Unavailable
 from fragdex.service.uploads.model import Watcher
-from fragdex.service.uploads.strands import Shares, Strand
+from fragdex.service.uploads.ordered_workers import FairBudget, OrderedWorker
 
 __all__ = ["Hashes", "HeldHashes", "held"]
 
@@ -26,7 +26,7 @@ HELD = 512
 HELD_S = 900.0
 
 # What waits to be hashed, in all uploads of this process together.
-AHEAD = Shares(32 << 20, least=128 << 10, most=4 << 20)
+AHEAD = FairBudget(32 << 20, least=128 << 10, most=4 << 20)
 
 
 class Hashes:
@@ -46,8 +46,8 @@ class Hashes:
         self.watcher = watcher
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._sha256 = hashlib.sha256()
-        self._first = Strand(self._md5.update)
-        self._second = Strand(self._hash_and_watch)
+        self._first = OrderedWorker(self._md5.update)
+        self._second = OrderedWorker(self._hash_and_watch)
 
     def _hash_and_watch(self, piece: bytes) -> None:
         self._sha256.update(piece)

@@ -2,8 +2,8 @@
 
 One request writes at a time. It holds a lease of some seconds by the database's clock and keeps it
 while bytes flow. A lease that ended without being given back belonged to a process or client
-that died, or that only sleeps: whoever takes over goes on in a draft of his own (`reception`), so
-that a sleeper who wakes writes where nobody reads any more.
+that died, or that only sleeps: whoever takes over goes on in a draft of his own
+(`upload_session`), so that a sleeper who wakes writes where nobody reads any more.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ def find(
         row.next_byte,
         row.draft,
         row.completed_at is not None,
+        None if row.sha256 is None else bytes(row.sha256),
+        row.object_key,
     )
     return upload, row
 
@@ -105,7 +107,7 @@ def take(
         RecordNotFound: this tenant has no such upload.
         UploadBusy: somebody writes.
     """
-    with database.write() as connection:
+    with database.write(passing=True) as connection:  # no lease outlives a power loss
         upload, row = find(connection, tenant_id, family, record_id, lock=True)
         acceptable(upload)
         if upload.complete:
@@ -144,6 +146,7 @@ class Lease:
         self._upload = upload
         self._seconds = seconds
         self._renewed = time.monotonic()
+        self._next_byte = upload.next_byte  # as the row has it
 
     def keep(self) -> None:
         """Renew the lease where it is time to."""
@@ -171,14 +174,24 @@ class Lease:
             thread.join()
 
     def write(self, **values: Any) -> None:
-        """Set columns of the row, and renew the lease."""
-        with self._database.write() as connection:
+        """Set columns of the row, and renew the lease.
+
+        Who writes, and until when, is over with a power loss: only what says more is flushed.
+        """
+        news = {name for name in values if not name.startswith("lease_")}
+        if values.get("next_byte") == self._next_byte:
+            news.discard("next_byte")
+        with self._database.write(passing=not news) as connection:
             self.write_in(connection, **values)
+        self._next_byte = values.get("next_byte", self._next_byte)
 
     def write_in(self, connection: Connection, **values: Any) -> None:
         """The same in a transaction that is open."""
         began = time.monotonic()
-        until = self._database.now(connection) + timedelta(seconds=self._seconds)
+        now = self._database.now(connection)
+        until = now + timedelta(seconds=self._seconds)
+        if values.get("next_byte"):
+            values["written_at"] = now
         row = uploads.c
         mine = (row.family == self._upload.family) & (row.record_id == self._upload.record_id)
         changed = connection.execute(

@@ -24,7 +24,9 @@ class Progress:
 class Upload:
     """The row of an upload, as it was when a request began.
 
-    `md5` is what the bytes must have, or None; `draft` is where they lie until all are there.
+    `md5` is what the bytes must have, or None; `sha256` and
+    `object_key`, what the draft becomes, are known once the last byte is here;
+    `draft` is where they lie until all are there.
     """
 
     tenant_id: str
@@ -35,6 +37,8 @@ class Upload:
     next_byte: int
     draft: str
     complete: bool
+    sha256: bytes | None = None
+    object_key: str | None = None
 
     @property
     def progress(self) -> Progress:

@@ -12,23 +12,23 @@ from dataclasses import replace
 
 from sqlalchemy.engine import Connection
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unprocessable
-from fragdex.service.house import House
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, md5_text
 from fragdex.service.records.tables import uploads
 from fragdex.service.uploads import leases
 from fragdex.service.uploads.model import Arrival, Arrived, Progress
-from fragdex.service.uploads.reception import open_reception
+from fragdex.service.uploads.upload_session import open_session
 
-__all__ = ["begin", "drop", "receive", "state"]
+__all__ = ["begin", "drop", "no_bytes", "receive", "state"]
 
 _MD5_OF_NOTHING = hashlib.md5(usedforsecurity=False).digest()
 _SHA256_OF_NOTHING = hashlib.sha256().digest()
 
 
 def begin(
-    house: House,
+    context: ServiceContext,
     connection: Connection,
     tenant_id: str,
     family: str,
@@ -36,18 +36,51 @@ def begin(
     byte_size: int,
     md5: bytes | None,
     arrival: Arrival | None = None,
+    empty: Arrived | None = None,
 ) -> Progress:
     """Announce the bytes of a record, in the transaction that makes it.
 
-    An upload of no bytes is complete at once: `arrival` is heard within this transaction.
+    Args:
+        empty: what `no_bytes` gave before the transaction, where no bytes are announced: the
+            upload is complete at once, and `arrival.finished` is called.
+    """
+    now = instant()
+    upload = leases.insert(connection, tenant_id, family, record_id, byte_size, md5, now)
+    if empty is None:
+        if not byte_size:
+            raise ValueError("where there are no bytes, `no_bytes` comes first")
+        return upload.progress
+    blobs.keep(
+        connection, tenant_id, empty.md5, empty.sha256, 0, family, record_id, empty.store_key
+    )
+    connection.execute(
+        uploads.update()
+        .where(uploads.c.family == family, uploads.c.record_id == record_id)
+        .values(md5=empty.md5, sha256=empty.sha256, completed_at=now)
+    )
+    if arrival is not None:
+        arrival.finished(connection, empty)
+    return Progress(0, 0, True)
+
+
+def no_bytes(
+    context: ServiceContext,
+    tenant_id: str,
+    family: str,
+    record_id: str,
+    byte_size: int,
+    md5: bytes | None,
+    arrival: Arrival | None = None,
+) -> Arrived | None:
+    """The bytes of a record of none, kept and examined; None where some are announced.
+
+    To be called before the transaction that makes the record.
 
     Raises:
         Unprocessable: no bytes are announced, and an md5 that they do not have.
     """
-    now = instant()
-    upload = leases.insert(connection, tenant_id, family, record_id, byte_size, md5, now)
     if byte_size:
-        return upload.progress
+        return None
     if md5 not in (None, _MD5_OF_NOTHING):
         raise Unprocessable(
             "no bytes have another md5 than the one announced",
@@ -55,39 +88,30 @@ def begin(
             expected=md5_text(_MD5_OF_NOTHING),
             found=md5_text(md5 or b""),
         )
-    # Not committed before the object is written, as it should be: what a crash could leave here is
-    # an object of no bytes, under the key that the next one has.
-    key = blobs.expect(connection, tenant_id, _MD5_OF_NOTHING)
-    house.store.write(key, ())
+    with context.database.write() as connection:
+        key = blobs.expect(connection, tenant_id, _SHA256_OF_NOTHING)
+    context.store.write(key, ())
     arrived = Arrived(
         tenant_id, family, record_id, _MD5_OF_NOTHING, _SHA256_OF_NOTHING, 0, store_key=key
     )
     if arrival is not None and arrival.examine is not None:
         arrived = replace(arrived, found=arrival.examine(arrived))
-    blobs.keep(connection, tenant_id, arrived.md5, arrived.sha256, 0, family, record_id)
-    connection.execute(
-        uploads.update()
-        .where(uploads.c.family == family, uploads.c.record_id == record_id)
-        .values(md5=_MD5_OF_NOTHING, completed_at=now)
-    )
-    if arrival is not None:
-        arrival.finished(connection, arrived)
-    return Progress(0, 0, True)
+    return arrived
 
 
-def state(house: House, tenant_id: str, family: str, record_id: str) -> Progress:
+def state(context: ServiceContext, tenant_id: str, family: str, record_id: str) -> Progress:
     """How far an upload is.
 
     Raises:
         RecordNotFound: this tenant has no such upload.
     """
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         upload, _ = leases.find(connection, tenant_id, family, record_id)
     return upload.progress
 
 
 def receive(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     family: str,
     record_id: str,
@@ -117,8 +141,8 @@ def receive(
         UploadBusy: another request is writing.
         StoreFull, Unavailable: what was durable stays so.
     """
-    reception = open_reception(
-        house,
+    session = open_session(
+        context,
         tenant_id,
         family,
         record_id,
@@ -129,10 +153,10 @@ def receive(
     )
     try:
         for piece in pieces:
-            reception.take(piece)
-        return reception.end()
+            session.take(piece)
+        return session.end()
     except BaseException:
-        reception.leave()
+        session.leave()
         raise
 
 

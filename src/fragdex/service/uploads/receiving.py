@@ -13,17 +13,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from typing import TypeVar
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import ServiceError
-from fragdex.service.house import House
 from fragdex.service.uploads.model import Arrival, Progress
-from fragdex.service.uploads.reception import Reception, open_reception
-from fragdex.service.uploads.strands import Line, Shares
+from fragdex.service.uploads.ordered_workers import FairBudget, SerialExecutor
+from fragdex.service.uploads.upload_session import UploadSession, open_session
 
 __all__ = ["drain", "receive_stream"]
 
 THREADS = 16
+ENDING_THREADS = 64
+"""Uploads whose bytes are all here: they wait to be indexed in turn, and hold up no other."""
 
-GATHERED = Shares(32 << 20, least=64 << 10, most=1 << 20)
+GATHERED = FairBudget(32 << 20, least=64 << 10, most=1 << 20)
 """Bytes of bodies that are gathered to pieces, in all uploads of this process together."""
 
 WAITING = 2
@@ -42,8 +44,13 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS, "fragdex-upload")
 
 
+@cache
+def _ending() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(ENDING_THREADS, "fragdex-ending")
+
+
 async def receive_stream(
-    house: House,
+    context: ServiceContext,
     tenant_id: str,
     family: str,
     record_id: str,
@@ -61,8 +68,8 @@ async def receive_stream(
     """
     opening = _threads().submit(
         partial(
-            open_reception,
-            house,
+            open_session,
+            context,
             tenant_id,
             family,
             record_id,
@@ -75,11 +82,11 @@ async def receive_stream(
     GATHERED.enter()
     try:
         try:
-            reception = await _result(opening)
+            session = await _result(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(_leave_when_open)
             raise
-        return await _received(reception, stream)
+        return await _received(session, stream)
     except ServiceError:
         await drain(stream)
         raise
@@ -87,20 +94,21 @@ async def receive_stream(
         GATHERED.leave()
 
 
-async def _received(reception: Reception, stream: AsyncIterator[bytes]) -> Progress:
-    line = Line(_threads())
+async def _received(session: UploadSession, stream: AsyncIterator[bytes]) -> Progress:
+    line = SerialExecutor(_threads())
     working: deque[Future[None]] = deque()
     try:
         async for piece in _joined(stream):
-            working.append(line.submit(partial(reception.take, piece)))
+            working.append(line.submit(partial(session.take, piece)))
             while len(working) > WAITING:
                 await _result(working.popleft())
         while working:
             await _result(working.popleft())
-        return await _result(line.submit(reception.end))
+        line = SerialExecutor(_ending())
+        return await _result(line.submit(session.end))
     except BaseException:
         # comes after the pieces that wait, also where this is cancelled again
-        await _result(line.submit(reception.leave))
+        await _result(line.submit(session.leave))
         raise
 
 
@@ -109,7 +117,7 @@ async def _result(future: Future[T]) -> T:
     return await asyncio.shield(asyncio.wrap_future(future))
 
 
-def _leave_when_open(opening: Future[Reception]) -> None:
+def _leave_when_open(opening: Future[UploadSession]) -> None:
     if opening.exception() is None:
         opening.result().leave()
 

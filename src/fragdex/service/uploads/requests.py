@@ -18,7 +18,7 @@ from fragdex.service.errors import (
 )
 from fragdex.service.uploads.model import Arrival, Progress
 from fragdex.service.uploads.receiving import receive_stream
-from fragdex.service.web.auth import the_house
+from fragdex.service.web.auth import the_context
 from fragdex.service.web.bodies import pieces
 
 __all__ = ["BODY", "REFUSALS", "need_complete", "receive_request"]
@@ -69,13 +69,13 @@ async def receive_request(
 
     Raises what `receive` and `web.bodies.pieces` raise.
     """
-    house = the_house(request)
+    context = the_context(request)
     chunk = request.headers.get("content-range")
     if chunk is not None:
-        limit = min(limit, house.settings.max_chunk_bytes)
+        limit = min(limit, context.settings.max_chunk_bytes)
     length = request.headers.get("content-length", "")
     return await receive_stream(
-        house,
+        context,
         tenant_id,
         family,
         record_id,

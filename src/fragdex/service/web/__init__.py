@@ -10,6 +10,7 @@ bodies       request bodies: limited, timed, handed to a thread
 ranges       stored bytes → 200, 206, 304, 416
 negotiation  ETag, If-None-Match, Accept
 events       server-sent events
+watching     one look at the database for all that listen to events
 rates, cors, front, metrics, health, documents, server
              what wraps every request, and the server itself
 """

@@ -6,6 +6,8 @@ a key never stands in a URL.
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,23 +17,26 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from sqlalchemy import select
 
-from fragdex.service.errors import Forbidden, Unauthenticated
-from fragdex.service.house import House
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import Forbidden, Unauthenticated, Unavailable
 from fragdex.service.records import keys, tables
 from fragdex.service.web import tokens
+from fragdex.service.web.prefix import public_path
 from fragdex.service.web.rates import Rates
 
 __all__ = [
     "SCHEME",
     "SECURITY_SCHEMES",
+    "TOKEN_SCHEME",
     "Asking",
+    "Authenticator",
     "Caller",
-    "Doorman",
-    "InHouse",
+    "InContext",
+    "admission_ends",
     "authenticate",
     "bearer_of",
     "own_origin",
-    "the_house",
+    "the_context",
 ]
 
 REMEMBER_SECONDS = 5
@@ -50,33 +55,40 @@ class Caller:
     grant: tokens.Grant | None = None
 
 
-class Doorman:
+class Authenticator:
     """Tells callers from their bearers; remembers those it let in for a few seconds."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._rates = Rates(house.settings.rate_limit, house.settings.rate_burst)
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._rates = Rates(context.settings.rate_limit, context.settings.rate_burst)
         self._known: OrderedDict[str, tuple[Caller, float]] = OrderedDict()
+        self._asking: dict[str, asyncio.Future[Caller]] = {}
         self._signing: bytes | None = None
 
-    async def caller(self, bearer: str, *, count: bool = True) -> Caller:
-        """Who `bearer` is, within its rate; `count=False` where the same request asks twice.
+    async def caller(self, bearer: str) -> Caller:
+        """Who `bearer` is, within its rate.
 
         Raises:
-            Unauthenticated: nobody we know.
+            Unauthenticated: nobody we know, or a token whose time is over.
             TooManyRequests: over the key's rate.
         """
+        caller = await self.admitted(bearer)
+        self._rates.take(caller.key_id)
+        return caller
+
+    async def admitted(self, bearer: str) -> Caller:
+        """Who `bearer` is, whatever its rate; raises as `caller`."""
         known = self._known.get(bearer)
         if known is None or known[1] < time.monotonic():
-            caller = await run_sync(self._look_up, bearer)
+            caller = await self._look_up_once(bearer)
             self._known[bearer] = caller, time.monotonic() + REMEMBER_SECONDS
             self._known.move_to_end(bearer)
             if len(self._known) > MAX_REMEMBERED:
                 self._known.popitem(last=False)
         else:
             caller = known[0]
-        if count:
-            self._rates.take(caller.key_id)
+        if caller.grant is not None and caller.grant.ends <= time.time():
+            raise Unauthenticated(tokens.OVER)
         return caller
 
     def remembered(self, bearer: str) -> str | None:
@@ -89,47 +101,69 @@ class Doorman:
     def signing_secret(self) -> bytes:
         """What URL tokens are signed with; the same in every process."""
         if self._signing is None:
-            self._signing = keys.secret(self._house.database, "url-tokens")
+            self._signing = keys.secret(self._context.database, "url-tokens")
         return self._signing
+
+    async def _look_up_once(self, bearer: str) -> Caller:
+        """One look for all that ask at the same time, as many listeners of one key do."""
+        asking = self._asking.get(bearer)
+        if asking is None:
+            asking = asyncio.ensure_future(run_sync(self._look_up, bearer))
+            self._asking[bearer] = asking
+
+            def over(done: asyncio.Future[Caller]) -> None:
+                del self._asking[bearer]
+                if not done.cancelled():
+                    done.exception()  # whoever asked may be gone
+
+            asking.add_done_callback(over)
+        return await asyncio.shield(asking)
 
     def _look_up(self, bearer: str) -> Caller:
         if len(bearer) > MAX_BEARER:
-            raise Unauthenticated("this is no key")
+            raise Unauthenticated("this is not a key")
         if bearer.count(".") == 2:
             grant = tokens.read_token(self.signing_secret(), bearer)
             self._need_living(grant.key_id)
             return Caller(grant.tenant_id, grant.key_id, grant)
-        key = keys.find_key(self._house.database, bearer)
+        key = keys.find_key(self._context.database, bearer)
         return Caller(key.tenant_id, key.id)
 
     def _need_living(self, key_id: str) -> None:
         living = select(tables.keys.c.id).where(
             tables.keys.c.id == key_id, tables.keys.c.revoked_at.is_(None)
         )
-        with self._house.database.read() as connection:
+        with self._context.database.read() as connection:
             if connection.execute(living).first() is None:
                 raise Unauthenticated("the key that signed this token was revoked")
 
 
-def the_house(request: Request) -> House:
-    """The house of this application; routes have it as `house: InHouse`."""
-    house: House = request.app.state.house
-    return house
+def the_context(request: Request) -> ServiceContext:
+    """The context of this application; routes have it as `context: InContext`."""
+    context: ServiceContext = request.app.state.context
+    return context
 
 
 def own_origin(request: Request) -> str:
     """Scheme, host and port under which the caller sees this service."""
-    public = the_house(request).settings.public_url
+    public = the_context(request).settings.public_origin
     return public or tokens.origin_of(request.url.scheme, request.url.netloc)
 
 
 SCHEME = "key"
+TOKEN_SCHEME = "url_token"
 SECURITY_SCHEMES = {
     SCHEME: {
         "type": "http",
         "scheme": "bearer",
         "description": "An API key (`ef_…_…`), or a URL token for GET and HEAD of its URL.",
-    }
+    },
+    TOKEN_SCHEME: {
+        "type": "apiKey",
+        "in": "query",
+        "name": "token",
+        "description": "A URL token, where no header can be sent (`<img>`, `<video>`).",
+    },
 }
 """What the OpenAPI document says of it; FastAPI's own dependency costs every request a detour."""
 
@@ -140,30 +174,66 @@ def bearer_of(request: Request) -> str | None:
     return bearer.strip() or None if kind.lower() == "bearer" else None
 
 
-async def authenticate(request: Request) -> Caller:
-    """The caller of a request.
+_CALLER = "fragdex.caller"
 
-    Raises:
-        Unauthenticated: no bearer, or an unknown one.
-        Forbidden: a URL token that does not open this.
-    """
-    doorman: Doorman = request.app.state.doorman
+
+def _sent_bearer(request: Request) -> str:
     bearer = bearer_of(request)
     if bearer is None:
         bearer = request.query_params.get("token", "")
         if bearer.count(".") != 2:
             raise Unauthenticated("send `Authorization: Bearer` with a key of this service")
-    caller = await doorman.caller(bearer)
+    return bearer
+
+
+async def admission_ends(request: Request, every: float) -> None:
+    """Return once the caller of a request is admitted no more; for answers that have no end.
+
+    That is when its URL token ends, and within `every` seconds of its key being revoked. While the
+    database does not answer, a key is believed.
+    """
+    known: Caller | None = request.scope.get(_CALLER)
+    if known is None:
+        await asyncio.Event().wait()
+        return
+    authenticator: Authenticator = request.app.state.authenticator
+    bearer = _sent_bearer(request)
+    ends = math.inf if known.grant is None else known.grant.ends
+    while True:
+        # never earlier than it ends, and soon after, should the clock be set meanwhile
+        await asyncio.sleep(min(every, max(0.01, ends - time.time())))
+        try:
+            await authenticator.admitted(bearer)
+        except Unauthenticated:
+            return
+        except Unavailable:
+            continue
+
+
+async def authenticate(request: Request) -> Caller:
+    """The caller of a request, found out once for each.
+
+    Raises:
+        Unauthenticated: no bearer, or an unknown one.
+        Forbidden: a URL token that does not open this.
+    """
+    known: Caller | None = request.scope.get(_CALLER)
+    if known is not None:
+        return known
+    authenticator: Authenticator = request.app.state.authenticator
+    caller = await authenticator.caller(_sent_bearer(request))
     grant = caller.grant
-    if grant is not None and not grant.opens(request.method, own_origin(request), request["path"]):
+    path = public_path(request["path"])
+    if grant is not None and not grant.opens(request.method, own_origin(request), path):
         raise Forbidden("this token opens another URL")
+    request.scope[_CALLER] = caller
     return caller
 
 
-async def _house_of(request: Request) -> House:
+async def _context_of(request: Request) -> ServiceContext:
     # FastAPI runs dependencies that are not async in threads, one visit each
-    return the_house(request)
+    return the_context(request)
 
 
 Asking = Annotated[Caller, Depends(authenticate)]
-InHouse = Annotated[House, Depends(_house_of)]
+InContext = Annotated[ServiceContext, Depends(_context_of)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeVar
 
@@ -23,6 +24,9 @@ T = TypeVar("T")
 PIECE = 1 << 20
 """Bytes that are gathered before a thread is woken for them; the server reads 64 KiB at a time."""
 
+SLOWEST = 1 << 10
+"""Bytes a second that a body has to come in with on average, beside the pause it may make."""
+
 AHEAD = 2
 """Pieces that may wait for the thread: with the one in work, 4 MiB a request at most."""
 
@@ -34,16 +38,18 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
 
     Raises:
         TooLarge: at once where Content-Length says so, else when the bytes pass the limit.
-        RequestTimedOut: nothing came for `body_timeout_seconds`.
+        RequestTimedOut: nothing came for `body_timeout_seconds`, or too little for longer.
         ClientDisconnect: the client is gone.
     """
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limit:
         raise _too_large(limit)
-    pause = request.app.state.house.settings.body_timeout_seconds
+    pause = request.app.state.context.settings.body_timeout_seconds
     size = 0
+    waited = 0.0
     stream = request.stream()
     while True:
+        began = time.monotonic()
         try:
             async with asyncio.timeout(pause):
                 piece = await anext(stream, None)
@@ -54,6 +60,13 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
         size += len(piece)
         if size > limit:
             raise _too_large(limit)
+        # what the service itself takes its time for is not the sender's
+        waited += time.monotonic() - began
+        if waited > pause + size / SLOWEST:
+            raise RequestTimedOut(
+                f"{size} bytes of the body came in {waited:.0f} s",
+                expected=f"{SLOWEST} bytes a second",
+            )
         if piece:
             yield piece
 

@@ -16,42 +16,20 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from fragdex.service.web.auth import SECURITY_SCHEMES
 from fragdex.service.web.problems import HTTP, PROBLEMS
+from fragdex.service.web.routing import HeadRoute
+from fragdex.service.web.schemas import SCHEMAS
 
-__all__ = ["PROBLEM_SCHEMA", "document", "install", "router"]
+__all__ = ["document", "install", "router"]
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=HeadRoute)
 
 TITLE = "fragdex"
 DESCRIPTION = (
     "Stores media files, indexes their fragments, and serves the bytes of any moment. "
     "Errors are RFC 9457 problems; identifiers are opaque and sort by time; every md5 is taken as "
-    "32 hex digits or dashed, and answered dashed."
+    "32 hex digits or dashed, and answered dashed. HEAD is answered wherever GET is; below it is "
+    "named where stored bytes are answered. A query parameter that is not named is refused (422)."
 )
-
-PROBLEM_SCHEMA: dict[str, Any] = {
-    "title": "Problem",
-    "description": "RFC 9457, with members of its own for some types (`limit`, `next_byte` …)",
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string", "format": "uri-reference"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["detail"],
-                "properties": {
-                    "detail": {"type": "string"},
-                    "pointer": {"type": "string", "description": "RFC 6901, as a URI fragment"},
-                    "parameter": {"type": "string"},
-                },
-            },
-        },
-    },
-}
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 
@@ -87,14 +65,62 @@ def install(app: FastAPI) -> None:
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI 3.1 document: what every operation really answers."""
     made = get_openapi(title=TITLE, version=app.version, description=DESCRIPTION, routes=app.routes)
+    public_url = app.state.context.settings.public_url
+    if public_url:
+        made["servers"] = [{"url": public_url}]
     components = made.setdefault("components", {})
     components["securitySchemes"] = SECURITY_SCHEMES
     schemas = components.setdefault("schemas", {})
-    schemas["Problem"] = PROBLEM_SCHEMA
+    schemas.update(SCHEMAS)
     # FastAPI's own form of a refusal, which nothing answers here
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
+    for name, schema in schemas.items():
+        schemas[name] = {**_plain(schema), "title": name}
+    for item in made["paths"].values():
+        for operation in item.values():
+            for parameter in operation.get("parameters", ()):
+                parameter["schema"] = _without_null(parameter["schema"])
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                content["schema"] = _without_null(content["schema"])
     return made
+
+
+def _plain(schema: Any, name: str = "") -> Any:
+    """A schema as programs that write clients read it best.
+
+    Without titles that repeat the names of properties (classes would be named after them), with
+    whole bounds as whole numbers, and `…_at` as the instants that they are.
+
+    >>> _plain({"properties": {"made_at": {"title": "Made At", "type": "string"}}})
+    {'properties': {'made_at': {'type': 'string', 'format': 'date-time'}}}
+    """
+    if isinstance(schema, list):
+        return [_plain(one, name) for one in schema]
+    if isinstance(schema, float) and schema.is_integer():
+        return int(schema)
+    if not isinstance(schema, dict):
+        return schema
+    plain = {
+        key: {own: _plain(one, own) for own, one in inner.items()}
+        if key == "properties"
+        else _plain(inner, name)
+        for key, inner in schema.items()
+        if key != "title" or not isinstance(inner, str)
+    }
+    if name.endswith("_at") and plain.get("type") == "string":
+        plain["format"] = "date-time"
+    return plain
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter or a body that may be left out; `null` is not how that is said."""
+    plain: dict[str, Any] = _plain(schema)
+    plain.pop("description", None)  # what has the schema has the same
+    kinds = [one for one in plain.pop("anyOf", ()) if one != {"type": "null"}]
+    if len(kinds) == 1:
+        return {**kinds[0], **plain}
+    return {**plain, "anyOf": kinds} if kinds else plain
 
 
 @router.get("/openapi.json")

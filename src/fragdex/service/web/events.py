@@ -1,8 +1,11 @@
 """Server-sent events (WHATWG HTML, 9.2): the six names that published clients know, no other.
 
 A stream that ends, ends with `complete` or `error`. One that is broken off (the client went away,
-the server drains) ends with neither, and without the end of its body: clients then connect again,
-and get a whole picture.
+the server drains, the listener's token or key ends) ends with neither, and without the end of its
+body: clients then connect again, and get what they missed, or 401.
+
+Events tell states, so what was missed is where things are now, and never what is older than the id
+that the client has. Ids tell how far the work was: any process of the service can go on from them.
 """
 
 from __future__ import annotations
@@ -10,115 +13,178 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Annotated, Any, Final, TypeAlias
 
-from anyio.to_thread import run_sync
+from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fragdex.errors import FragdexError
+from fragdex.service.context import ServiceContext
+from fragdex.service.web.auth import admission_ends
 from fragdex.service.web.problems import HTTP, problem_of, unexpected
+from fragdex.service.web.watching import LAST, Event, Look, Watcher, look_once
 
-__all__ = ["LAST", "NAMES", "Event", "changes", "counted", "event_answers", "stream"]
+__all__ = [
+    "END",
+    "LAST",
+    "NAMES",
+    "Batch",
+    "Event",
+    "LastEventId",
+    "Look",
+    "Sent",
+    "counted",
+    "event_answers",
+    "progress_of",
+    "stream",
+]
 
 log = logging.getLogger("fragdex.service")
 
-Event = tuple[str, Mapping[str, Any]]
-"""A name of NAMES and what becomes its `data`."""
+Sent: TypeAlias = tuple[str, Mapping[str, Any], str]
+"""A name of NAMES, what becomes its `data`, and its `id`."""
+
+Batch: TypeAlias = tuple[Sent, ...]
+"""Events that go out in one write."""
+
+START: Final = "-"
+"""The id before there is any: a listener that comes again with it gets the whole."""
+END: Final = "end"
+"""The id of the event that ends a stream: a listener that has it misses nothing."""
 
 NAMES = frozenset({"size", "completion", "progress", "complete", "error", "heartbeat"})
-LAST = frozenset({"complete", "error"})
 HEARTBEAT_SECONDS = 15.0
+ASK_AGAIN_SECONDS = 15.0
+"""How often it is asked whether the listener's key still lives."""
+_COUNT: Final = re.compile(r"[0-9]{1,18}")
+_COUNT_OR_PART: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 class BrokenOff(Exception):
-    """The server ends; the connection is closed in the middle of the body."""
+    """The server ends, or the listener's token: the connection is closed within the body."""
 
 
-def stream(events: AsyncIterator[Event], *, heartbeat: float = HEARTBEAT_SECONDS) -> Response:
-    """The answer that sends `events` as they come, and `heartbeat {}` where none comes.
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        description="The `id` of the last event received; the stream continues after it.",
+    ),
+]
+"""What a listener that comes again says."""
 
-    It ends with the first `complete` or `error`. Where `events` raises, or ends with neither, an
-    `error` with the problem is sent. Once the client is gone `events` is closed.
+
+def progress_of(
+    request: Request,
+    context: ServiceContext,
+    tenant_id: str,
+    record_id: str,
+    after: str | None,
+    look: Look,
+    told: Callable[[AsyncIterator[Event], str | None], AsyncIterator[Batch]],
+) -> Response:
+    """The answer that tells how far a record is, as `told` makes events of its states.
+
+    Args:
+        after: the id of the last event that the listener has. One that has all is answered 204,
+            which tells an EventSource not to come again (WHATWG HTML, 9.2.3).
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
     """
-    return _Stream(events, heartbeat)
+    first = look_once(look, context, tenant_id, record_id)
+    if after == END and first[0] in LAST:
+        return Response(status_code=204)
+    watcher: Watcher = request.app.state.watcher
+    return stream(told(watcher.states(look, tenant_id, record_id, first), after), after=after)
+
+
+def stream(
+    batches: AsyncIterator[Batch],
+    *,
+    heartbeat: float = HEARTBEAT_SECONDS,
+    after: str | None = None,
+) -> Response:
+    """The answer that sends events as they come, and `heartbeat {}` where none comes.
+
+    A batch goes out in one write. The stream ends with the first `complete` or `error`; where
+    `batches` raises, or ends with neither, an `error` with the problem is sent. Once the client is
+    gone `batches` is closed.
+    """
+    return _Stream(batches, heartbeat, after)
 
 
 def event_answers(description: str) -> dict[int | str, dict[str, Any]]:
-    """What `stream` answers, for the `responses` of a route."""
-    event = {
-        "type": "object",
-        "required": ["event", "data"],
-        "properties": {
-            "event": {"enum": sorted(NAMES)},
-            "data": {"type": "string", "contentMediaType": "application/json"},
-        },
-    }
-    # of OpenAPI 3.2: `schema` would speak of the whole stream as one text
-    return {
-        200: {"description": description, "content": {"text/event-stream": {"itemSchema": event}}}
-    }
+    """What `progress_of` answers, for the `responses` of a route.
 
-
-async def changes(look: Callable[[], Event], every: float = 0.25) -> AsyncIterator[Event]:
-    """What `look` tells, in a thread, each time it differs; to the end of a record's work.
-
-    Args:
-        look: the state of a record as an event; called until its name is in LAST.
-        every: seconds between two looks.
+    >>> sorted(event_answers("how far it is"))
+    [200, 204]
     """
-    last: Event | None = None
-    while True:
-        event = await run_sync(look)
-        if event != last:
-            yield event
-            last = event
-        if event[0] in LAST:
-            return
-        await asyncio.sleep(every)
+    # OpenAPI 3.1 knows a body as one text alone; what that text holds, JSON Schema can say
+    whole = {
+        "type": "string",
+        "contentMediaType": "text/event-stream",
+        "contentSchema": {"type": "array", "items": {"$ref": "#/components/schemas/Event"}},
+    }
+    return {
+        200: {"description": description, "content": {"text/event-stream": {"schema": whole}}},
+        204: {"description": "`Last-Event-ID` is that of the last event: there are no more"},
+    }
 
 
-async def counted(look: Callable[[], Event]) -> AsyncIterator[Event]:
+async def counted(states: AsyncIterator[Event], after: str | None = None) -> AsyncIterator[Batch]:
     """How work on counted things goes on: `size` first, once it is known, then `completion`s.
 
     A `completion` counts what was done since the last one: the sum ends at `size`, whoever
-    connects when, and whatever was done twice.
+    connects when, and whatever was done twice. Published clients stop reading as soon as the sum
+    is `size`, and ask for the result: the last `completion` goes out with `complete`, in one write,
+    and not before the result can be had.
 
     Args:
-        look: `progress`, `complete` or `error`, with `size` (or None), `done`, and in the end
+        states: `progress`, `complete` or `error`, with `size` (or None), `done`, and in the end
             `problem`, which is what `error` tells.
+        after: the id of the last event that the listener has. Ids are the sum of the counts so
+            far: what follows goes on from there.
     """
     size: int | None = None
-    sent = 0
+    sent = int(after) if after is not None and _COUNT.fullmatch(after) else None
     # closed with this one, so that nobody looks on for a client that went away
-    async with aclosing(changes(look)) as states:  # type: ignore[type-var]
+    async with aclosing(states):  # type: ignore[type-var]
         async for name, state in states:
+            batch: list[Sent] = []
             if size is None and (state["size"] is not None or name in LAST):
                 size = state["size"] or 0
-                yield "size", {"size": size}
-            done = size if name == "complete" else min(state["done"], size or 0)
-            if size is not None and done is not None and done > sent:
-                yield "completion", {"count": done - sent}
-                sent = done
+                if sent is None or sent > size:
+                    sent = 0
+                    batch.append(("size", {"size": size}, "0"))
+            if size is not None and sent is not None:
+                done = size if name == "complete" else min(state["done"], size - 1)
+                if done > sent:
+                    batch.append(("completion", {"count": done - sent}, str(done)))
+                    sent = done
             if name == "complete":
-                yield "complete", {}
+                batch.append(("complete", {}, END))
             elif name == "error":
-                yield "error", state["problem"]
+                batch.append(("error", state["problem"], END))
+            if batch:
+                yield tuple(batch)
 
 
-def _frame(event: Event) -> bytes:
-    name, data = event
+def _frame(event: Sent) -> bytes:
+    name, data, id_ = event
     if name not in NAMES:
         raise ValueError(f"published clients break on an event called {name!r}")
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return f"event: {name}\ndata: {text}\n\n".encode("ascii")
+    return f"id: {id_}\nevent: {name}\ndata: {text}\n\n".encode("ascii")
 
 
 class _Stream(Response):
-    def __init__(self, events: AsyncIterator[Event], heartbeat: float) -> None:
+    def __init__(self, batches: AsyncIterator[Batch], heartbeat: float, after: str | None) -> None:
         self.status_code = 200
         self.background = None
         self.init_headers(
@@ -129,7 +195,10 @@ class _Stream(Response):
                 "X-Accel-Buffering": "no",
             }
         )
-        self._events, self._heartbeat = events, heartbeat
+        self._batches, self._heartbeat = batches, heartbeat
+        # an id that is not ours goes no further
+        known = after is not None and _COUNT_OR_PART.fullmatch(after)
+        self._last = after if known and after is not None else START
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -140,46 +209,49 @@ class _Stream(Response):
         coming = asyncio.create_task(self._put(send))
         gone = asyncio.create_task(_disconnected(receive))
         drained = asyncio.create_task(draining.wait())
+        ended = asyncio.create_task(admission_ends(Request(scope), ASK_AGAIN_SECONDS))
+        tasks = {coming, gone, drained, ended}
         try:
-            await asyncio.wait({coming, gone, drained}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if coming.done():
                 coming.result()
             elif not gone.done():
-                raise BrokenOff("the server is ending")
+                raise BrokenOff("the server is ending, or the listener's token or key has ended")
         finally:
-            for task in (coming, gone, drained):
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait({coming, gone, drained})
+            await asyncio.wait(tasks)
 
     async def _put(self, send: Send) -> None:
-        async for event in self._told():
-            body = _frame(event)
-            last = event[0] in LAST
+        async for batch in self._with_heartbeats():
+            body = b"".join(map(_frame, batch))
+            last = batch[-1][0] in LAST
             await send({"type": "http.response.body", "body": body, "more_body": not last})
             if last:
                 return
 
-    async def _told(self) -> AsyncIterator[Event]:
-        """Events with heartbeats between them, an error as the last one."""
-        source = aiter(self._events)
+    async def _with_heartbeats(self) -> AsyncIterator[Batch]:
+        """The batches with heartbeats between them, an error as the last one."""
+        source = aiter(self._batches)
         next_one = asyncio.ensure_future(_next(source))
         try:
             while True:
                 done, _ = await asyncio.wait({next_one}, timeout=self._heartbeat)
                 if not done:
-                    yield "heartbeat", {}
+                    yield (("heartbeat", {}, self._last),)
                     continue
-                event = next_one.result()
-                if event is None:
+                batch = next_one.result()
+                if batch is None:
                     log.error("a stream of events ended without complete or error")
-                    yield "error", _problem_data(None)
+                    yield (("error", _problem_data(None), END),)
                     return
-                yield event
-                if event[0] in LAST:
+                self._last = batch[-1][2]
+                yield batch
+                if batch[-1][0] in LAST:
                     return
                 next_one = asyncio.ensure_future(_next(source))
         except Exception as error:  # noqa: BLE001 — whatever happened, the stream has to end well
-            yield "error", _problem_data(error)
+            yield (("error", _problem_data(error), END),)
         finally:
             next_one.cancel()
             await asyncio.wait({next_one})
@@ -188,7 +260,7 @@ class _Stream(Response):
                 await close()
 
 
-async def _next(source: AsyncIterator[Event]) -> Event | None:
+async def _next(source: AsyncIterator[Batch]) -> Batch | None:
     return await anext(source, None)
 
 

@@ -6,44 +6,61 @@ Parameters of a path are looked at after the caller: who has no key learns nothi
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainValidator,
     WithJsonSchema,
 )
+from pydantic_core import core_schema
+from typing_extensions import TypeAliasType
 
 from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.identifiers import md5_bytes
-from fragdex.service.records.pages import DEFAULT_LIMIT, MAX_LIMIT
+from fragdex.service.records.pages import CURSOR, DEFAULT_LIMIT, MAX_LIMIT
 
 __all__ = [
     "DEFAULT_LIMIT",
+    "JSON_NUMBER",
+    "NO_NUL",
+    "NUMBER_OR_TEXT",
     "ByteSize",
     "Cursor",
     "FileName",
+    "Instant",
     "Limit",
     "Listed",
     "Md5InPath",
     "Md5Text",
-    "Number",
     "RecordId",
+    "Seconds",
+    "media_type_of",
     "record_id",
+    "written_as",
 ]
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-MD5_PATTERN = "^(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
+_MD5 = "[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_INSTANT = (
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 def _number(value: object) -> object:
     """JSON's own numbers alone: neither `"12"` nor `true`."""
     if isinstance(value, bool | str):
-        raise ValueError("a whole number is expected")
+        raise ValueError("a number is expected, not as text")
     return value
 
 
@@ -65,29 +82,127 @@ Md5InPath = Annotated[
     bytes,
     Path(description="32 hex digits, or dashed; either case"),
     PlainValidator(lambda text: md5_bytes(text, "md5")),
-    WithJsonSchema({"type": "string", "pattern": MD5_PATTERN}),
+    WithJsonSchema({"type": "string", "pattern": f"^(?:{_MD5})$"}),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class written_as:  # noqa: N801
+    """Metadata of a text that matches `pattern` from its beginning to its end.
+
+    The document names the pattern, whoever breaks it reads the sentence.
+
+    Args:
+        pattern: without `^` and `$`, as JSON Schema and Python both read it.
+        expected: what the text has to be, in words.
+    """
+
+    pattern: str
+    expected: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        compiled = re.compile(self.pattern)
+
+        def matching(text: str) -> str:
+            if compiled.fullmatch(text) is None:
+                raise ValueError(f"{self.expected} is expected")
+            return text
+
+        return core_schema.no_info_after_validator_function(matching, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^(?:{self.pattern})$"}
+
+
+def media_type_of(expected: str, *types: str) -> written_as:
+    """Metadata of a text that is one of `types`, in any case, parameters behind it; or empty."""
+    known = "|".join("".join(map(_any_case, one)) for one in dict.fromkeys(types))
+    return written_as(rf"(?:[ \t]*(?:{known})[ \t]*(?:;[^\x00-\x1f]*)?)?", expected)
+
+
+def _any_case(letter: str) -> str:
+    # JSON Schema's patterns have no flags
+    return f"[{letter.upper()}{letter}]" if letter.isalpha() else re.sub(r"([+.])", r"\\\1", letter)
+
+
+def _rfc3339(value: object) -> object:
+    if not isinstance(value, str) or re.fullmatch(_INSTANT, value, re.ASCII) is None:
+        raise ValueError("an instant is expected, such as 2030-01-31T12:00:00Z (RFC 3339)")
+    return value
+
+
+class _NumberOrText:
+    """Published clients write numbers of tracks as text, too."""
+
+    TEXT: Final = "-1|[0-9]{1,10}"
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        def read(value: Any) -> Any:
+            if isinstance(value, bool) or (
+                isinstance(value, str) and re.fullmatch(self.TEXT, value, re.ASCII) is None
+            ):
+                raise ValueError("a whole number, or its digits as text, is expected")
+            return value
+
+        return core_schema.no_info_before_validator_function(read, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "string", "pattern": f"^(?:{self.TEXT})$"}]}
+
+
+def _in_utc(value: datetime) -> datetime:
+    """The same instant in UTC, where all are compared and kept."""
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("an instant of the years 1 to 9999 is expected") from None
+
 
 # a name is kept and given back, never a path of ours; control characters would break headers
 FileName = Annotated[
     str,
-    Field(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["holiday.jpg"]),
+    Field(min_length=1, max_length=1024, examples=["holiday.jpg"]),
+    written_as(r"[^\x00-\x1f\x7f]+", "a name without control characters"),
 ]
+NO_NUL: Final = written_as(r"[^\x00]*", "a text without NUL (U+0000)")
 Md5Text = Annotated[
     str,
     Field(
         description="32 hex digits, or dashed 8-4-4-4-12; either case",
-        pattern=MD5_PATTERN,
         examples=["d41d8cd9-8f00-b204-e980-0998ecf8427e"],
     ),
+    written_as(_MD5, "an md5 in hex, dashed or not,"),
 ]
-Number = Annotated[int, BeforeValidator(_number)]
-ByteSize = Annotated[Number, Field(ge=0, description="bytes in all", examples=[12345])]
+JSON_NUMBER: Final = BeforeValidator(_number)
+"""Metadata of a whole number that is no text; it stands behind the bounds."""
+NUMBER_OR_TEXT: Final = _NumberOrText()
+"""Metadata of a whole number that may come as text; it stands behind the bounds."""
+ByteSize = Annotated[int, Field(ge=0, description="bytes in all", examples=[12345]), JSON_NUMBER]
+Instant = Annotated[
+    AwareDatetime,
+    AfterValidator(_in_utc),
+    BeforeValidator(_rfc3339),
+    WithJsonSchema({"type": "string", "format": "date-time", "pattern": f"^{_INSTANT}$"}),
+]
+"""An instant as RFC 3339 writes it."""
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="records on a page")]
 Cursor = Annotated[
-    str | None, Query(max_length=200, description="`next_cursor` of the page before")
+    str | None,
+    Query(description="`next_cursor` of the page before", pattern=f"^{CURSOR}$"),
 ]
+
+
+Seconds = TypeAliasType("Seconds", dict[str, float])
+"""What took how long."""
 
 
 class Listed(BaseModel):

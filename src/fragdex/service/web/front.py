@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fragdex.errors import FragdexError
+from fragdex.service.logs import explained
 from fragdex.service.web.events import BrokenOff
 from fragdex.service.web.metrics import Metrics
+from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import unexpected
 
 __all__ = ["SAFETY", "Front"]
+
+log = logging.getLogger("fragdex.service")
 
 SAFETY = (
     # a file's type is what we say it is, whatever its bytes look like
@@ -46,7 +52,7 @@ class Front:
                 headers = message["headers"]
                 longer = _with_newline(headers)
                 one_line = longer is not None
-                message["headers"] = [*(longer or headers), *SAFETY]
+                message["headers"] = [*map(_public, longer or headers), *SAFETY]
             elif one_line and not message.get("more_body"):
                 message["body"] = message.get("body", b"") + b"\n"
             await send(message)
@@ -59,7 +65,11 @@ class Front:
             pass  # the server closes a connection whose answer is not complete
         except Exception as error:  # a fault of ours is answered, and written down
             if status:
-                raise
+                outage = _outage(error)
+                if outage is None:
+                    raise
+                log.warning("an answer broke off: %s", explained(outage))
+                return  # as above
             await unexpected(error)(scope, receive, sent)
         finally:
             self._metrics.running.dec()
@@ -68,10 +78,25 @@ class Front:
             self._metrics.count(method, route, status, time.perf_counter() - began)
 
 
+def _outage(error: BaseException) -> FragdexError | None:
+    """Why an answer that had begun ended, where the store or the database went away."""
+    # a RuntimeError is Starlette's word for what cannot be answered any more
+    raised = error.__cause__ if isinstance(error, RuntimeError) else error
+    return raised if isinstance(raised, FragdexError) else None
+
+
+def _public(field: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """A field as the client has to see it: a place of the service is below its public path."""
+    name, value = field
+    if name == b"location" and value.startswith(b"/"):
+        return name, public_path(value.decode()).encode()
+    return field
+
+
 def _with_newline(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]] | None:
     """Headers of JSON that ends its line, so that a shell's prompt does not stand behind it.
 
-    None: it is no JSON, or an object whose bytes are told by an ETag.
+    None: it is not JSON, or an object whose bytes are told by an ETag.
     """
     found = dict(headers)
     if found.get(b"content-type", b"").partition(b";")[0] not in JSON or b"etag" in found:

@@ -4,27 +4,49 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Literal
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
 from fragdex.errors import FragdexError
-from fragdex.service.house import House
-from fragdex.service.web.auth import the_house
+from fragdex.service.context import ServiceContext
+from fragdex.service.logs import explained
+from fragdex.service.records.disk_space import disks_nearly_full
+from fragdex.service.web.auth import the_context
+from fragdex.service.web.routing import HeadRoute, operation_id
 
 __all__ = ["router"]
 
 log = logging.getLogger("fragdex.service")
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=HeadRoute, generate_unique_id_function=operation_id)
 
-READY = {"content": {"application/json": {"schema": {"type": "object"}}}}
+
+class Health(BaseModel):
+    """That the process answers."""
+
+    status: Literal["ok"]
+
+
+class Readiness(BaseModel):
+    """Whether requests can be answered, and what answers: `ok`, or why not."""
+
+    model_config = ConfigDict(extra="allow")
+
+    status: str = Field(description="`ok` or `unavailable`")
+    database: str
+    store: str
+    draining: str
+    disk: str = Field(description="`ok` or `nearly full`; the service is available either way")
 
 
 @router.get(
     "/healthz",
+    name="get_health",
     response_class=Response,
-    responses={200: {"description": "The process answers", **READY}},
+    responses={200: {"description": "The process answers", "model": Health}},
 )
 async def healthz() -> Response:
     """Whether the process answers; asks nobody else."""
@@ -33,27 +55,40 @@ async def healthz() -> Response:
 
 @router.get(
     "/readyz",
+    name="get_readiness",
     response_class=Response,
     responses={
-        200: {"description": "Database and store answer", **READY},
-        503: {"description": "One of them does not, or the service is ending", **READY},
+        200: {"description": "Requests can be answered", "model": Readiness},
+        503: {
+            "description": "Database or store does not answer, the service is ending, or "
+            "`ready_needs_browser` is set and no browser was found",
+            "model": Readiness,
+        },
     },
 )
 def readyz(request: Request) -> Response:
-    """Whether requests can be answered now: database, store, and no end in sight."""
-    house = the_house(request)
+    """Whether requests can be answered now: database, store, and no end in sight; the browser."""
+    context, state = the_context(request), request.app.state
+    ending = state.ending or state.draining.is_set()
     found = {
-        "database": _checked(lambda: _ask_database(house)),
-        "store": _checked(house.store.check),
-        "draining": "yes" if request.app.state.draining.is_set() else "no",
+        "database": _checked(lambda: _ask_database(context)),
+        "store": _checked(context.store.check),
+        "draining": "yes" if ending else "no",
     }
     ready = found == {"database": "ok", "store": "ok", "draining": "no"}
+    # without a browser all but renders is answered
+    found["browser"] = state.browser()
+    if context.settings.ready_needs_browser and found["browser"] == state.no_browser:
+        ready = False
+    # what is here can be read and deleted, which makes room
+    found["disk"] = "nearly full" if disks_nearly_full(context.settings) else "ok"
     content = {"status": "ok" if ready else "unavailable", **found}
     return JSONResponse(content, 200 if ready else 503)
 
 
 @router.get(
     "/metrics",
+    name="get_metrics",
     response_class=Response,
     responses={
         200: {
@@ -69,8 +104,8 @@ def metrics(request: Request) -> Response:
     )
 
 
-def _ask_database(house: House) -> None:
-    with house.database.read() as connection:
+def _ask_database(context: ServiceContext) -> None:
+    with context.database.read() as connection:
         connection.execute(sa.text("SELECT 1"))
 
 
@@ -78,6 +113,6 @@ def _checked(ask: Callable[[], object]) -> str:
     try:
         ask()
     except (FragdexError, OSError, sa.exc.SQLAlchemyError) as error:
-        log.warning("not ready: %s", error)
+        log.warning("not ready: %s", explained(error))
         return "does not answer"
     return "ok"

@@ -4,32 +4,43 @@ The first request with a key claims it, in a row of its own that is committed be
 begins; what it answers with success is written there. A second one gets that answer, or 409 while
 the first still runs, or 422 if it asks for something else. A request that is refused or fails gives
 its claim up, so that it can be sent again, put right.
+
+A claim lasts as long as its process says that the request runs. A process that died says nothing,
+and one that could not give a claim up, because the database was away, remembers it: whoever comes
+next with the key is the first.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
+from anyio import CancelScope
 from anyio.to_thread import run_sync
 from fastapi import Header
-from sqlalchemy import and_, delete, insert, or_, select, update
+from sqlalchemy import and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fragdex.errors import FragdexError
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, IdempotencyMismatch, InvalidRequest
-from fragdex.service.house import House
 from fragdex.service.records.tables import replays
 
 __all__ = ["forget", "idempotency_key", "replayed"]
 
 MAX_KEY = 255
-ABANDONED = timedelta(seconds=60)
-"""After so long, a first request that has not answered is taken to be dead."""
+LEASE = timedelta(seconds=10)
+"""A process that has not said for so long that a first request runs is taken to be dead."""
+
+BEAT_S = 2.0
+"""How often it says so."""
 
 KEPT_HEADERS = frozenset({"content-type", "location", "etag"})
 REPLAYED = "Idempotency-Replayed"
@@ -56,8 +67,19 @@ class _Claim:
     at: datetime
 
     @property
+    def name(self) -> tuple[str, str]:
+        return self.tenant_id, self.key
+
+    @property
     def row(self) -> Any:
         return and_(replays.c.tenant_id == self.tenant_id, replays.c.key == self.key)
+
+
+_running: set[tuple[str, str]] = set()
+"""Claims whose request runs in this process: they are taken by nobody, whatever the clock says."""
+
+_left: dict[tuple[str, str], datetime] = {}
+"""Claims that this process could not give up, and when they were made: taken at once."""
 
 
 async def replayed(
@@ -72,69 +94,108 @@ async def replayed(
         raise InvalidRequest(
             f"an Idempotency-Key has 1 to {MAX_KEY} characters", pointer="Idempotency-Key"
         )
-    house: House = request.app.state.house
+    context: ServiceContext = request.app.state.context
     asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-    claimed = await run_sync(_claim, house, tenant_id, key, hashlib.sha256(asked + body).digest())
+    claimed = await run_sync(_claim, context, tenant_id, key, hashlib.sha256(asked + body).digest())
     if isinstance(claimed, Response):
         return claimed
     kept = False
+    alive = asyncio.create_task(_stay_alive(context, claimed))
     try:
         response = await handler(request)
         if 200 <= response.status_code < 300:
-            await run_sync(_keep, house, claimed, response)
+            await run_sync(_save_answer, context, claimed, response)
             kept = True
         return response
     finally:
+        alive.cancel()
+        _running.discard(claimed.name)
         if not kept:
-            await run_sync(_give_up, house, claimed)
+            # an outage must not hide why the request failed
+            with suppress(FragdexError), CancelScope(shield=True):
+                await run_sync(_give_up, context, claimed)
 
 
-def _claim(house: House, tenant_id: str, key: str, request_hash: bytes) -> _Claim | Response:
-    with house.database.read() as connection:
-        now = house.database.now(connection)
+async def _stay_alive(context: ServiceContext, claim: _Claim) -> None:
+    while True:
+        await asyncio.sleep(BEAT_S)
+        with suppress(FragdexError):
+            await run_sync(_renew, context, claim)
+
+
+def _renew(context: ServiceContext, claim: _Claim) -> None:
+    mine = and_(claim.row, replays.c.created_at == claim.at, replays.c.status.is_(None))
+    with context.database.write(passing=True) as connection:
+        until = context.database.now(connection) + LEASE
+        connection.execute(update(replays).where(mine).values(alive_until=until))
+
+
+def _claim(
+    context: ServiceContext, tenant_id: str, key: str, request_hash: bytes
+) -> _Claim | Response:
+    with context.database.read() as connection:
+        now = context.database.now(connection)
     claim = _Claim(tenant_id, key, request_hash, now)
+    since = func.coalesce(replays.c.alive_until, replays.c.created_at)
+    over = [since < now]
+    if (left := _left.get(claim.name)) is not None:
+        over.append(replays.c.created_at == left)
     outdated = or_(
-        replays.c.created_at < now - timedelta(hours=house.settings.replay_hours),
-        and_(replays.c.status.is_(None), replays.c.created_at < now - ABANDONED),
+        replays.c.created_at < now - timedelta(hours=context.settings.replay_hours),
+        and_(replays.c.status.is_(None), or_(*over)),
     )
+    if claim.name in _running:
+        raise _busy()
     try:
-        with house.database.write() as connection:
+        with context.database.write() as connection:
             connection.execute(delete(replays).where(claim.row, outdated))
             connection.execute(
                 insert(replays).values(
-                    tenant_id=tenant_id, key=key, request_hash=request_hash, created_at=now
+                    tenant_id=tenant_id,
+                    key=key,
+                    request_hash=request_hash,
+                    created_at=now,
+                    alive_until=now + LEASE,
                 )
             )
+        _running.add(claim.name)
+        _left.pop(claim.name, None)
         return claim
     except IntegrityError:
         pass
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         first = connection.execute(select(replays).where(claim.row)).first()
     if first is not None and first.request_hash != request_hash:
         raise IdempotencyMismatch(
             "this Idempotency-Key was sent with another request", pointer="Idempotency-Key"
         )
     if first is None or first.status is None:
-        raise Conflict("the first request with this Idempotency-Key is running", retry_after=1)
+        raise _busy()
     return Response(first.body, first.status, {**first.headers, REPLAYED: "true"})
 
 
-def _keep(house: House, claim: _Claim, response: Response) -> None:
+def _busy() -> Conflict:
+    return Conflict("the first request with this Idempotency-Key is running", retry_after=1)
+
+
+def _save_answer(context: ServiceContext, claim: _Claim, response: Response) -> None:
     headers = {name: value for name, value in response.headers.items() if name in KEPT_HEADERS}
     values = {"status": response.status_code, "headers": headers, "body": bytes(response.body)}
     mine = and_(claim.row, replays.c.created_at == claim.at)
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         connection.execute(update(replays).where(mine).values(**values))
 
 
-def _give_up(house: House, claim: _Claim) -> None:
+def _give_up(context: ServiceContext, claim: _Claim) -> None:
     mine = and_(claim.row, replays.c.created_at == claim.at, replays.c.status.is_(None))
-    with house.database.write() as connection:
+    _left[claim.name] = claim.at
+    with context.database.write() as connection:
         connection.execute(delete(replays).where(mine))
+    _left.pop(claim.name, None)
 
 
-def forget(house: House) -> int:
+def forget(context: ServiceContext) -> int:
     """Drop answers older than `replay_hours`; returns how many."""
-    with house.database.write() as connection:
-        before = house.database.now(connection) - timedelta(hours=house.settings.replay_hours)
+    with context.database.write() as connection:
+        before = context.database.now(connection) - timedelta(hours=context.settings.replay_hours)
         return connection.execute(delete(replays).where(replays.c.created_at < before)).rowcount

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import Request
 from pydantic import BaseModel, Field
 
 from fragdex.service.errors import Forbidden
 from fragdex.service.web import tokens
-from fragdex.service.web.auth import Asking, Doorman, InHouse, own_origin
+from fragdex.service.web.auth import Asking, Authenticator, InContext, own_origin
+from fragdex.service.web.fields import written_as
 from fragdex.service.web.routing import api_router
 
 __all__ = ["router"]
@@ -18,10 +21,12 @@ router = api_router("url-token")
 class WantedToken(BaseModel):
     """What is to be opened."""
 
-    url: str = Field(
+    url: Annotated[
+        str,
+        Field(max_length=tokens.MAX_URL),
+        written_as(tokens.URL, "an http URL or a path, without steps back (`..`),"),
+    ] = Field(
         description="absolute, or a path of this service",
-        pattern="^(?:[Hh][Tt][Tt][Pp][Ss]?://[^/]|/)",
-        max_length=tokens.MAX_URL,
         examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
     )
 
@@ -33,20 +38,23 @@ class UrlToken(BaseModel):
 
 
 @router.post("/url-token")
-def url_token(wanted: WantedToken, request: Request, caller: Asking, house: InHouse) -> UrlToken:
+def create_url_token(
+    wanted: WantedToken, request: Request, caller: Asking, context: InContext
+) -> UrlToken:
     """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for an hour.
 
     It is sent as `Authorization: Bearer TOKEN`, or as `?token=TOKEN` where no header can be sent.
     """
     if caller.grant is not None:
         raise Forbidden("a token signs no other")
-    doorman: Doorman = request.app.state.doorman
+    authenticator: Authenticator = request.app.state.authenticator
     signed = tokens.sign(
-        doorman.signing_secret(),
+        authenticator.signing_secret(),
         wanted.url,
         tenant_id=caller.tenant_id,
         key_id=caller.key_id,
         own_origin=own_origin(request),
-        seconds=house.settings.url_token_seconds,
+        own_path=context.settings.public_path,
+        seconds=context.settings.url_token_seconds,
     )
     return UrlToken(token=signed)

@@ -66,5 +66,5 @@ def chosen(accept: str | None, forms: Sequence[str]) -> str:
 
     best = max(forms, key=weight_of)
     if weight_of(best) <= 0:
-        raise NotAcceptable("none of the forms asked for is one there is", more={"forms": [*forms]})
+        raise NotAcceptable("none of the requested formats is available", more={"forms": [*forms]})
     return best

@@ -24,6 +24,8 @@ from fragdex import errors as library
 from fragdex.errors import FragdexError
 from fragdex.service import errors as service
 from fragdex.service.errors import ServiceError
+from fragdex.service.logs import explained
+from fragdex.service.web.prefix import public_path
 
 __all__ = [
     "HTTP",
@@ -52,7 +54,7 @@ class Row(NamedTuple):
     @property
     def type(self) -> str:
         """The problem's type: a place on the service's own page."""
-        return f"/docs#{self.slug}"
+        return public_path(f"/docs#{self.slug}")
 
 
 PROBLEMS: dict[type[FragdexError], Row] = {
@@ -73,9 +75,9 @@ PROBLEMS: dict[type[FragdexError], Row] = {
     service.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
     service.NotReady: Row(409, "not-ready", "It is not ready"),
     service.TooLarge: Row(413, "too-large", "More than this service takes"),
-    service.TooManyRequests: Row(429, "too-many-requests", "Over the rate limit"),
+    service.TooManyRequests: Row(429, "too-many-requests", "Too many requests"),
     service.RequestTimedOut: Row(408, "request-timed-out", "The request stopped coming"),
-    service.NotAcceptable: Row(406, "not-acceptable", "There is no such form of it"),
+    service.NotAcceptable: Row(406, "not-acceptable", "This format is not available"),
     service.StoreFull: Row(507, "store-full", "No room left"),
     service.Unavailable: Row(503, "unavailable", "Not available at the moment"),
     service.EngineUnavailable: Row(503, "engine-unavailable", "A part of the service is missing"),
@@ -83,17 +85,18 @@ PROBLEMS: dict[type[FragdexError], Row] = {
     # ---- the library's: what a caller's bytes and numbers are guilty of
     library.FragdexError: Row(500, "library-fault", "A fault of the library"),
     library.FormatError: Row(422, "bad-format", "The bytes break the rules of their format"),
-    library.NotISOBMFF: Row(422, "not-isobmff", "This is no ISO base media file"),
+    library.NotISOBMFF: Row(422, "not-isobmff", "This is not an ISO base media file"),
     library.MalformedBox: Row(422, "malformed-box", "A box contradicts the standard"),
     library.TruncatedInput: Row(422, "truncated", "The file ends too early"),
     library.LimitExceeded: Row(422, "limit-exceeded", "A claimed number passes a limit"),
     library.DamagedIndex: Row(422, "damaged-index", "The index cannot be trusted"),
-    library.InvalidDigest: Row(422, "invalid-md5", "This is no md5"),
+    library.InvalidDigest: Row(422, "invalid-md5", "This is not an md5"),
     library.BuildError: Row(422, "cannot-write", "A value does not fit this form"),
     library.InvalidRange: Row(422, "invalid-range", "These positions make no range"),
     library.TrackNotFound: Row(404, "no-such-track", "No such track"),
     library.InexactIndex: Row(422, "inexact-index", "The index holds no samples"),
     library.UndecodableMedia: Row(422, "undecodable-media", "The media cannot be decoded"),
+    library.UnverifiedSync: Row(422, "unverified-sync", "Sync samples cannot be verified"),
     library.NoSyncSample: Row(422, "no-sync-sample", "There is nowhere to seek to"),
     library.IndexMismatch: Row(422, "index-mismatch", "The index does not describe this file"),
     # ---- the library's: the service reads its own store through it
@@ -182,8 +185,10 @@ def problem_of(error: FragdexError) -> Response:
         more["offset"] = error.offset
     detail = str(error)
     if isinstance(error, SILENT):
-        log.error("%s: %s", type(error).__name__, error)
+        log.error("%s: %s", type(error).__name__, explained(error))
         detail = row.title
+    elif row.status in (503, 507):
+        log.warning("%s", explained(error))
     if row.status == 503:
         headers.setdefault("Retry-After", "1")
     if row.status == 401:
@@ -205,6 +210,9 @@ def install(app: FastAPI) -> None:
 
     async def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, FragdexError)
+        if request.method != "GET" and _is_of_a_file(error):
+            # the path has the id of the record
+            log.info("%s %s was refused: %s", request.method, request.url.path, explained(error))
         return problem_of(error)
 
     async def invalid(request: Request, error: Exception) -> Response:
@@ -230,6 +238,11 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ClientDisconnect, gone)
 
 
+def _is_of_a_file(error: FragdexError) -> bool:
+    """Whether bytes were refused, and not a parameter or a field."""
+    return row_of(type(error)).status == 422 and not isinstance(error, service.InvalidRequest)
+
+
 def _methods_at(app: FastAPI, path: str) -> list[str]:
     """What a path takes (RFC 9110, 10.2.1); the router itself knows of one route at a time."""
     found: list[tuple[int, list[str]]] = []
@@ -237,7 +250,8 @@ def _methods_at(app: FastAPI, path: str) -> list[str]:
         literal = re.sub(r"\{\w+\}", "", template)
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
         if re.fullmatch(pattern, path):
-            found.append((len(literal), [method.upper() for method in item]))
+            methods = {method.upper() for method in item}
+            found.append((len(literal), [*methods | ({"HEAD"} if "GET" in methods else set())]))
     # `/image_files/{id}.json` and `/image_files/{id}` both match: the closer one is meant
     return sorted(max(found, default=(0, []))[1])
 
@@ -248,7 +262,7 @@ def _invalid(found: Iterable[Any]) -> Response:
         place, *rest = one["loc"] or ("body",)
         if one["type"] == "json_invalid":
             reason = one.get("ctx", {}).get("error", one["msg"])
-            errors.append({"detail": f"This is no JSON: {reason}", "pointer": "#"})
+            errors.append({"detail": f"This is not JSON: {reason}", "pointer": "#"})
         elif place == "body":
             steps = (str(step).replace("~", "~0").replace("/", "~1") for step in rest)
             errors.append({"detail": one["msg"], "pointer": "#" + "".join(f"/{s}" for s in steps)})

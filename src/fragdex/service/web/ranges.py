@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.service.store.contract import Store
-from fragdex.service.web.auth import the_house
+from fragdex.service.web.auth import the_context
 from fragdex.service.web.negotiation import etag_of, has_already
 from fragdex.service.web.problems import HTTP, problem
 
@@ -96,7 +96,7 @@ def media(
         media_type: their Content-Type.
         headers: more for every answer with or about the bytes.
     """
-    house = the_house(request)
+    context = the_context(request)
     etag, digest = _marks(md5, sha256)
     fields = {
         "ETag": etag,
@@ -109,8 +109,8 @@ def media(
     if has_already(asked, etag):
         return Response(status_code=304, headers=fields)
     fields["Content-Type"] = media_type
-    path = house.store.path(key)
-    prefix, folder = house.settings.x_accel_prefix, house.settings.store_folder
+    path = context.store.path(key)
+    prefix, folder = context.settings.x_accel_prefix, context.settings.store_folder
     # nginx keeps few fields of an answer: what has some of its own is sent from here
     if prefix and folder is not None and path is not None and size and not headers:
         named = _named(prefix, folder, path)
@@ -126,7 +126,7 @@ def media(
         row = HTTP[416]
         return problem(row, f"there are {size} bytes", headers=refused, more={"size": size})
     ranges = () if isinstance(verdict, RangeVerdict) else verdict
-    return MediaResponse(house.store, key, path, size, ranges, fields)
+    return MediaResponse(context.store, key, path, size, ranges, fields)
 
 
 def media_answers(*types: str) -> dict[int | str, dict[str, Any]]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, params
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
-from starlette.types import Message, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
@@ -34,18 +35,34 @@ from fragdex.service.errors import (
     Unauthenticated,
     Unavailable,
 )
-from fragdex.service.web.auth import SCHEME, Doorman, bearer_of
+from fragdex.service.web.auth import SCHEME, TOKEN_SCHEME, authenticate
 from fragdex.service.web.bodies import body
 from fragdex.service.web.idempotency import idempotency_key, replayed
 from fragdex.service.web.problems import answers
 
-__all__ = ["PREFIX", "ApiRoute", "api_router"]
+__all__ = ["PREFIX", "ApiRoute", "HeadRoute", "api_router", "operation_id"]
 
 PREFIX = "/api/v1"
 
 EVERYWHERE = (Unauthenticated, Forbidden, InvalidRequest, TooManyRequests, Unavailable)
 WITH_BODY = (TooLarge, RequestTimedOut, StoreFull)
 CREATING = (Conflict, IdempotencyMismatch)
+
+TOKEN = "token"
+FROM_PLAYERS = ("CMCD",)
+"""Parameters that players add to every URL they ask for: Common Media Client Data (CTA-5004)."""
+
+MAX_SHOWN = 80
+"""Characters of a name that an answer repeats."""
+
+RANGE: dict[str, Any] = {
+    "name": "Range",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "`bytes=START-END`, END inclusive; one that cannot be read is ignored",
+    "example": "bytes=0-1023",
+}
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -63,11 +80,37 @@ def api_router(tag: str, route_class: type[ApiRoute] | None = None) -> APIRouter
 
 
 def operation_id(route: APIRoute) -> str:
-    """The function's name; HEAD often shares it with GET."""
-    return f"{route.name}_head" if route.methods == {"HEAD"} else route.name
+    """The function's name; HEAD often shares it with GET, and then begins with `head`."""
+    if route.methods == {"HEAD"}:
+        return f"head_{route.name.partition('_')[2]}"
+    return route.name
 
 
-class ApiRoute(APIRoute):
+class HeadRoute(APIRoute):
+    """A route that answers HEAD wherever it answers GET (RFC 9110, 9.3.2).
+
+    The server leaves the body away. The document names HEAD only where a route of its own does.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether this route answers."""
+        match, found = super().matches(scope)
+        if match is Match.PARTIAL and self._is_head_of_get(scope):
+            match = Match.FULL
+        return match, found
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        if self._is_head_of_get(scope):
+            await self.app(scope, receive, send)
+        else:
+            await super().handle(scope, receive, send)
+
+    def _is_head_of_get(self, scope: Scope) -> bool:
+        return bool(scope["method"] == "HEAD" and self.methods and "GET" in self.methods)
+
+
+class ApiRoute(HeadRoute):
     """A route that documents and guards what all have in common."""
 
     def __init__(
@@ -90,15 +133,24 @@ class ApiRoute(APIRoute):
         if set(more.get("methods") or ()) == {"HEAD"}:
             # HEAD ignores Range, so it never answers what only a Range brings about
             told = {status: answer for status, answer in told.items() if status not in (206, 416)}
+        security: list[dict[str, list[str]]] = [{SCHEME: []}]
+        extra: dict[str, Any] = dict(openapi_extra or {})
+        reads = set(more.get("methods") or ()) <= {"GET", "HEAD"}
+        if reads:
+            security.append({TOKEN_SCHEME: []})
+        if 206 in told:
+            extra["parameters"] = [*extra.get("parameters", ()), RANGE]
         super().__init__(
             path,
             endpoint,
             responses=told,
             dependencies=dependencies,
-            openapi_extra={"security": [{SCHEME: []}], **(openapi_extra or {})},
+            openapi_extra={"security": security, **extra},
             **more,
         )
         self._begin = path.partition("{")[0]
+        self._parameters = tuple(dict.fromkeys(_query_names(self.dependant)))
+        self._undocumented = frozenset({TOKEN, *FROM_PLAYERS} if reads else ())
 
     def body_limit(self, settings: Settings) -> int:
         """Bytes that a JSON body may have."""
@@ -111,19 +163,26 @@ class ApiRoute(APIRoute):
         return super().matches(scope)
 
     def get_route_handler(self) -> Handler:
-        """The handler of a request; a JSON body is read before, within its limit."""
+        """The handler of a request: the key is looked at, then a JSON body is read in its limit."""
         handler = super().get_route_handler()
         if self.body_field is None and not self.creates:
-            return handler
+
+            async def without_body(request: Request) -> Response:
+                if request.scope["query_string"]:
+                    await authenticate(request)
+                    self._need_known_parameters(request)
+                return await handler(request)
+
+            return without_body
 
         async def guarded(request: Request) -> Response:
-            read = await body(request, self.body_limit(request.app.state.house.settings))
+            caller = await authenticate(request)
+            self._need_known_parameters(request)
+            read = await body(request, self.body_limit(request.app.state.context.settings))
             _need_whole_characters(read)
             again = _with_json(request, read)
             if self.creates and "idempotency-key" in request.headers:
-                caller = await _tenant(request)
-                if caller is not None:
-                    return await replayed(again, caller, read, readable)
+                return await replayed(again, caller.tenant_id, read, readable)
             return await readable(again)
 
         async def readable(request: Request) -> Response:
@@ -137,6 +196,25 @@ class ApiRoute(APIRoute):
 
         return guarded
 
+    def _need_known_parameters(self, request: Request) -> None:
+        """Refuse what would be passed over: a misspelt `limt` changes nothing, and nobody knows."""
+        for name in request.query_params:
+            if name not in self._parameters and name not in self._undocumented:
+                known = ", ".join(self._parameters)
+                raise InvalidRequest(
+                    "there is no such parameter",
+                    # a pointer into a body begins with a slash
+                    pointer=name[:MAX_SHOWN].lstrip("/") or None,
+                    expected=f"one of {known}" if known else "none",
+                    found=repr(name[:MAX_SHOWN]),
+                )
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for other in dependant.dependencies:
+        yield from _query_names(other)
+
 
 def _need_whole_characters(read: bytes) -> None:
     r"""Refuse `"\ud800"` and its like: no database and no answer could hold it."""
@@ -145,19 +223,11 @@ def _need_whole_characters(read: bytes) -> None:
     try:
         json.dumps(json.loads(read), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidRequest("half of a surrogate pair is no character (RFC 8259, 8.2)") from None
+        raise InvalidRequest(
+            "half of a surrogate pair is not a character (RFC 8259, 8.2)"
+        ) from None
     except (ValueError, RecursionError):
         return  # the parser of the route says it better
-
-
-async def _tenant(request: Request) -> str | None:
-    """The tenant of a key; None where the handler itself will refuse the caller."""
-    bearer = bearer_of(request)
-    if bearer is None:
-        return None
-    doorman: Doorman = request.app.state.doorman
-    caller = await doorman.caller(bearer, count=False)
-    return None if caller.grant is not None else caller.tenant_id
 
 
 def _with_json(request: Request, read: bytes) -> Request:

@@ -1,98 +1,37 @@
-"""The server: uvicorn, with clients cut off that dawdle, and an end that lets requests finish."""
+"""The server: uvicorn over bounded connections, and an end that lets requests finish."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fragdex.service.config import Settings
+from fragdex.service.web.connection import BoundedConnection, ConnectionLimits
 
 __all__ = ["Server", "server_of"]
 
-
-class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 that waits so long for the head of a request, so long for an answer to be taken.
-
-    A pause inside of a request's body is `bodies.pieces`' to notice, since only who reads it knows.
-    """
-
-    head_seconds: float
-    answer_seconds: float
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self._waiting: asyncio.TimerHandle | None = None
-        self._writing: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first head."""
-        super().connection_made(transport)
-        self._waiting = self.loop.call_later(self.head_seconds, self._cut_off)
-
-    def on_message_begin(self) -> None:
-        """Begin to wait for the rest of this head, on a connection that was idle."""
-        if self._waiting is None:
-            self._waiting = self.loop.call_later(self.head_seconds, self._cut_off)
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """The head is here."""
-        self._stop_waiting()
-        super().on_headers_complete()
-
-    def pause_writing(self) -> None:
-        """The client takes its answer slower than we write it."""
-        super().pause_writing()
-        self._writing = self.loop.call_later(self.answer_seconds, self._cut_off)
-
-    def resume_writing(self) -> None:
-        """The client has taken what was waiting for it."""
-        self._stop_writing()
-        super().resume_writing()
-
-    def on_body(self, body: bytes) -> None:
-        """Hand on what came in one piece as it is; it would be copied twice."""
-        if not self.cycle.body:
-            self.cycle.body, body = body, b""  # type: ignore[assignment]
-        super().on_body(body)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
-        self._stop_waiting()
-        self._stop_writing()
-        super().connection_lost(exc)
-
-    def _stop_waiting(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
-
-    def _stop_writing(self) -> None:
-        if self._writing is not None:
-            self._writing.cancel()
-            self._writing = None
-
-    def _cut_off(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.abort()
+log = logging.getLogger("fragdex.service")
 
 
 class Server(uvicorn.Server):
     """uvicorn that tells when it begins, and tells the application when its end does."""
 
     def __init__(
-        self, config: uvicorn.Config, app: FastAPI, began: Callable[[str], object] | None
+        self,
+        config: uvicorn.Config,
+        app: FastAPI,
+        began: Callable[[str], object] | None,
+        notice_seconds: float,
     ) -> None:
         super().__init__(config)
-        self._app, self._began = app, began
+        self._app, self._began, self._notice_seconds = app, began, notice_seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and tell the URL, whose port may have been any free one."""
@@ -103,7 +42,13 @@ class Server(uvicorn.Server):
             self._began(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more requests; streams of events break off, the others end by themselves."""
+        """Take no more requests; streams of events break off, the others end by themselves.
+
+        First comes the notice: `/readyz` is 503, requests are still taken, so that balancers look
+        elsewhere before the port closes.
+        """
+        self._app.state.ending = True
+        await self._give_notice()
         self._app.state.draining.set()
         await super().shutdown(sockets)
 
@@ -112,6 +57,17 @@ class Server(uvicorn.Server):
         if self.should_exit:
             self.force_exit = True
         self.should_exit = True
+        self._app.state.ending = True
+
+    async def _give_notice(self) -> None:
+        ends = time.monotonic() + self._notice_seconds
+        if self._notice_seconds:
+            log.info("requests are taken for %g s, then the port closes", self._notice_seconds)
+        counter = 0
+        while time.monotonic() < ends and not self.force_exit:
+            await self.on_tick(counter)  # keeps the Date of answers right
+            counter += 1
+            await asyncio.sleep(0.1)
 
 
 class _NoWordOnBrokenStreams(logging.Filter):
@@ -125,16 +81,18 @@ def server_of(
     app: FastAPI, settings: Settings, began: Callable[[str], object] | None = None
 ) -> Server:
     """A server for `app`, not started; `began` is told its URL once it listens."""
-    patience = {
-        "head_seconds": settings.head_timeout_seconds,
-        "answer_seconds": settings.body_timeout_seconds,
-    }
+    limits = ConnectionLimits(
+        head_bytes=settings.max_head_bytes,
+        head_seconds=settings.head_timeout_seconds,
+        answer_seconds=settings.body_timeout_seconds,
+        connections=2 * settings.max_connections,
+    )
     logging.getLogger("uvicorn.error").addFilter(_NoWordOnBrokenStreams())
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        http=type("PatientProtocol", (PatientProtocol,), patience),
+        http=type("BoundedConnection", (BoundedConnection,), {"limits": limits}),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -147,4 +105,4 @@ def server_of(
         timeout_keep_alive=max(1, round(settings.keep_alive_seconds)),
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
     )
-    return Server(config, app, began)
+    return Server(config, app, began, settings.drain_notice_seconds)

@@ -2,21 +2,46 @@
 
 A JWT (RFC 7519, HS256) with `exp`, so that players can tell when to fetch another. It is bound to
 an origin, a path by whole segments, a tenant and the key that asked for it, and dies with that key.
+
+Each request is checked, by the clock of the machine that answers, without leeway. A download that
+began in time is sent to its end; a stream of events breaks off when its token ends.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from fragdex.service.errors import InvalidRequest, Unauthenticated
 
-__all__ = ["Grant", "origin_of", "read_token", "segments", "sign"]
+if TYPE_CHECKING:
+    from jwt.types import Options
+
+__all__ = ["MAX_URL", "OVER", "URL", "Grant", "origin_of", "read_token", "segments", "sign"]
 
 ALGORITHM = "HS256"
 PORTS = {"http": 80, "https": 443}
 MAX_URL = 2048
+OVER = "the time of this token is over"
+
+_SLASH = "(?:/|%2[Ff])"
+_PLAIN = r"[^/?#\x00-\x20\\"
+_PORT = "[0-9]{1,4}|[1-5][0-9]{4}|6(?:[0-4][0-9]{3}|5(?:[0-4][0-9]{2}|5(?:[0-2][0-9]|3[0-5])))"
+_HOST = rf"(?:{_PLAIN}@]*@)?(?:{_PLAIN}@:\[\]]+|\[[0-9A-Fa-f:.]+\])(?::(?:{_PORT})?)?"
+URL = (
+    rf"(?:([Hh][Tt][Tt][Pp][Ss]?)://({_HOST})|(?!//))"
+    # one segment at least, and none that leads back
+    rf"(?![^?#]*{_SLASH}(?:\.|%2[Ee]){{1,2}}(?:[?#]|$|{_SLASH}))"
+    rf"(/{_SLASH}*(?!{_SLASH})[^?#\x00-\x20\\]+)"
+    r"(?:[?#][^\x00-\x20]*)?"
+)
+"""The URL of a token as a pattern: absolute, or a path; scheme, host and path are its groups."""
+
+_URL = re.compile(URL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +52,8 @@ class Grant:
     key_id: str
     origin: str
     path: tuple[str, ...]
+    ends: float = math.inf
+    """Seconds since 1970 by this machine's clock: from then on it opens nothing."""
 
     def opens(self, method: str, origin: str, path: str) -> bool:
         """Whether a request is inside of the grant.
@@ -65,33 +92,28 @@ def origin_of(scheme: str, netloc: str) -> str:
 
 
 def sign(
-    secret: bytes, url: str, *, tenant_id: str, key_id: str, own_origin: str, seconds: int
+    secret: bytes,
+    url: str,
+    *,
+    tenant_id: str,
+    key_id: str,
+    own_origin: str,
+    own_path: str,
+    seconds: int,
 ) -> str:
     """A token for `url`, which is absolute or a path of this service.
 
     Raises:
         InvalidRequest: it is no http URL, or its path is not plain.
     """
-    if len(url) > MAX_URL:
-        raise InvalidRequest(f"a URL has {MAX_URL} characters at most", pointer="/url")
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        raise InvalidRequest("this is no URL", pointer="/url") from None
-    if parts.netloc:
-        if parts.scheme.lower() not in PORTS:
-            raise InvalidRequest("only http and https URLs can be opened", pointer="/url")
-        origin = origin_of(parts.scheme, parts.netloc)
-    elif parts.scheme or not parts.path.startswith("/"):
-        raise InvalidRequest("this is no absolute URL", pointer="/url")
-    else:
-        origin = own_origin
-    path = segments(unquote(parts.path))
-    if {".", ".."} & set(path):
-        raise InvalidRequest("the path of the URL has steps back", pointer="/url")
-    if not path:
-        raise InvalidRequest("the URL names no path", pointer="/url")
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise InvalidRequest("this is not an http URL with a plain path", pointer="/url")
+    scheme, netloc, plain = parts.groups()
+    origin = own_origin if scheme is None else origin_of(scheme, netloc)
+    path = segments(unquote(plain))
+    if scheme is None:
+        path = _below(segments(own_path), path)
     now = int(time.time())
     claims = {
         "iat": now,
@@ -106,6 +128,18 @@ def sign(
     return jwt.encode(claims, secret, algorithm=ALGORITHM)
 
 
+def _below(prefix: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...]:
+    """A path of this service with the prefix of its public URL, which it may have already.
+
+    >>> _below(("api",), ("api", "v1", "files")), _below(("api",), ("api", "api", "v1"))
+    (('api', 'api', 'v1', 'files'), ('api', 'api', 'v1'))
+    """
+    rest = path[len(prefix) :][:2]
+    if path[: len(prefix)] == prefix and rest == ("api", "v1")[: len(rest)]:
+        return path
+    return prefix + path
+
+
 def read_token(secret: bytes, token: str) -> Grant:
     """What a genuine, living token opens.
 
@@ -115,10 +149,13 @@ def read_token(secret: bytes, token: str) -> Grant:
     import jwt
 
     needed = ["exp", "sub", "key", "origin", "path"]
+    # `iat` is for clients: a machine whose clock is a second ahead signs in our future
+    options: Options = {"require": needed, "verify_iat": False}
     try:
-        claims = jwt.decode(token, secret, algorithms=[ALGORITHM], options={"require": needed})
+        claims = jwt.decode(token, secret, algorithms=[ALGORITHM], options=options)
     except jwt.ExpiredSignatureError:
-        raise Unauthenticated("the time of this token is over") from None
+        raise Unauthenticated(OVER) from None
     except jwt.InvalidTokenError:
-        raise Unauthenticated("this is no token of this service") from None
-    return Grant(claims["sub"], claims["key"], claims["origin"], segments(claims["path"]))
+        raise Unauthenticated("this is not a token of this service") from None
+    path = segments(claims["path"])
+    return Grant(claims["sub"], claims["key"], claims["origin"], path, float(claims["exp"]))

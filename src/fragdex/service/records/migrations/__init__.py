@@ -38,7 +38,7 @@ def upgrade(database: Database) -> None:
         return
     from fragdex.service.records.migrations import steps  # Alembic takes 11 MB
 
-    with database.write() as connection:
+    with database.write(remaking=True) as connection:
         if database.dialect == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         known, found = steps.known(), _versions(connection)

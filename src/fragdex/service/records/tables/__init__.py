@@ -5,7 +5,7 @@
 | tenants | an organisation; every record below belongs to one |
 | keys | an API key; only a hash of its secret |
 | secrets | what this installation signs and hashes with, made on first start |
-| blobs | bytes in the store, once per tenant and md5 |
+| blobs | bytes in the store, once per tenant and SHA-256 |
 | blob_uses | a record that needs a blob; the last one gone, the bytes go |
 | trash | an object of the store that no record names any more, until it is deleted |
 | uploads | bytes on their way in, one per record that takes bytes |
@@ -19,6 +19,7 @@
 | replays | answers kept for requests that come again with their Idempotency-Key |
 | jobs | work that was asked for: how often it was begun, and whether it is still wanted |
 | executors | a worker process that is alive, by the database's clock |
+| turns | whose work is next in a queue: the next number of each tenant |
 
 A family's tables stand in a file of their own; whoever asks imports them from here. Identifiers
 are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. Instants are UTC.
@@ -39,7 +40,7 @@ from fragdex.service.records.tables.files import (
 from fragdex.service.records.tables.renders import render_parts, render_slices, renders
 from fragdex.service.records.tables.stored import blob_uses, blobs, trash, uploads
 from fragdex.service.records.tables.transcriptions import transcription_slices, transcriptions
-from fragdex.service.records.tables.work import executors, jobs
+from fragdex.service.records.tables.work import executors, jobs, turns
 
 __all__ = [
     "PREFIX",
@@ -64,6 +65,7 @@ __all__ = [
     "transcription_slices",
     "transcriptions",
     "trash",
+    "turns",
     "unprocessed_files",
     "uploads",
 ]

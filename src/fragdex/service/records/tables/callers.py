@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Text
+from sqlalchemy import JSON, Column, Index, Integer, LargeBinary, String, Text
 
 from fragdex.service.records.tables.columns import at, of_tenant, own_id, table
 
@@ -42,4 +42,7 @@ replays = table(
     Column("headers", JSON),
     Column("body", LargeBinary),
     at("created_at", needed=True),
+    # while the first request runs, its process moves this forward
+    at("alive_until"),
 )
+Index(None, replays.c.created_at)

@@ -27,6 +27,7 @@ __all__ = [
     "metadata",
     "of_tenant",
     "own_id",
+    "sha256",
     "table",
 ]
 
@@ -86,6 +87,11 @@ def at(name: str, *, needed: bool = False) -> Column[datetime]:
 def md5(name: str = "md5", *, needed: bool = False) -> Column[bytes]:
     """A digest; `needed`: never null."""
     return Column(name, LargeBinary(16), nullable=not needed)
+
+
+def sha256() -> Column[bytes]:
+    """What tells bytes of one md5 apart; null until it is known."""
+    return Column("sha256", LargeBinary(32))
 
 
 def by_time_and_md5(of: Table) -> None:

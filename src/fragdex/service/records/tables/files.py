@@ -13,7 +13,6 @@ from sqlalchemy import (
     Integer,
     String,
     Text,
-    UniqueConstraint,
 )
 
 from fragdex.service.records.tables.columns import (
@@ -23,6 +22,7 @@ from fragdex.service.records.tables.columns import (
     md5,
     of_tenant,
     own_id,
+    sha256,
     table,
 )
 
@@ -75,6 +75,7 @@ unprocessed_files = table(
     Column("mime_type", String(40)),
     Column("byte_size", BigInteger, nullable=False),
     md5(),
+    sha256(),
     # a video of the one family is processed by itself once its last byte is in
     Column("process_when_complete", Boolean, nullable=False, default=False),
     # what the library's Indexer found while the bytes arrived: a stored .fidx, or nothing
@@ -92,6 +93,7 @@ isobmff_files = table(
     of_tenant(),
     Column("filename", Text, nullable=False),
     md5(needed=True),
+    sha256(),  # null where a client has named the file by its md5, and no bytes are known
     # of the bytes that this file is itself; null where only tracks or an index are known
     Column("byte_size", BigInteger),
     # the whole file's index: .fidx in the store, and the JSON it was sent as, unknown keys kept
@@ -145,7 +147,18 @@ Index(None, processes.c.unprocessed_file_id)
 
 for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
     by_time_and_md5(_family)
+    Index(None, _family.c.expires_at)
 
-# One record per tenant and md5: creating it again answers with the one that is there. (An
-# unprocessed file may come without its md5, and turn out to be a second one of the same bytes.)
-isobmff_files.append_constraint(UniqueConstraint(isobmff_files.c.tenant_id, isobmff_files.c.md5))
+# One record per tenant and bytes, and one per md5 whose bytes are not known: creating it again
+# answers with the one that is there. (An unprocessed file may come without its md5, and turn out to
+# be a second one of the same bytes.)
+_OF_MD5 = (isobmff_files.c.tenant_id, isobmff_files.c.md5)
+_UNKNOWN = isobmff_files.c.sha256.is_(None)
+Index(None, *_OF_MD5, isobmff_files.c.sha256, unique=True)
+Index(
+    f"ix_{PREFIX}isobmff_files_unknown",
+    *_OF_MD5,
+    unique=True,
+    sqlite_where=_UNKNOWN,
+    postgresql_where=_UNKNOWN,
+)

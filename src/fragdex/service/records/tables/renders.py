@@ -98,3 +98,4 @@ render_slices = table(
 by_time_and_md5(renders)
 Index(None, render_slices.c.tenant_id, render_slices.c.recipe)
 Index(None, render_slices.c.render_id)
+Index(None, render_slices.c.expires_at)

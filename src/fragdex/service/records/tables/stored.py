@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, LargeBinary, String, Text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, String, Text
 
-from fragdex.service.records.tables.columns import at, md5, of_tenant, table
+from fragdex.service.records.tables.columns import at, md5, of_tenant, sha256, table
 
 __all__ = ["blob_uses", "blobs", "trash", "uploads"]
 
 blobs = table(
     "blobs",
     of_tenant(primary_key=True),
-    Column("md5", LargeBinary(16), primary_key=True),
-    Column("sha256", LargeBinary(32), nullable=False),
+    Column("sha256", LargeBinary(32), primary_key=True),
+    md5(needed=True),
     Column("byte_size", BigInteger, nullable=False),
     Column("store_key", Text, nullable=False),
     at("created_at", needed=True),
@@ -21,7 +21,7 @@ blobs = table(
 blob_uses = table(
     "blob_uses",
     of_tenant(primary_key=True),
-    Column("md5", LargeBinary(16), primary_key=True),
+    Column("sha256", LargeBinary(32), primary_key=True),
     # the family, and the record's id ("ID" or "ID/TRACK")
     Column("family", String(20), primary_key=True),
     Column("record_id", String(60), primary_key=True),
@@ -31,6 +31,10 @@ trash = table(
     "trash",
     Column("store_key", Text, primary_key=True),
     at("delete_after", needed=True),
+    # when a record let it go; null where it is to be written
+    at("let_go_at"),
+    # from here on nobody may name it any more
+    at("deleting_at"),
 )
 
 uploads = table(
@@ -40,11 +44,22 @@ uploads = table(
     of_tenant(),
     Column("byte_size", BigInteger, nullable=False),
     md5(),  # what the bytes must have; unknown for images sent without one
+    sha256(),  # of the bytes; known from the moment when the last one is here
     # bytes 0..next_byte are durable in the store's draft
     Column("next_byte", BigInteger, nullable=False, default=0),
     Column("draft", Text, nullable=False),
+    # what the draft becomes; known with the SHA-256
+    Column("object_key", Text),
     Column("lease_holder", String(36)),
     at("lease_until"),
+    # when next_byte moved last
+    at("written_at"),
     at("created_at", needed=True),
     at("completed_at"),
 )
+
+Index(None, blobs.c.store_key)
+Index(None, blobs.c.tenant_id, blobs.c.md5)
+Index(None, blob_uses.c.family, blob_uses.c.record_id)
+Index(None, trash.c.delete_after)
+Index(None, uploads.c.draft)

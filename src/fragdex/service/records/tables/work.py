@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, Integer, String
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String
 
 from fragdex.service.records.tables.columns import at, table
 
-__all__ = ["executors", "jobs"]
+__all__ = ["executors", "jobs", "turns"]
 
 jobs = table(
     "jobs",
@@ -18,10 +18,26 @@ jobs = table(
     Column("problem", JSON),
     at("created_at", needed=True),
     at("cancelled_at"),
+    # whose work it is; null for slices, whose job says it, and for jobs of older versions
+    Column("tenant_id", String(36)),
+    # its number in its queue; null for jobs of older versions
+    Column("turn", BigInteger),
+    # null for slices, and as long as a job is not over
+    at("ended_at"),
 )
+Index(None, jobs.c.tenant_id, jobs.c.ended_at)
 
 executors = table(
     "executors",
     Column("id", String(80), primary_key=True),
     at("seen_at", needed=True),
+)
+
+turns = table(
+    "turns",
+    Column("queue", String(40), primary_key=True),
+    # empty: of nobody, the number that was begun last
+    Column("tenant_id", String(36), primary_key=True),
+    # the number of this tenant's next piece of work
+    Column("next", BigInteger, nullable=False),
 )

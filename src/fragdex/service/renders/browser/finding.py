@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from fragdex.service.errors import EngineUnavailable
 
-__all__ = ["ADVICE", "Engine", "find_engine"]
+__all__ = ["ADVICE", "Engine", "find_engine", "version_of"]
 
 VARIABLE: Final = "FRAGDEX_CHROMIUM"
+VERSION_SECONDS = 10.0
+"""How long a program may take to say its version."""
 
 ADVICE: Final = (
     "on Debian: apt-get install chromium-headless-shell; elsewhere: playwright install "
@@ -70,6 +74,35 @@ def find_engine() -> Engine:
         if path is not None:
             return _engine(Path(path))
     raise EngineUnavailable("there is no Chromium on this machine", advice=ADVICE)
+
+
+def version_of(path: Path) -> str | None:
+    """What a Chromium says of its version, such as `Chromium 130.0.6723.58`; None: nothing.
+
+    It is started once, and again when the program was replaced.
+    """
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        return None
+    return _version(path, changed)
+
+
+@lru_cache(maxsize=4)
+def _version(path: Path, changed: int) -> str | None:
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": os.defpath},
+            timeout=VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return " ".join(done.stdout.decode("utf-8", "replace").split())[:100] or None
 
 
 def _engine(path: Path) -> Engine:

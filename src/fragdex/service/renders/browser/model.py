@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fragdex.service.errors import TooLarge
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.media.contract import PageMedia
+from fragdex.service.renders.page_media.contract import PageMedia
 
 __all__ = [
     "BlockedRequest",
@@ -30,6 +30,7 @@ class Limits:
         load_seconds: wall time until the page is loaded and ready.
         ready_ms: of the page's own time, until `window.fragdex.ready` is settled.
         memory_bytes: of all processes of the browser together.
+        storage_bytes: on the disk, of all that the page keeps: files, databases, caches.
         side: pixels of a side.
         pixels: of the whole picture.
         asset_bytes: the largest file that the page itself is given (media go another way).
@@ -40,6 +41,7 @@ class Limits:
     load_seconds: float = 60.0
     ready_ms: int = 30_000
     memory_bytes: int = 2 << 30
+    storage_bytes: int = 256 << 20
     side: int = 7680
     pixels: int = 7680 * 4320
     asset_bytes: int = 256 << 20

@@ -56,7 +56,7 @@ class Chromium:
         self.walls: Walls = walls_for(engine.path)
         self.sandbox = sandbox and self.walls.sandbox
         _forget_stale()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).absolute()
         command = [
             *self.walls.before,
             str(engine.path),
@@ -151,6 +151,19 @@ class Chromium:
                     held = file.read(_STAT_BYTES).split()
                 total += int(held[1]) - int(held[2])
         return total * os.sysconf("SC_PAGE_SIZE")
+
+    def disk_bytes(self) -> int:
+        """What its folder holds on the disk."""
+        total, folders = 0, [str(self.folder)]
+        while folders:
+            # what it writes comes and goes meanwhile
+            with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    with contextlib.suppress(OSError):
+                        total += 512 * entry.stat(follow_symlinks=False).st_blocks
+        return total
 
     def end(self) -> None:
         """End all of its processes, and forget its folder."""

@@ -13,11 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe
-from fragdex.service.renders.media.contract import ENDPOINT, PageMedia
 from fragdex.service.renders.outside import Blocked, Outside
+from fragdex.service.renders.page_media.contract import ENDPOINT, PageMedia
 from fragdex.service.renders.site import ORIGIN, Asset, Site
 
-__all__ = ["Door"]
+__all__ = ["RequestInterceptor"]
 
 API: Final = "/api/v1/"
 _OWN: Final = urlsplit(ORIGIN).netloc
@@ -28,7 +28,7 @@ _METHODS: Final = ("GET", "HEAD")
 _DROPPED: Final = ("content-length", "content-encoding", "transfer-encoding", "connection")
 
 
-class Door:
+class RequestInterceptor:
     """Answers the requests of a page and of its workers.
 
     Args:

@@ -24,6 +24,9 @@ _CHECK_SECONDS: Final = 0.25
 # Of the memory it may have, from where on it is told to let go, and how often at most.
 _MUCH: Final = 0.5
 _RELIEF_SECONDS: Final = 3.0
+_DISK_SECONDS: Final = 1.0
+# Beside what the page keeps: the browser's own files, and what it writes between two looks.
+_BROWSERS_OWN: Final = 64 << 20
 # Ended by a signal from outside; all others a process sends itself.
 _KILLED: Final = 9
 _NO_BEGIN_FRAMES: Final = (
@@ -58,7 +61,7 @@ class Running:
         self._limits, self._notes = limits, notes
         self._new_target: Callable[[str], None] = lambda _: None
         self._crash: str | None = None
-        self._checked = self._relieved = 0.0
+        self._checked = self._relieved = self._disk_checked = 0.0
         self._cpu_at_start = 0.0, 0.0
         self._waiting_since = -1.0
         self.has_begin_frame = begin_frames and engine.is_shell
@@ -148,6 +151,7 @@ class Running:
         if now - self._checked <= _CHECK_SECONDS:
             return False
         self._checked = now
+        self._check_disk(now)
         if self._check_memory() < self._limits.memory_bytes * _MUCH:
             return False
         relieves = now - self._relieved > _RELIEF_SECONDS
@@ -167,6 +171,7 @@ class Running:
         if self._crash is not None:
             raise PageFailed(self._crash)
         self._check_memory()
+        self._check_disk(time.monotonic())
         first, whole = self._chromium.cpu_seconds()
         if seconds < self._waiting_since or self._waiting_since < 0:
             self._cpu_at_start = first, whole
@@ -188,6 +193,18 @@ class Running:
                 expected=f"at most {self._limits.memory_bytes >> 20} MiB",
             )
         return held
+
+    def _check_disk(self, now: float) -> None:
+        """A second wall: origins of outside hosts have a quota of their own each."""
+        if now - self._disk_checked <= _DISK_SECONDS:
+            return
+        self._disk_checked = now
+        if self._chromium.disk_bytes() > self._limits.storage_bytes + _BROWSERS_OWN:
+            self._chromium.end()
+            raise PageFailed(
+                "the page keeps more on the disk than it may",
+                expected=f"at most {self._limits.storage_bytes >> 20} MiB",
+            )
 
     def _crashed(self, params: dict[str, Any], _: str | None) -> None:
         if params["targetId"] != self._page:

@@ -15,13 +15,13 @@ from fragdex.service.renders.browser.finding import find_engine
 from fragdex.service.renders.browser.injected import InjectedClock
 from fragdex.service.renders.browser.model import Limits, Notes, PageFacts
 from fragdex.service.renders.browser.pipe import ProtocolError
-from fragdex.service.renders.browser.requests import Door
+from fragdex.service.renders.browser.requests import RequestInterceptor
 from fragdex.service.renders.browser.running import Running, understood
 from fragdex.service.renders.browser.scripts import FACTS, READY, STEADY, script
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.virtual import VirtualClock
-from fragdex.service.renders.media.contract import PageMedia
 from fragdex.service.renders.outside import NOTHING, Outside
+from fragdex.service.renders.page_media.contract import PageMedia
 from fragdex.service.renders.site import ORIGIN, Site
 
 __all__ = ["Stage"]
@@ -75,7 +75,7 @@ class Stage:
         try:
             self._pipe = self._running.pipe
             self._session = self._running.session
-            self._door = Door(self._pipe, site, outside, self.notes, limits)
+            self._door = RequestInterceptor(self._pipe, site, outside, self.notes, limits)
             self._door.media = media
             self._console = Console(self._pipe, self.notes)
             with understood():
@@ -213,6 +213,8 @@ class Stage:
         self._door.watch(session)
         self._door.main_frame = pipe.call("Page.getFrameTree", session)["frameTree"]["frame"]["id"]
         self._console.watch(session)
+        quota = self._limits.storage_bytes
+        pipe.call("Storage.overrideQuotaForOrigin", session, origin=ORIGIN, quotaSize=quota)
         pipe.call("Emulation.setTimezoneOverride", session, timezoneId="UTC")
         pipe.call("Emulation.setLocaleOverride", session, locale="en-US")
         if view.transparent:

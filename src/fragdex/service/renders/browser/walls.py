@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NOBODY", "Walls", "take_over", "walls_for"]
+__all__ = ["NOBODY", "NO_SANDBOX", "Walls", "take_over", "walls_for"]
 
 NOBODY: Final = 65534
 """The user that owns nothing: user and group."""
+
+NO_SANDBOX: Final = (
+    "Chromium's own sandbox is off (it needs a user other than root and user namespaces)"
+)
 
 _DO_NOTHING: Final = ("true",)
 _TRY_SECONDS: Final = 10
@@ -82,9 +86,7 @@ def walls_for(program: Path) -> Walls:
     runs_as_root = is_root and user is None
     sandbox = not runs_as_root and _works((*before, *_SANDBOX, "--"))
     if not sandbox:
-        missing.append(
-            "Chromium's own sandbox is off (it needs a user other than root and user namespaces)"
-        )
+        missing.append(NO_SANDBOX)
     return Walls(before, user, sandbox, tuple(missing))
 
 
@@ -92,7 +94,7 @@ _taken_over: dict[Path, Walls] = {}
 
 
 def take_over(program: Path, walls: Walls) -> None:
-    """Spare this process the trials: the one that started it has made them."""
+    """Say which walls stand already: this process and all that it starts are behind them."""
     _taken_over[program] = walls
 
 

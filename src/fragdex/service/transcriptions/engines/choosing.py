@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from fragdex.service.errors import EngineUnavailable, InvalidRequest
 from fragdex.service.transcriptions.engines.contract import Engine, EngineChoice
 
-__all__ = ["ENGINES", "make_engine", "need_package"]
+__all__ = ["ENGINES", "fetched", "make_engine", "need_package"]
 
 # name: module beside this one, its class, the package, what to install
 _HOMES: Final = {
@@ -18,6 +22,7 @@ _HOMES: Final = {
     "faster-whisper": ("whisper", "FasterWhisper", "faster_whisper", "'fragdex[whisper]'"),
     "sherpa-onnx": ("sherpa", "Sherpa", "sherpa_onnx", "'fragdex[sherpa]'"),
 }
+_FETCH: Final = "import sys; from faster_whisper import download_model as d; print(d(sys.argv[1]))"
 ENGINES: Final = tuple(_HOMES)
 """Names of engines, the default first."""
 
@@ -39,6 +44,32 @@ def need_package(name: str) -> str:
     raise EngineUnavailable(
         f"the speech engine {name} is not installed", advice=f"pip install {install}"
     )
+
+
+def fetched(choice: EngineChoice) -> EngineChoice:
+    """A choice whose model is a folder: one that may be fetched is here then.
+
+    The process that fetches sees no sound, and the one that hears has no network.
+
+    Raises:
+        EngineUnavailable: it cannot be fetched.
+    """
+    if not choice.download or choice.model is None:
+        return choice
+    model = choice.model
+    if not Path(model).is_dir():
+        told = subprocess.run(
+            [sys.executable, "-c", _FETCH, model], capture_output=True, text=True, check=False
+        )
+        if told.returncode:
+            reason = (told.stderr.strip() or "?").splitlines()[-1]
+            raise EngineUnavailable(
+                f"the model {model} of {choice.name} cannot be fetched",
+                found=reason[:200],
+                advice="fetch it by hand and give its folder",
+            )
+        model = told.stdout.splitlines()[-1]
+    return replace(choice, model=model, download=False)
 
 
 def make_engine(choice: EngineChoice) -> Engine:

@@ -49,15 +49,14 @@ class FasterWhisper:
         path = choice.model
         if path is None:
             raise EngineUnavailable("faster-whisper needs a model", advice=_HOW)
-        if not choice.download:
-            missing = [name for name in _FILES if not Path(path, name).is_file()]
-            if missing:
-                raise EngineUnavailable(
-                    "the model of faster-whisper is not complete",
-                    expected=f"{', '.join(_FILES)} in the model's folder",
-                    found=f"no {', no '.join(missing)}",
-                    advice=_HOW,
-                )
+        missing = [name for name in _FILES if not Path(path, name).is_file()]
+        if missing:
+            raise EngineUnavailable(
+                "the model of faster-whisper is not complete",
+                expected=f"{', '.join(_FILES)} in the model's folder",
+                found=f"no {', no '.join(missing)}",
+                advice=_HOW,
+            )
         from faster_whisper import WhisperModel
 
         self.model_id = Path(path).name
@@ -67,7 +66,7 @@ class FasterWhisper:
                 device=choice.device,
                 compute_type=choice.compute_type,
                 cpu_threads=choice.threads,
-                local_files_only=not choice.download,
+                local_files_only=True,
             )
         except (RuntimeError, ValueError, OSError, KeyError) as error:
             raise EngineUnavailable(

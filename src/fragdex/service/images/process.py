@@ -1,0 +1,67 @@
+"""Has images measured in child processes, which stay for the next image."""
+
+from __future__ import annotations
+
+import atexit
+from pathlib import Path
+from typing import Final
+
+from fragdex.service.images.probe import Size
+from fragdex.service.processes.child import ChildProcess
+from fragdex.service.processes.failures import Failures
+from fragdex.service.processes.idle import Idle
+from fragdex.service.processes.walls import Walls
+
+__all__ = ["Prober", "measured"]
+
+STALL_SECONDS: Final = 20.0
+IDLE_SECONDS: Final = 60.0
+_MOST_IDLE: Final = 2
+# No pixel is decoded; a note on an image may be a megabyte.
+_WALLS: Final = Walls(512 << 20, 1 << 20, cpu_seconds=600)
+# A bound of processor time holds for all that a child does.
+_IMAGES_OF_ONE: Final = 1000
+_FAILURES: Final = Failures("the image process", "this image")
+
+
+class _Child:
+    def __init__(self) -> None:
+        self.measured = 0
+        self.process = ChildProcess(
+            "fragdex.service.images.child", _WALLS, _FAILURES, stall_seconds=STALL_SECONDS
+        )
+
+    def end(self) -> None:
+        self.process.end()
+
+
+class Prober:
+    """Measures images; may be used by several threads at once."""
+
+    def __init__(self) -> None:
+        self._idle: Idle[_Child] = Idle(IDLE_SECONDS)
+
+    def probe(self, path: Path, mime_type: str, max_pixels: int) -> Size:
+        """Measure an image that is said to be of a type; raises as `images.probe.probe`."""
+        child = self._idle.take(lambda one: 1.0 if one.process.alive else None) or _Child()
+        child.measured += 1
+        try:
+            with path.open("rb") as file:
+                told = child.process.do(
+                    "measure", files=[file.fileno()], mime_type=mime_type, max_pixels=max_pixels
+                )
+        finally:
+            if child.process.alive and child.measured < _IMAGES_OF_ONE:
+                self._idle.put(child, _MOST_IDLE)
+            else:
+                child.end()
+        return Size(*told["size"])
+
+    def end(self) -> None:
+        """End the children that wait."""
+        self._idle.end()
+
+
+_prober = Prober()
+atexit.register(_prober.end)
+measured = _prober.probe

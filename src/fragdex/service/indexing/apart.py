@@ -1,0 +1,159 @@
+"""Reads the structure of a stored file in a process of its own, bounded in time and memory.
+
+Few run at once, one of a tenant at a time: a hostile file holds up those of its own sender. A file
+that takes too much is refused; a process that was ended from outside is started again, once.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from fragdex import ByteRange
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import Unavailable
+from fragdex.service.processes.child import ChildProcess
+from fragdex.service.processes.failures import Failures
+from fragdex.service.processes.folders import take_file
+from fragdex.service.processes.walls import Walls
+
+__all__ = ["IN_THREAD", "run_apart"]
+
+IN_THREAD: Final = 256 << 10
+"""Bytes of boxes that are parsed in a thread of the service, beside its answers. Two seconds a MB
+is the most that any structure may take: half a second, in turns with all other threads."""
+
+MEMORY: Final = 2 << 30
+"""Bytes of data of the process."""
+LEAST_SECONDS: Final = 30
+SECONDS_A_MB: Final = 4
+"""Of the processor: twice what any structure may take."""
+MOST_SECONDS: Final = 900
+"""For the largest files, whose bytes are media for the most part."""
+_WALL: Final = 4
+"""Times the seconds of the processor: what a busy machine may make of them."""
+MOST_AT_ONCE: Final = 2
+MOST_WAITING: Final = 16
+"""Files of a tenant that wait for their turn; the next one is asked to come again."""
+
+_TRIES: Final = 2
+# An index has fewer bytes than the boxes it is made of.
+_LARGEST_FILE: Final = 1 << 30
+_FAILURES: Final = Failures("the process that indexes files", "this file")
+
+
+def run_apart(
+    context: ServiceContext,
+    tenant_id: str,
+    key: str,
+    size: int,
+    module: str,
+    job: str,
+    into: Mapping[str, Path],
+    *,
+    lent: Sequence[int] = (),
+    check: Callable[[], None] = lambda: None,
+    **arguments: Any,
+) -> dict[str, Any]:
+    """What a job of a module of ours makes of a stored file, in a process of its own.
+
+    Args:
+        key, size: of the file in the store.
+        module: its `main(channel)` serves the job, which takes `size` and `files` as
+            `child.reading`, and the `arguments`.
+        into: of files that the job may make in its folder, where they go.
+        lent: more open files for the job; in `files` they stand before the stored file.
+        check: called several times a second while it works; what it raises ends it.
+
+    Raises:
+        FragdexError: what the job raised.
+        Unprocessable: it takes more time or memory than a file may, or breaks the process.
+        Unavailable: too many files of this tenant wait, or the process was ended from outside.
+    """
+    with _turns.turn(tenant_id):
+        for _ in range(_TRIES - 1):
+            try:
+                return _run(context, key, size, module, job, into, lent, check, arguments)
+            except Unavailable:
+                continue
+        return _run(context, key, size, module, job, into, lent, check, arguments)
+
+
+def _run(
+    context: ServiceContext,
+    key: str,
+    size: int,
+    module: str,
+    job: str,
+    into: Mapping[str, Path],
+    lent: Sequence[int],
+    check: Callable[[], None],
+    arguments: Mapping[str, Any],
+) -> dict[str, Any]:
+    seconds = min(LEAST_SECONDS + SECONDS_A_MB * (size >> 20), MOST_SECONDS)
+    walls = Walls(MEMORY, _LARGEST_FILE, cpu_seconds=seconds)
+    with context.store.source(key) as source:
+
+        def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
+            data = source.read_up_to(ByteRange(asked["start"], asked["stop"]))
+            return {"data": base64.b64encode(data).decode()}, ()
+
+        file = source.fileno()
+        files = lent if file is None else (*lent, file)
+        with ChildProcess(module, walls, _FAILURES, stall_seconds=_WALL * seconds) as child:
+            made = child.do(job, check=check, answer=answer, files=files, size=size, **arguments)
+            for name, path in into.items():
+                if (child.folder / name).exists():
+                    take_file(child.folder / name, path)
+    return made
+
+
+class _Turns:
+    """Whose file is indexed: a few at once, each of another tenant, in the order they came."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[str, object]] = []
+        self._running: Counter[str] = Counter()
+
+    @contextmanager
+    def turn(self, tenant_id: str) -> Iterator[None]:
+        """Wait for the turn of a tenant's file.
+
+        Raises:
+            Unavailable: too many of it wait.
+        """
+        mine = (tenant_id, object())
+        with self._changed:
+            if sum(one[0] == tenant_id for one in self._waiting) >= MOST_WAITING:
+                raise Unavailable(
+                    "other files of yours are being indexed; send the last bytes again",
+                    retry_after=5,
+                )
+            self._waiting.append(mine)
+            try:
+                while self._next() is not mine:
+                    self._changed.wait()
+            finally:
+                self._waiting.remove(mine)
+            self._running[tenant_id] += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._running[tenant_id]
+                self._changed.notify_all()
+
+    def _next(self) -> tuple[str, object] | None:
+        if len(self._running) >= MOST_AT_ONCE:
+            return None
+        return next((one for one in self._waiting if one[0] not in self._running), None)
+
+
+_turns = _Turns()

@@ -1,0 +1,266 @@
+"""The parent's side of a child: started behind walls, given jobs, listened to, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from fragdex.errors import FragdexError, SourceUnavailable
+from fragdex.service.processes.failures import Failures, error_as_json, error_of_json
+from fragdex.service.processes.folders import OwnFolder
+from fragdex.service.processes.limits import data_left
+from fragdex.service.processes.lines import Lines
+from fragdex.service.processes.sessions import end_session
+from fragdex.service.processes.walls import Walls
+
+__all__ = ["ChildProcess"]
+
+_log = logging.getLogger(__name__)
+
+# Its environment holds nothing of the service's: no keys, no database URL.
+_PASSED_ON: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
+# numpy's library would start a thread for each processor, with a stack each, for nothing.
+_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
+_POLL_SECONDS: Final = 0.25
+# Of memory: with less of it nothing can be made.
+_LAST_PAGES: Final = 64 << 10
+_LAST_WORDS: Final = 2000
+_LAST_LINES: Final = 100
+
+Check = Callable[[], None]
+OnMessage = Callable[[dict[str, Any]], None]
+Answer = Callable[[dict[str, Any]], tuple[dict[str, Any], Sequence[int]]]
+
+
+class ChildProcess:
+    """A module of ours that runs as a process of its own, behind walls.
+
+    Args:
+        module: its `main(channel)` is called.
+        walls: what it may do.
+        failures: what its end means.
+        folder: where it stands and may write, empty; None: one of its own that goes with it. All
+            children of other users reach it by `.`, whoever may look into the folders above.
+        environment: more variables than those every child has.
+        stall_seconds: silence after which it is taken for hung.
+
+    To be used by one thread at a time; a context manager.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        walls: Walls,
+        failures: Failures,
+        *,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        stall_seconds: float = 300.0,
+    ) -> None:
+        self._failures, self._stall = failures, stall_seconds
+        self._own: OwnFolder | None = None
+        if folder is None:
+            self._own = OwnFolder()
+            folder = self._own.path
+        self.folder = folder
+        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        if "PYTHONPATH" in kept:  # it stands elsewhere
+            parts = kept["PYTHONPATH"].split(os.pathsep)
+            kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in parts if part)
+        kept |= {name: str(self.folder) for name in ("HOME", "TMPDIR")} | _ONE_THREAD
+        ours, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [
+                sys.executable, "-P", "-B", "-m", "fragdex.service.processes.start", module,
+                json.dumps(asdict(walls)),
+            ],
+            stdin=theirs.fileno(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            env=kept | dict(environment or {}),
+            # so that all of it can be ended, and Ctrl-C is not for it
+            start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        self._lines = Lines(ours)
+        self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._words: list[bytes] = []
+        self._readers = [
+            threading.Thread(target=read, daemon=True) for read in (self._listen, self._keep_output)
+        ]
+        for reader in self._readers:
+            reader.start()
+        self._ended = False
+
+    @property
+    def pid(self) -> int:
+        """Its number, which is also that of its session."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def do(
+        self,
+        job: str,
+        *,
+        check: Check = lambda: None,
+        on_message: OnMessage = lambda message: None,
+        answer: Answer | None = None,
+        files: Sequence[int] = (),
+        **arguments: Any,
+    ) -> dict[str, Any]:
+        """Have it do a job, and wait for what comes of it.
+
+        Args:
+            check: called several times a second; what it raises ends the child.
+            on_message: called with what it says meanwhile.
+            answer: answers what it asks, in a thread: with values and with descriptors, which are
+                closed when they are sent.
+            files: open files that it gets with the job.
+
+        Raises:
+            FragdexError: what the job raised there; or how the child ended, as of its `failures`.
+        """
+        self._send({"do": job} | arguments, files)
+        try:
+            message = self._result(check, on_message, answer)
+        except BaseException:
+            self.end()
+            raise
+        if "failed" in message:
+            plain = message["failed"]
+            if "memory" in plain:
+                # what is left of it is in no known state
+                self.end()
+                raise self._failures.memory()
+            raise error_of_json(plain)
+        done: dict[str, Any] = message["done"]
+        return done
+
+    def end(self) -> None:
+        """End it, what it started and its own folder; nothing happens where that is done."""
+        if self._ended:
+            return
+        self._ended = True
+        end_session(self._process.pid, running=self._process.poll() is None)
+        self._process.wait()
+        self._lines.hang_up()
+        for reader in self._readers:
+            reader.join(timeout=5)
+        self._lines.close()
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError):
+            self._process.stdout.close()
+        if self._own is not None:
+            self._own.remove()
+
+    def __enter__(self) -> ChildProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def _result(self, check: Check, on_message: OnMessage, answer: Answer | None) -> dict[str, Any]:
+        heard = time.monotonic()
+        while True:
+            check()
+            try:
+                message = self._messages.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                if self._has_no_memory():
+                    raise self._failures.memory() from None
+                if time.monotonic() - heard > self._stall:
+                    raise self._failures.hung() from None
+                continue
+            heard = time.monotonic()
+            if message is None:
+                self._messages.put(None)
+                raise self._failure()
+            if "done" in message or "failed" in message:
+                return message
+            if "missing" in message:
+                _tell_missing(tuple(message["missing"]))
+            elif "ask" in message and answer is not None:
+                # An answer takes as long as a disk or a network does; whoever cancels waits not.
+                threading.Thread(target=self._answer, args=(message, answer), daemon=True).start()
+            else:
+                on_message(message)
+
+    def _has_no_memory(self) -> bool:
+        """Whether it has not a page left.
+
+        CPython without memory for an integer looks for one without end where an error passes a
+        `with` or `finally`, and lets no other thread run: so nobody inside can notice.
+        """
+        found = data_left(self._process.pid)
+        return found is not None and found[0] < _LAST_PAGES
+
+    def _answer(self, question: dict[str, Any], answer: Answer) -> None:
+        number = question.pop("ask")
+        files: Sequence[int] = ()
+        try:
+            plain, files = answer(question)
+        except FragdexError as error:
+            plain = {"failed": error_as_json(error)}
+        except Exception as error:  # noqa: BLE001 — the child waits for it, whatever happened
+            reason = f"it could not be read: {type(error).__name__}"
+            plain = {"failed": error_as_json(SourceUnavailable(reason))}
+        try:
+            self._send({"answer": number} | plain, files)
+        finally:
+            for file in files:
+                os.close(file)
+
+    def _send(self, message: dict[str, Any], files: Sequence[int]) -> None:
+        # One that is gone is noticed by whoever waits for its result.
+        with contextlib.suppress(OSError):
+            self._lines.send(message, files)
+
+    def _failure(self) -> Exception:
+        code = self._process.wait()
+        self._readers[1].join(timeout=5)
+        ending = code if code >= 0 else signal.Signals(-code).name
+        words = b"".join(self._words).decode("utf-8", "replace")[-_LAST_WORDS:]
+        return self._failures.ended(ending, words)
+
+    def _listen(self) -> None:
+        for message, files in self._lines:
+            for file in files:
+                os.close(file)
+            self._messages.put(message)
+        self._messages.put(None)
+
+    def _keep_output(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):
+            for line in iter(self._process.stdout.readline, b""):
+                self._words.append(line)
+                # a process that complains for an hour is remembered by its end
+                del self._words[:-_LAST_LINES]
+
+
+_told: set[tuple[str, ...]] = set()
+
+
+def _tell_missing(missing: tuple[str, ...]) -> None:
+    if missing not in _told:
+        _told.add(missing)
+        for line in missing:
+            _log.warning("walls of child processes: %s", line)

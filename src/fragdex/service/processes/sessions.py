@@ -1,0 +1,76 @@
+"""Processes that belong together: those that descend from one, whatever sessions they began."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["end_descendants", "end_session"]
+
+# A process that forks while it is ended is looked for again, so many times.
+_ROUNDS: Final = 5
+
+
+def end_session(own: int, *, running: bool) -> None:
+    """End the session of a process, and those that its descendants began.
+
+    Args:
+        own: the process, whose number is the session's.
+        running: whether it has not been waited for yet.
+    """
+    # Taken before it is gone: its children are nobody's then.
+    sessions = _sessions_below(own)
+    if running:
+        with suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(own, signal.SIGKILL)
+            else:
+                os.kill(own, signal.SIGTERM)
+    for _ in range(_ROUNDS):
+        others = [pid for pid, (_, session) in _running().items() if session in sessions]
+        if not others:
+            break
+        for pid in others:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def end_descendants() -> None:
+    """End the sessions that this process and its descendants began."""
+    sessions = _sessions_below(os.getpid()) - {os.getsid(0)}
+    for pid, (_, session) in _running().items():
+        if session in sessions:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _running() -> dict[int, tuple[int, int]]:
+    """Processes that are not over yet: parent and session of each, where the system lists them."""
+    found: dict[int, tuple[int, int]] = {}
+    with suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with suppress(OSError, IndexError):
+                    told = _stat(name)
+                    if told[0] not in "ZX":
+                        found[int(name)] = (int(told[1]), int(told[3]))
+    return found
+
+
+def _stat(name: str) -> list[str]:
+    """The fields of a process behind its own name, which may hold anything."""
+    with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def _sessions_below(own: int) -> set[int]:
+    """The session of a process, and those that its descendants began."""
+    running = _running()
+    below, sessions = {own}, {own}
+    # a child's number is not always higher than its parent's
+    while more := {pid for pid, (parent, _) in running.items() if parent in below} - below:
+        below |= more
+    sessions |= {running[pid][1] for pid in below & running.keys()}
+    return sessions

@@ -1,0 +1,36 @@
+"""What a child runs first: `python -m fragdex.service.processes.start MODULE WALLS`.
+
+The walls stand before the module is imported; whatever it prints goes to the log of its parent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+
+from fragdex.service.processes.walls import Walls, shut_in
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Shut this process in, and run the module's `main(channel)`."""
+    module, plain = sys.argv[1:]
+    more = json.loads(plain)
+    missing = shut_in(Walls(**{**more, "readable": tuple(more["readable"])}))
+    with suppress(OSError):
+        os.nice(5)  # requests come first
+    from fragdex.service.processes.channel import Channel
+    from fragdex.service.processes.lines import Lines
+
+    channel = Channel(Lines(socket.socket(fileno=os.dup(0))), missing)
+    channel.send(missing=missing)
+    importlib.import_module(module).main(channel)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Slices that are kept: what one render made, the next one takes where it would make the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.byterange import ByteRange
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import EngineUnavailable, Unavailable
+from fragdex.service.records import blobs
+from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.tables import render_parts, render_slices, renders
+from fragdex.service.renders.browser.finding import find_engine
+from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.workspaces import RenderWorkspace
+
+__all__ = [
+    "FAMILY",
+    "StoredFile",
+    "bring",
+    "browser_mark",
+    "bytes_of",
+    "find",
+    "keep",
+    "missing",
+    "missing_parts",
+    "store_bytes",
+    "told",
+]
+
+FAMILY: Final = "render_slices"
+_LOOKED_AT: Final = 50
+_PIECE: Final = 1 << 20
+_SLICE = render_slices.c
+
+
+def browser_mark() -> str:
+    """What tells one Chromium from another, without starting it."""
+    path = find_engine().path
+    try:
+        seen = path.stat()
+    except OSError:
+        raise EngineUnavailable("the Chromium of this machine is gone") from None
+    return f"{path.name} {seen.st_size} {seen.st_mtime_ns}"
+
+
+def find(
+    context: ServiceContext, tenant_id: str, recipe: bytes, workspace: RenderWorkspace
+) -> Row[Any] | None:
+    """A slice of this recipe whose page reads the same here; it is kept a while longer."""
+    mine = (_SLICE.tenant_id == tenant_id) & (_SLICE.recipe == recipe)
+    query = sa.select(render_slices).where(mine).order_by(_SLICE.id.desc()).limit(_LOOKED_AT)
+    with context.database.read() as connection:
+        rows = connection.execute(query).all()
+    for row in rows:
+        if workspace.reads_the_same(*_manifest(row.reads)):
+            with context.database.write() as connection:
+                longer = render_slices.update().where(_SLICE.id == row.id)
+                if connection.execute(longer.values(expires_at=_expiry(context))).rowcount:
+                    return row
+    return None
+
+
+def missing(connection: Connection, ids: Mapping[int, str]) -> list[int]:
+    """The numbers whose slices are not kept any more."""
+    wanted = sorted(set(ids.values()))
+    there: set[str] = set()
+    for first in range(0, len(wanted), 500):
+        part = wanted[first : first + 500]
+        there.update(connection.scalars(sa.select(_SLICE.id).where(_SLICE.id.in_(part))))
+    return [number for number, slice_id in ids.items() if slice_id not in there]
+
+
+def missing_parts(context: ServiceContext, render_id: str) -> bool:
+    """Whether slices of a render are not kept, or not any more."""
+    part = render_parts.c
+    query = (
+        sa.select(part.number)
+        .outerjoin(render_slices, part.slice_id == _SLICE.id)
+        .where(part.render_id == render_id, _SLICE.id.is_(None))
+    )
+    with context.database.read() as connection:
+        return connection.execute(query.limit(1)).first() is not None
+
+
+def told(row: Row[Any]) -> SliceMade:
+    """What was told of a kept slice when it was made."""
+    made = dict(row.made)
+    made.pop("md5")
+    return SliceMade.of_json(made)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """Bytes of an object of the store."""
+
+    md5: bytes
+    sha256: bytes
+    byte_size: int
+    store_key: str
+
+
+def bytes_of(context: ServiceContext, row: Row[Any]) -> StoredFile:
+    """The bytes of a kept slice.
+
+    Raises:
+        Unavailable: they went away.
+    """
+    with context.database.read() as connection:
+        blob = blobs.used_by(connection, row.tenant_id, FAMILY, row.id)
+    if blob is None:
+        raise Unavailable("a slice of the render is gone", retry_after=1)
+    return StoredFile(blob.md5, blob.sha256, blob.byte_size, blob.store_key)
+
+
+def store_bytes(
+    context: ServiceContext, tenant_id: str, path: Path, check: Callable[[], None]
+) -> StoredFile:
+    """Write a file into the store, where no record names it yet."""
+
+    def pieces() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                check()
+                yield piece
+
+    md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
+    for piece in pieces():
+        md5.update(piece)
+        sha256.update(piece)
+        size += len(piece)
+    with context.database.write() as connection:
+        key = blobs.expect(connection, tenant_id, sha256.digest())
+        known = blobs.find(connection, tenant_id, sha256.digest()) is not None
+    if not known:
+        context.store.write(key, pieces())
+    return StoredFile(md5.digest(), sha256.digest(), size, key)
+
+
+def keep(
+    context: ServiceContext, render: Row[Any], recipe: bytes, made: SliceMade,
+    workspace: RenderWorkspace,
+    check: Callable[[], None],
+) -> str | None:  # fmt: skip
+    """Keep a slice that was made; None where its render is deleted."""
+    kept = store_bytes(context, render.tenant_id, Path(made.path), check)
+    slice_id = new_id()
+    if workspace.asked.network:
+        # found by nobody: another time the network may answer otherwise
+        recipe = hashlib.sha256(recipe + slice_id.encode()).digest()
+    reads = {path: sha256 and sha256.hex() for path, sha256 in made.reads.items()}
+    own = {path: sha256 and sha256.hex() for path, sha256 in workspace.asked.own.reads.items()}
+    row = {
+        "id": slice_id,
+        "tenant_id": render.tenant_id,
+        "render_id": render.id,
+        "recipe": recipe,
+        "reads": {"site": reads, "own": own},
+        "made": {**made.as_json(), "path": "", "reads": {}, "md5": kept.md5.hex()},
+        "created_at": instant(),
+        "expires_at": _expiry(context),
+    }
+    there = sa.select(renders.c.id).where(renders.c.id == render.id).with_for_update(key_share=True)
+    with context.database.write() as connection:
+        if connection.execute(there).first() is None:
+            return None
+        connection.execute(render_slices.insert().values(**row))
+        digests = (kept.md5, kept.sha256)
+        blobs.keep(
+            connection, render.tenant_id, *digests, kept.byte_size, FAMILY, slice_id,
+            kept.store_key,
+        )  # fmt: skip
+    return slice_id
+
+
+def bring(context: ServiceContext, row: Row[Any], path: Path) -> SliceMade:
+    """A kept slice as a file of this machine: a link where the store is here, else a copy."""
+    key = bytes_of(context, row).store_key
+    here = context.store.path(key)
+    if here is not None:
+        os.symlink(here, path)
+    else:
+        with path.open("wb") as out:
+            out.writelines(context.store.read(key, ByteRange(0, context.store.size(key))))
+    return replace(told(row), path=str(path))
+
+
+def _expiry(context: ServiceContext) -> Any:
+    return instant() + timedelta(hours=context.settings.render_slice_hours)
+
+
+def _manifest(
+    kept: Mapping[str, Any],
+) -> tuple[dict[str, bytes | None], dict[str, bytes | None]]:
+    site, own = (
+        {path: sha256 and bytes.fromhex(sha256) for path, sha256 in kept[name].items()}
+        for name in ("site", "own")
+    )
+    return site, own

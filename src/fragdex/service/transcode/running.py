@@ -1,0 +1,76 @@
+"""Has the media work done in a child process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from fragdex.service.processes.child import ChildProcess
+from fragdex.service.processes.failures import Failures
+from fragdex.service.processes.folders import take_file
+from fragdex.service.processes.limits import memory_of_one
+from fragdex.service.processes.walls import Walls
+from fragdex.service.transcode.made import Made
+
+__all__ = ["run"]
+
+STALL_SECONDS: Final = 300.0
+"""Silence after which the work is taken for hung; it speaks several times a second."""
+
+# No file that a hostile input makes us write is larger than this many times the input …
+_GROWTH: Final = 8
+# … or this, for a small input whose pictures are large.
+_LEAST_BOUND: Final = 4 << 30
+_CPU_SECONDS: Final = 24 * 3600
+_PATHS: Final = ("path", "index_path")
+_FAILURES: Final = Failures("the media process", "this file")
+
+
+def run(
+    path: Path,
+    folder: Path,
+    progress: Callable[[float], None] = lambda _: None,
+    check: Callable[[], None] = lambda: None,
+    *,
+    scrub_alone: bool = False,
+    stall_seconds: float = STALL_SECONDS,
+) -> list[Made]:
+    """Make the tracks of a media file in a child process.
+
+    Args:
+        path: the media file.
+        folder: an empty folder for what is made.
+        progress: called with 0…1, in this thread.
+        check: called several times a second; what it raises ends the child.
+        scrub_alone: only the scrub track; none of a file without video.
+
+    Raises:
+        Unprocessable: the file is none that can be processed, or breaks the libraries.
+        StoreFull: no room in the folder.
+        Unavailable: somebody ended the child.
+        RuntimeError: the child failed for another reason.
+    """
+
+    def on_message(message: dict[str, Any]) -> None:
+        progress(message["progress"])
+
+    with path.open("rb") as file:
+        size = max(_GROWTH * path.stat().st_size, _LEAST_BOUND)
+        walls = Walls(memory_of_one(), size, cpu_seconds=_CPU_SECONDS)
+        with ChildProcess(
+            "fragdex.service.transcode.child", walls, _FAILURES,
+            folder=folder, stall_seconds=stall_seconds,
+        ) as child:  # fmt: skip
+            made = child.do(
+                "process", check=check, on_message=on_message, files=[file.fileno()],
+                scrub_alone=scrub_alone,
+            )["made"]  # fmt: skip
+    return [Made(**one | {name: _own(folder, one[name]) for name in _PATHS}) for one in made]
+
+
+def _own(folder: Path, name: str) -> str:
+    """A file of the folder: whoever broke a child may have named or made any other."""
+    path = folder / Path(name).name
+    take_file(path, path)
+    return str(path)

@@ -1,0 +1,162 @@
+"""Where the sound of a file is: which bytes of the store hold a track, and by which index.
+
+A track that came as a file of its own lies there; else the file itself holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from fragdex import FragmentIndex, TrackIndex
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
+from fragdex.service.indexing.exact import exact_index
+from fragdex.service.isobmff import operations
+from fragdex.service.isobmff.model import IndexKeys
+from fragdex.service.isobmff.opened import alone, opened
+from fragdex.service.isobmff.operations import index_keys, need_file
+from fragdex.service.isobmff.tracks import FAMILY as TRACKS
+from fragdex.service.isobmff.tracks import track_name
+from fragdex.service.records import blobs
+from fragdex.service.records.blobs import Blob
+from fragdex.service.records.tables import isobmff_tracks
+
+__all__ = ["Place", "Sound", "end_ms", "file_bytes", "need_sound_of", "place_of", "sound_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Bytes that hold a track.
+
+    Attributes:
+        apart: they are a file of the track's own.
+    """
+
+    blob: Blob
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Bytes that hold a track, and how to find it in them.
+
+    Attributes:
+        track_id: in those bytes; a track's own file may call it otherwise.
+    """
+
+    place: Place
+    index: FragmentIndex
+    track_id: int
+
+
+def need_sound_of(
+    context: ServiceContext,
+    tenant_id: str,
+    file_id: str,
+    track_id: int | None,
+    field: str = "track_id",
+) -> TrackIndex:
+    """The track of a file that is to be heard.
+
+    Args:
+        track_id: None: the first audio track.
+        field: of the request, that names the track.
+
+    Raises:
+        RecordNotFound: this tenant has no such file, or it has no such track.
+        NotReady: the index of the file, or bytes of the track, are missing.
+        InvalidRequest: the track is no sound.
+        Unprocessable: no track is asked for, and none is sound.
+    """
+    with context.database.read() as connection:
+        need_file(connection, tenant_id, file_id)
+    try:
+        keys = index_keys(context, tenant_id, file_id)
+    except RecordNotFound:
+        raise NotReady("the file has no index yet", more={"state": "created"}) from None
+    tracks = [track for track in opened(context, keys).index.tracks if track.id >= 0]
+    track = _chosen(tracks, track_id, field)
+    with context.database.read() as connection:
+        place_of(connection, tenant_id, file_id, track.id)
+    return track
+
+
+def _chosen(tracks: Sequence[TrackIndex], track_id: int | None, field: str) -> TrackIndex:
+    sounds = [track for track in tracks if track.kind == "audio"]
+    if track_id is None:
+        if not sounds:
+            raise Unprocessable("the file has no audio track")
+        return sounds[0]
+    known = ", ".join(str(track.id) for track in sounds) or "none"
+    found = next((track for track in tracks if track.id == track_id), None)
+    if found is None:
+        raise RecordNotFound(
+            f"the file has no track {track_id}",
+            pointer=f"/{field}",
+            more={"audio_tracks": [track.id for track in sounds]},
+        )
+    if found.kind != "audio":
+        raise InvalidRequest(
+            f"track {track_id} is no sound",
+            pointer=f"/{field}",
+            expected=f"an audio track ({known})",
+            found=found.kind,
+        )
+    return found
+
+
+def end_ms(track: TrackIndex) -> int:
+    """Where a track ends on the presentation's time line."""
+    end = track.end
+    return 0 if end is None else max(0, round(end.exact * 1000))
+
+
+def place_of(connection: Connection, tenant_id: str, file_id: str, track_id: int) -> Place:
+    """Where the bytes of a track are.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        NotReady: they are not here, or not all of them.
+    """
+    row = isobmff_tracks.c
+    mine = (row.tenant_id == tenant_id) & (row.file_id == file_id) & (row.track_id == track_id)
+    own = connection.execute(sa.select(row.md5).where(mine)).one_or_none()
+    if own is not None:
+        blob = blobs.used_by(connection, tenant_id, TRACKS, track_name(file_id, track_id))
+    else:
+        blob = file_bytes(connection, tenant_id, file_id)
+    if blob is None:
+        raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
+    return Place(blob, own is not None)
+
+
+def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | None:
+    """The bytes of a file itself, where they were sent; raises as `place_of`."""
+    return operations.file_bytes(connection, need_file(connection, tenant_id, file_id))
+
+
+def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> Sound:
+    """A track, ready to be read; raises as `place_of`, and as `exact_index`."""
+    with context.database.read() as connection:
+        place = place_of(connection, tenant_id, file_id, track_id)
+    index = _index(context, tenant_id, index_keys(context, tenant_id, file_id), place, track_id)
+    if place.apart:
+        sounds = [track.id for track in index.tracks if track.kind == "audio"]
+        track_id = track_id if track_id in sounds or not sounds else sounds[0]
+    return Sound(place, index, track_id)
+
+
+def _index(
+    context: ServiceContext, tenant_id: str, keys: IndexKeys, place: Place, track_id: int
+) -> FragmentIndex:
+    """The index of bytes; one that came as JSON, or is not exact, tells too little to decode by."""
+    apart = dict(keys.tracks)
+    if keys.json is None or track_id in apart:
+        index = alone(context, keys, track_id, place.apart)
+        if index.tracks and all(track.exact for track in index.tracks):
+            return index
+    return exact_index(context, tenant_id, place.blob.store_key, place.blob.byte_size)

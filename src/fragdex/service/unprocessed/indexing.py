@@ -1,0 +1,58 @@
+"""What an unprocessed file with much structure is: its index, made in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragdex.service.context import ServiceContext
+from fragdex.service.indexing.apart import run_apart
+from fragdex.service.indexing.child import INDEX
+from fragdex.service.processes.folders import OwnFolder
+
+__all__ = ["Indexed", "index_apart"]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What came of a file.
+
+    Attributes:
+        path: of its index, which is opened where it is needed: it may be large, too.
+        tracks: their ids.
+        reason: why the file must be processed, as `why_not`.
+    """
+
+    path: Path
+    tracks: tuple[int, ...]
+    reason: str | None
+
+
+@contextmanager
+def index_apart(
+    context: ServiceContext, tenant_id: str, key: str, md5: bytes, size: int
+) -> Iterator[Indexed | None]:
+    """The exact index of a stored file, made in a process of its own.
+
+    Args:
+        key: of the file in the store.
+        md5, size: of the file; 16 bytes, and how many it has.
+
+    Gives: None where it is no ISO base media file, or a broken one; else an index that is gone
+    at the end of the context.
+
+    Raises:
+        Unprocessable, Unavailable: as `run_apart`.
+    """
+    with OwnFolder() as folder:
+        path = folder / INDEX
+        module = "fragdex.service.unprocessed.indexing_child"
+        answer = run_apart(
+            context, tenant_id, key, size, module, "index", {INDEX: path}, md5=md5.hex()
+        )
+        if "refused" in answer:
+            yield None
+        else:
+            yield Indexed(path, tuple(answer["tracks"]), answer["reason"])

@@ -1,0 +1,128 @@
+"""What the media work made, on its way from files of this machine to rows that name it.
+
+Tracks and their indexes become objects of the store that no record names (`records/trash.py`), and
+then, in the transaction of whoever made them, rows of `isobmff_tracks`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import Unavailable
+from fragdex.service.jobs.api import Job
+from fragdex.service.records import blobs, trash
+from fragdex.service.records.database import insert
+from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.tables import isobmff_tracks
+from fragdex.service.transcode.made import Made
+
+__all__ = ["StagedTrack", "clear", "keep", "put_track", "work_folder"]
+
+_PIECE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTrack:
+    """A track whose bytes and index are objects of the store."""
+
+    made: Made
+    md5: bytes
+    sha256: bytes
+    store_key: str
+    index_key: str
+
+
+def work_folder(context: ServiceContext, job: Job) -> Path:
+    """An empty folder of this run; those that killed runs of the job left are removed."""
+    clear(context, job)
+    return context.work_folder(f"{job.record_id}.{job.attempt}")
+
+
+def clear(context: ServiceContext, job: Job) -> None:
+    """Remove what runs of the job up to this one left in the work folder."""
+    for left in context.work_left(job.record_id):
+        if int(left.suffix[1:]) <= job.attempt:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def keep(
+    context: ServiceContext,
+    tenant_id: str,
+    made: list[Made],
+    check: Callable[[], None],
+    progress: Callable[[float], None] = lambda _: None,
+) -> list[StagedTrack]:
+    """Write tracks and indexes into the store.
+
+    Args:
+        check: called for each piece; what it raises ends the work.
+        progress: called with 0…1.
+    """
+    whole, done = sum(one.byte_size for one in made) or 1, 0
+
+    def pieces(path: str) -> Iterator[bytes]:
+        nonlocal done
+        with open(path, "rb") as file:
+            while piece := file.read(_PIECE):
+                check()
+                yield piece
+                done += len(piece)
+                progress(min(1.0, done / (2 * whole)))
+
+    kept = []
+    for one in made:
+        md5, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
+        for piece in pieces(one.path):
+            md5.update(piece)
+            sha256.update(piece)
+        index_key = f"indexes/{tenant_id}/{new_id()}.fidx"
+        with context.database.write() as connection:
+            key = blobs.expect(connection, tenant_id, sha256.digest())
+            trash.expect(connection, index_key)
+            known = blobs.find(connection, tenant_id, sha256.digest()) is not None
+        if not known:
+            context.store.write(key, pieces(one.path))
+        context.store.write(index_key, pieces(one.index_path))
+        kept.append(StagedTrack(one, md5.digest(), sha256.digest(), key, index_key))
+    return kept
+
+
+def put_track(connection: Connection, file_id: str, tenant_id: str, kept: StagedTrack) -> None:
+    """Write a track; what stood there before under its id is let go."""
+    made, row = kept.made, isobmff_tracks.c
+    record_id = f"{file_id}/{made.track_id}"
+    here = (row.file_id == file_id) & (row.track_id == made.track_id)
+    old = connection.scalar(sa.select(row.index_key).where(here))
+    trash.discard(connection, old)
+    blobs.release(connection, "tracks", record_id)
+    own = (kept.md5, kept.sha256, made.byte_size)
+    blobs.keep(connection, tenant_id, *own, "tracks", record_id, kept.store_key)
+    if not trash.claim(connection, kept.index_key):
+        raise Unavailable("the index of a track was not kept in time", retry_after=1)
+    now = instant()
+    values = {
+        "tenant_id": tenant_id,
+        "type": made.type,
+        "probe_info": made.probe_info,
+        "duration_ms": made.duration_ms,
+        "codec_name": made.codec,
+        "byte_size": made.byte_size,
+        "md5": kept.md5,
+        "index_key": kept.index_key,
+        "completed_at": now,
+    }
+    statement = insert(connection, isobmff_tracks).values(
+        file_id=file_id, track_id=made.track_id, created_at=now, **values
+    )
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["file_id", "track_id"], set_=values)
+    )

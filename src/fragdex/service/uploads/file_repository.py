@@ -1,0 +1,292 @@
+"""Files that are kept as they came: made, found, listed, given back and deleted alike.
+
+A family's table has `filename`, `mime_type`, `byte_size`, `md5`, `created_at`, `completed_at` and
+`expires_at`; what else its records tell is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import NotReady, RecordNotFound, TooLarge
+from fragdex.service.records import deletion
+from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
+from fragdex.service.records.pages import page
+from fragdex.service.records.tables import blob_uses, blobs, uploads
+from fragdex.service.uploads.model import Arrival, Arrived
+from fragdex.service.uploads.operations import begin, no_bytes
+
+__all__ = ["FileRepository", "FileStatus", "StoredBytes", "facts", "need_within"]
+
+Record = TypeVar("Record")
+
+
+class FileStatus(StrEnum):
+    """How far a file is."""
+
+    CREATED = "created"
+    UPLOADING = "uploading"
+    READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """Where the bytes of a complete file are, and what they are."""
+
+    store_key: str
+    byte_size: int
+    md5: bytes
+    sha256: bytes
+    mime_type: str
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to come; `empty` is all there is of one that has no bytes."""
+
+    record_id: str
+    tenant_id: str
+    byte_size: int
+    md5: bytes | None
+    empty: Arrived | None
+
+
+class FileRepository(Generic[Record]):
+    """The records of one family. Another tenant's are never found.
+
+    Args:
+        family: its word in `uploads` and `blob_uses`.
+        table: its records.
+        noun: what one is called in errors.
+        told: a row (of the table, with `next_byte`) as the record that callers see.
+        statuses: which rows a list of one status shows; None: the three of `FileStatus`.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        table: sa.Table,
+        noun: str,
+        told: Callable[[Any], Record],
+        statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
+    ) -> None:
+        self.family, self.table, self._noun, self._told = family, table, noun, told
+        begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
+        complete = table.c.completed_at.is_not(None)
+        self._complete = complete
+        order = (complete.desc(), table.c.id.desc())
+        self._which = statuses or {
+            FileStatus.READY: complete,
+            FileStatus.UPLOADING: ~complete & begun,
+            FileStatus.CREATED: ~complete & ~begun,
+        }
+        # no parameters but those with names: it is part of a fast read
+        of_family = uploads.c.family == sa.literal_column(f"'{family}'")
+        own = of_family & (uploads.c.record_id == table.c.id)
+        joined = table.outerjoin(uploads, own)
+        self._rows = sa.select(table, uploads.c.next_byte).select_from(joined)
+        # nor a limit, which has one of its own; there are few of an md5
+        of_tenant = self._rows.where(table.c.tenant_id == sa.bindparam("tenant"))
+        self._by_md5 = of_tenant.where(table.c.md5 == sa.bindparam("md5")).order_by(*order)
+        self._by_id = of_tenant.where(table.c.id == sa.bindparam("id"))
+
+    def announce(
+        self,
+        context: ServiceContext,
+        tenant_id: str,
+        byte_size: int,
+        md5: bytes | None,
+        arrival: Arrival,
+        values: Mapping[str, Any],
+    ) -> tuple[Record, bool]:
+        """A record for a file to come, and whether it is a new one; `values` are its other columns.
+
+        One of the same md5 and size is given again.
+        Raises as `begin`.
+        """
+        new = self.new(context, tenant_id, byte_size, md5, arrival)
+        with context.database.write() as connection:
+            known = None if md5 is None else self.known(connection, tenant_id, md5, byte_size)
+            if known is not None:
+                return self._told(known), False
+            return self.add(context, connection, new, arrival, values), True
+
+    def new(
+        self,
+        context: ServiceContext,
+        tenant_id: str,
+        byte_size: int,
+        md5: bytes | None,
+        arrival: Arrival,
+    ) -> NewFile:
+        """What `add` needs of a file to come; raises as `uploads.no_bytes`."""
+        record_id = new_id()
+        empty = no_bytes(context, tenant_id, self.family, record_id, byte_size, md5, arrival)
+        return NewFile(record_id, tenant_id, byte_size, md5, empty)
+
+    def add(
+        self,
+        context: ServiceContext,
+        connection: Connection,
+        new: NewFile,
+        arrival: Arrival,
+        values: Mapping[str, Any],
+    ) -> Record:
+        """A new record, and the upload of its bytes begun, in the caller's transaction."""
+        own = {"tenant_id": new.tenant_id, "byte_size": new.byte_size, "md5": new.md5}
+        row = {"id": new.record_id, **own, "created_at": instant(), **values}
+        connection.execute(self.table.insert().values(row))
+        begin(
+            context, connection, new.tenant_id, self.family, new.record_id, new.byte_size, new.md5,
+            arrival, new.empty,
+        )  # fmt: skip
+        return self._told(self._row(connection, new.tenant_id, new.record_id))
+
+    def get(self, context: ServiceContext, tenant_id: str, record_id: str) -> Record:
+        """The record of an id.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        with context.database.read() as connection:
+            return self._told(self._row(connection, tenant_id, record_id))
+
+    def find(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record:
+        """The record of an md5; a complete one before others, then the newest.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        with context.database.read() as connection:
+            rows = connection.execute(self._by_md5, {"tenant": tenant_id, "md5": md5}).all()
+        return self._first_of(rows)
+
+    def fast_read(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record | None:
+        """`find` without waiting; None: ask it."""
+        rows = context.database.fast_read(self._by_md5, tenant=tenant_id, md5=md5)
+        return None if rows is None else self._first_of(rows)
+
+    def known(
+        self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
+    ) -> Row[Any] | None:
+        """A row to give again where one of this md5 and size is asked for; a complete one first."""
+        same = self._by_md5.where(self.table.c.byte_size == byte_size).limit(1)
+        return connection.execute(same, {"tenant": tenant_id, "md5": md5}).first()
+
+    def page(
+        self,
+        context: ServiceContext,
+        tenant_id: str,
+        limit: int,
+        cursor: str | None,
+        status: StrEnum | None,
+    ) -> tuple[list[Record], str | None]:
+        """One page of records, newest first, and the cursor of the next.
+
+        Raises:
+            InvalidRequest: a limit out of bounds, or no cursor of ours.
+        """
+        wanted = self._rows.where(self.table.c.tenant_id == tenant_id)
+        if status is not None:
+            wanted = wanted.where(self._which[status])
+        with context.database.read() as connection:
+            found = page(connection, wanted, self.table, limit, cursor)
+        return [self._told(row) for row in found.rows], found.next_cursor
+
+    def delete(self, context: ServiceContext, tenant_id: str, record_id: str) -> None:
+        """Delete a record; its bytes go with the last record that needs them.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+        """
+        with context.database.write() as connection:
+            self._row(connection, tenant_id, record_id)
+            deletion.remove(connection, self.family, record_id)
+
+    def stored(self, context: ServiceContext, tenant_id: str, record_id: str) -> StoredBytes:
+        """Where the bytes of a record are.
+
+        Raises:
+            RecordNotFound: this tenant has none of it.
+            NotReady: they are not all here yet.
+        """
+        table = self.table
+        use = blob_uses.c
+        own = (use.tenant_id == table.c.tenant_id) & (use.record_id == table.c.id)
+        used = (blobs.c.tenant_id == use.tenant_id) & (blobs.c.sha256 == use.sha256)
+        columns = (blobs.c.store_key, blobs.c.byte_size, blobs.c.md5, blobs.c.sha256)
+        mine = (table.c.id == record_id) & (table.c.tenant_id == tenant_id) & self._complete
+        wanted = sa.select(*columns, table.c.mime_type, table.c.filename).select_from(
+            table.join(blob_uses, own & (use.family == self.family)).join(blobs, used)
+        )
+        with context.database.read() as connection:
+            row = connection.execute(wanted.where(mine)).first()
+            if row is None:
+                status = _status(self._row(connection, tenant_id, record_id))
+                raise NotReady(f"bytes of this {self._noun} are missing", more={"state": status})
+        return StoredBytes(*row)
+
+    def not_found(self) -> RecordNotFound:
+        """What is raised where there is no such record."""
+        return RecordNotFound(f"there is no such {self._noun}")
+
+    def _row(self, connection: Connection, tenant_id: str, record_id: str) -> Row[Any]:
+        named = {"tenant": tenant_id, "id": record_id}
+        found = connection.execute(self._by_id, named).one_or_none()
+        if found is None:
+            raise self.not_found()
+        return found
+
+    def _first_of(self, rows: Sequence[Any]) -> Record:
+        if not rows:
+            raise self.not_found()
+        return self._told(rows[0])
+
+
+def facts(row: Any) -> dict[str, Any]:
+    """What every record tells of its file, out of a row with `next_byte`."""
+    return {
+        "id": row.id,
+        "filename": row.filename,
+        "byte_size": row.byte_size,
+        "next_byte": _next_byte(row),
+        "complete": row.completed_at is not None,
+        "status": _status(row),
+        "md5": None if row.md5 is None else md5_text(row.md5),
+        "created_at": rfc3339(row.created_at),
+        "completed_at": rfc3339(row.completed_at),
+        "expires_at": rfc3339(row.expires_at),
+    }
+
+
+def _next_byte(row: Any) -> int:
+    held: int = row.byte_size if row.completed_at is not None else row.next_byte or 0
+    return held
+
+
+def _status(row: Any) -> FileStatus:
+    if row.completed_at is not None:
+        return FileStatus.READY
+    return FileStatus.UPLOADING if row.next_byte else FileStatus.CREATED
+
+
+def need_within(byte_size: int, limit: int, noun: str) -> None:
+    """Refuse a file that is announced as larger than one may be.
+
+    Raises:
+        TooLarge: with the limit.
+    """
+    if byte_size > limit:
+        raise TooLarge(
+            f"the {noun} is over the limit of {limit} bytes",
+            pointer="/byte_size",
+            more={"limit": limit},
+        )

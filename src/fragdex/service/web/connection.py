@@ -1,0 +1,220 @@
+"""A connection, with a bound on all that a stranger may send, hold back, repeat or not take.
+
+The bounds hold before anyone asks for a key. A pause inside of a request's body, and a body that
+comes too slowly, are `bodies.pieces`' to notice, since only who reads it knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+__all__ = ["BoundedConnection", "ConnectionLimits"]
+
+log = logging.getLogger("fragdex.service")
+
+MAX_FIELDS: Final = 100
+"""Fields of a head: each costs some 200 bytes of memory, however short it is."""
+MAX_PIPELINED: Final = 16
+"""Requests that may wait behind the one in work. Browsers send none ahead, load tools a few."""
+_FIELD_BYTES: Final = len(": \r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What one connection may take.
+
+    Attributes:
+        head_bytes: of the head of a request, and of the trailer behind its body.
+        head_seconds: for a head to come in whole, from its first byte or that of the connection.
+        answer_seconds: longest pause in taking an answer, and the time to send the rest of a
+            request that was answered before its end.
+        connections: open ones at once, in this process; more are closed at once.
+    """
+
+    head_bytes: int
+    head_seconds: float
+    answer_seconds: float
+    connections: int
+
+
+class _Refused(Exception):
+    """Ends the parser's work; what the client is told stands in `_refusal`."""
+
+
+class BoundedConnection(HttpToolsProtocol):
+    """HTTP/1.1 within ConnectionLimits."""
+
+    limits: ConnectionLimits
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._in_head = True
+        self._message_over = True
+        # Bytes since the head began or a body moved on; the parser keeps an unfinished field.
+        self._unused_bytes = 0
+        # of the head, or of the trailer behind a body
+        self._fields = 0
+        self._field_bytes = 0
+        self._refusal: HTTPStatus | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+
+    # ---- what the transport reports ---------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first head, unless there are too many connections."""
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            log.warning("%d connections are open: one more was refused", self.limits.connections)
+            transport.abort()
+            return
+        self._close_in(self.limits.head_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, within the bounds."""
+        self._unused_bytes += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unused_bytes > self.limits.head_bytes and not self._message_over:
+            self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            self.send_400_response("")
+        elif self._deadline is None and self._message_over and self._idle:
+            # What begins no request (empty lines are passed over) has ended the idle time.
+            self._close_in(self.limits.head_seconds)
+
+    def pause_writing(self) -> None:
+        """The client takes its answer slower than it is written."""
+        super().pause_writing()
+        self._writing = self.loop.call_later(self.limits.answer_seconds, self._abort)
+
+    def resume_writing(self) -> None:
+        """The client has taken what was waiting for it."""
+        self._stop_writing()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._stop_deadline()
+        self._stop_writing()
+        super().connection_lost(exc)
+
+    # ---- what the parser reports ------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for the rest of this head."""
+        self._close_in(self.limits.head_seconds)
+        self._in_head, self._message_over = True, False
+        self._moved_on()
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the request target."""
+        self._count(len(url), 0)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of the head. Those of a trailer count, and say nothing (RFC 9110, 6.5.1)."""
+        self._count(len(name) + len(value) + _FIELD_BYTES, 1)
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is here."""
+        self._stop_deadline()
+        self._in_head = False
+        self._moved_on()
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._refusal = HTTPStatus.TOO_MANY_REQUESTS
+            raise _Refused
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Hand on what came in one piece as it is; it would be copied twice."""
+        self._unused_bytes = 0
+        if not self.cycle.body:
+            self.cycle.body, body = body, b""  # type: ignore[assignment]
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is here as a whole."""
+        self._message_over = True
+        self._moved_on()
+        if self._idle:
+            self._close_in(self.timeout_keep_alive)
+        super().on_message_complete()
+
+    # ---- answers ----------------------------------------------------------------------------
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; one that was answered before its end has to end soon."""
+        super().on_response_complete()
+        if self._idle and not self._message_over:
+            self._close_in(self.limits.answer_seconds)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request that cannot be parsed or is out of bounds, and close."""
+        status = self._refusal or HTTPStatus.BAD_REQUEST
+        if self.transport.is_closing():
+            return
+        if not self._idle:
+            # an answer is on its way: nothing may stand in the middle of it
+            self._abort()
+            return
+        detail = {
+            HTTPStatus.BAD_REQUEST: "this is not a valid HTTP/1.1 request",
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: (
+                f"the head of a request may have {self.limits.head_bytes} bytes "
+                f"and {MAX_FIELDS} fields"
+            ),
+        }.get(status, status.description)
+        problem = {"type": "about:blank", "title": status.phrase, "status": status.value}
+        body = json.dumps(problem | {"detail": detail}).encode()
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+            "content-type: application/problem+json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+    @property
+    def _idle(self) -> bool:
+        """Whether no request is in work."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete
+
+    def _count(self, size: int, fields: int) -> None:
+        self._field_bytes += size
+        self._fields += fields
+        if self._field_bytes > self.limits.head_bytes or self._fields > MAX_FIELDS:
+            self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            raise _Refused
+
+    def _moved_on(self) -> None:
+        self._unused_bytes = self._field_bytes = self._fields = 0
+
+    def _close_in(self, seconds: float) -> None:
+        self._stop_deadline()
+        self._deadline = self.loop.call_later(seconds, self._abort)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _stop_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+    def _abort(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.abort()
