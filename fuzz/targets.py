@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from wider_targets import WIDER
 
 import fragdex
 from fragdex.boxes import build
@@ -243,5 +244,6 @@ TARGETS: dict[str, Target] = {
     "embed": embed,
     "json": json,
     "text": text,
+    **WIDER,
 }
 """Name → target, the ones with the most to find first."""

@@ -1,5 +1,7 @@
 """One target under atheris: `worker.py TARGET SECONDS OUT FOUND SEED`, started by run.py.
 
+With `merge` for SECONDS the smallest inputs of the corpus that reach all of its code go to FOUND.
+
 Time and memory are measured for each input alone: atheris keeps a little of every comparison that
 it watches, so the memory of the whole process rises without the library's doing. A process that
 has grown too large ends, and run.py starts another one on the corpus that it left.
@@ -12,6 +14,7 @@ import importlib
 import os
 import pkgutil
 import random
+import shlex
 import sys
 import time
 import traceback
@@ -26,6 +29,16 @@ RISE_MB = 240
 together, as the library promises."""
 TIMEOUT_S = 10
 """One input; every real one takes milliseconds."""
+BESIDE = {
+    "dump": ("cli.top_level", "cli.tree_json", "cli.tree_text"),
+    "captions": ("service.captions.jsons", "service.captions.srt", "service.captions.webvtt"),
+    "images": ("service.images.probe", "service.images.svg"),
+    "archives": ("service.renders.archives",),
+}
+"""Modules that one target alone needs; the others start faster without."""
+SLOW = ("large",)
+LONG_TIMEOUT_S = 60
+"""Files of a quarter of a megabyte, under instrumentation; their growth is measured besides."""
 LONGEST = 32_768
 TOO_LARGE_MB = 700
 RECYCLED = 77  # what run.py expects
@@ -34,13 +47,15 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 def main() -> int:
     """Set the target up and run it; libFuzzer ends the process."""
-    name, seconds, out, found, seed = sys.argv[1:]
+    name, seconds, out, found, seed, *inner = sys.argv[1:]
     # Only what is imported in here reports where it has been.
     with atheris.instrument_imports(include=["fragdex"]):
         import targets
 
         import fragdex
 
+        for module in BESIDE.get(name, ()):
+            importlib.import_module(f"fragdex.{module}")
         for room in ("boxes", "build", "byterange", "formats", "fragments", "seeking", "sources"):
             for module in pkgutil.iter_modules([f"{fragdex.__path__[0]}/{room}"]):
                 importlib.import_module(f"fragdex.{room}.{module.name}")
@@ -54,30 +69,44 @@ def main() -> int:
         (start / called).write_bytes(data)
     words = Path(out, "codes.dict")
     words.write_text("".join(f'"{code.decode()}"\n' for code in CODES), "utf-8")
+    program, folders = sys.argv[0], [str(corpus), str(start)]
+    ending = f"-max_total_time={seconds}"
+    if seconds == "merge":  # `found` is where what is kept goes
+        program, folders, ending = _restarted(out, found), [found, str(corpus)], "-merge=1"
     arguments = [
-        sys.argv[0],
-        str(corpus),
-        str(start),
-        f"-max_total_time={seconds}",
+        program,
+        *folders,
+        ending,
         f"-rss_limit_mb={TOO_LARGE_MB + RISE_MB}",
-        f"-timeout={TIMEOUT_S}",
+        f"-timeout={LONG_TIMEOUT_S if name in SLOW else TIMEOUT_S}",
         f"-max_len={LONGEST}",
         f"-dict={words}",
         f"-artifact_prefix={found}{os.sep}{name}-",
         "-reload=0",
         f"-seed={seed}",
     ]
+    if inner:
+        arguments = [program, *inner]
     watch = Watch(name, targets.TARGETS[name], Path(found))
     atheris.Setup(arguments, watch.run, **mutator(name))
     atheris.Fuzz()
     return 0
 
 
+def _restarted(out: str, found: str) -> str:
+    """A program that libFuzzer can start once more with other options, as merging does."""
+    script = Path(out, f"{Path(found).name}.merge.sh")
+    again = shlex.join([sys.executable, *sys.argv[:6]])
+    script.write_text(f'#!/bin/sh\nexec {again} "$@"\n', "utf-8")
+    script.chmod(0o700)
+    return str(script)
+
+
 def mutator(name: str) -> dict[str, Any]:
     """What changes inputs of a target, where it is not libFuzzer alone."""
     from mutation import mutate_boxes, mutate_fidx, scramble
 
-    if name in ("json", "text"):
+    if name in ("json", "text", "large", "captions", "images", "archives"):
         return {}
     mutate = mutate_fidx if name == "open_index" else mutate_boxes
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -71,5 +72,34 @@ def ask_pymp4():
             env={k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COVERAGE"))},
         )
         return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return ask
+
+
+@pytest.fixture(scope="session")
+def ask_mp4box():
+    """ask_mp4box(*files): one dict per list of paths, as oracle/node/samples.mjs describes it."""
+    folder = Path(__file__).parent / "oracle" / "node"
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node: MP4Box.js is not asked (on Debian: apt-get install nodejs npm)")
+    version = subprocess.run([node, "--version"], capture_output=True, check=True, text=True).stdout
+    if int(version.strip().lstrip("v").partition(".")[0]) < 20:
+        pytest.skip(f"node is {version.strip()}: MP4Box.js asks for 20.8.1 or later")
+    if not (folder / "node_modules" / "mp4box").is_dir():
+        pytest.skip("no MP4Box.js: ./dev setup installs it where npm is there")
+
+    def ask(*files):
+        lines = [json.dumps([str(path) for path in paths]) for paths in files]
+        done = subprocess.run(
+            [node, folder / "samples.mjs"],
+            input="".join(f"{line}\n" for line in lines),
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(answers) == len(files)
+        return answers
 
     return ask

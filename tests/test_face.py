@@ -13,6 +13,14 @@ import pytest
 import fragdex
 
 FACE = Path(fragdex.__file__).read_text("utf-8")
+PACKAGES = [
+    "fragdex.boxes",
+    "fragdex.byterange",
+    "fragdex.errors",
+    "fragdex.formats",
+    "fragdex.sources",
+    "fragdex.testing",
+]
 VALUES = {"NULL"}
 """Names that are plain values: a docstring stands below them in the source."""
 
@@ -92,9 +100,15 @@ def test_every_argument_is_named_in_the_docstring(function, parameter):
     assert re.search(rf"\b{parameter}\b", told), f"{function.__name__}: {parameter}"
 
 
-def test_dir_shows_the_whole_face():
-    assert set(fragdex.__all__) <= set(dir(fragdex))
-    assert dir(fragdex) == sorted(dir(fragdex))
+def test_dir_shows_the_face_and_nothing_else():
+    fragdex.index  # noqa: B018  # what was used does not change it
+    assert set(dir(fragdex)) == {*fragdex.__all__, "__version__"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_of_a_package_shows_what_it_promises(package):
+    module = importlib.import_module(package)
+    assert [name for name in dir(module) if not name.startswith("__")] == sorted(module.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -109,6 +123,41 @@ def test_importing_the_face_imports_no_room():
     after = loaded_after("import fragdex") - before
     assert not {name for name in after if name.split(".")[0] in ("numpy", "construct")}
     assert {name for name in after if name.startswith("fragdex.")} == set()
+
+
+# What takes long to import, and what few callers need.
+SLOW = (
+    *("asyncio", "concurrent", "email", "html", "http", "logging", "multiprocessing", "pathlib"),
+    *("random", "secrets", "shutil", "socket", "ssl", "subprocess", "tempfile", "urllib", "xml"),
+    *("fragdex.cli", "fragdex.decoding", "fragdex.digest", "fragdex.seeking.show"),
+    *("fragdex.formats.mfra_reading", "fragdex.formats.sidx_reading", "fragdex.sources.http"),
+)
+
+
+def slow(modules):
+    """Those of these modules that stand in SLOW or below one that does."""
+    return sorted(name for name in modules if f"{name}.".startswith(tuple(f"{s}." for s in SLOW)))
+
+
+def test_a_first_index_imports_only_what_it_needs(root):
+    path = str(root / "fixtures" / "frag-cmaf.mp4")
+    before = loaded_after("import numpy")
+    after = loaded_after(f"import fragdex; fragdex.index({path!r}).track(1).seek(1)") - before
+    assert slow(after) == []
+    # Of the boxes that can be declared, those that the file has.
+    declared = {name.removeprefix("fragdex.boxes.") for name in after if "fragdex.boxes." in name}
+    assert {"trun", "stsd", "visual_sample_entry"} <= declared
+    assert not declared & {"avcc", "sidx", "senc", "wvtt", "ilst", "pssh"}
+
+
+def test_opening_a_saved_index_needs_no_boxes(root, tmp_path):
+    fragdex.index(root / "fixtures" / "frag-cmaf.mp4").save(tmp_path / "a.fidx")
+    before = loaded_after("import numpy")
+    opening = f"fragdex.open_index({str(tmp_path / 'a.fidx')!r}).track(1).seek(1)"
+    after = loaded_after(f"import fragdex; {opening}") - before
+    assert slow(after) == []
+    rooms = {".".join(name.split(".")[:2]) for name in after}
+    assert not rooms & {"fragdex.boxes", "fragdex.build", "construct", "construct.core", "hashlib"}
 
 
 def test_byte_ranges_and_errors_need_no_numpy():

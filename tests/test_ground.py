@@ -38,18 +38,20 @@ ROOMS = (
     "cli",
     "__main__",
 )
-# The same inside the service.
+# The same inside the service. `app` puts everything together; it stands last.
 SERVICE_ROOMS = (
     "errors",
+    "logs",
     "config",
+    "processes",
     "store",
     "records",
     "jobs",
-    "house",
+    "context",
+    "indexing",
     "web",
     "uploads",
-    "processes",
-    "media",
+    "transcode",
     "isobmff",
     "images",
     "captions",
@@ -60,6 +62,22 @@ SERVICE_ROOMS = (
     "page",
     "app",
 )
+# Each family of the service may have a file of each of these names: the name says its part.
+PARTS_OF_A_FAMILY = {
+    *("model", "operations", "routes", "track_routes", "worker", "process", "child"),
+    *("contract", "errors", "plan", "probe", "readiness"),
+}
+# Files of these rooms are named after a box, a command, or what they make for tests.
+NAMED_AFTER_SOMETHING = {"boxes", "cli", "testing"}
+# Rooms and files that still share a name. A new pair fails; so does a pair that is gone and still
+# listed here, so that the list only gets shorter.
+ROOMS_NAMED_TWICE: set[str] = set()
+FILES_NAMED_TWICE = {
+    *("answers", "batch", "cues", "fields", "files", "hashing", "indexing", "made", "mixing"),
+    *("objects", "opening", "pictures", "progress", "rates", "records", "requests"),
+    *("running", "runs", "samples", "slices", "steps", "walls"),
+    *("whole", "work", "writing"),
+}
 # The compiled hop, and the one room that may know of it.
 HOP_USERS = {"fragments"}
 # construct has one importer: every other file sees declarations, not the library behind them.
@@ -80,10 +98,12 @@ ROOMS_OF_EXTRAS = {
         "PIL",
         "prometheus_client",
         "pydantic",
+        "pydantic_core",
         "pydantic_settings",
         "jwt",
         "sqlalchemy",
         "starlette",
+        "typing_extensions",
         "uuid_utils",
         "uvicorn",
     },
@@ -174,34 +194,98 @@ def tracked_files():
 # ---- rooms ----------------------------------------------------------------------------------
 
 
-def test_every_module_stands_in_a_room_of_the_house():
-    strangers = [name for name in MODULES if room(name) not in ROOMS]
-    assert strangers == [], "a new room needs its place in ROOMS and in docs"
-
-
-def test_no_room_imports_one_below_it():
-    wrong = [
-        f"{place(module, line)}: {room(module) or 'the face'} imports {target}"
-        for module in MODULES
-        for target, line, _ in imports(module)
-        if ours(target) and ROOMS.index(room(target)) > ROOMS.index(room(module))
+def upward(edges, order):
+    """What is wrong with (room, imported room, where): imports of rooms that come later."""
+    return [
+        f"{where}: {here or 'the face'} imports {there}, which comes later"
+        for here, there, where in edges
+        if order.index(there) > order.index(here)
     ]
-    assert wrong == []
 
 
-def test_no_room_of_the_service_imports_one_below_it():
-    """The service is a house in small; its families do not know one another but for `files`."""
-    wrong = []
+def edges_between_rooms():
     for module in MODULES:
-        if room(module) != "service" or module == "fragdex.service":
-            continue
-        here = module.split(".")[2]
         for target, line, _ in imports(module):
-            if target.startswith("fragdex.service."):
-                there = target.split(".")[2]
-                if SERVICE_ROOMS.index(there) > SERVICE_ROOMS.index(here):
-                    wrong.append(f"{place(module, line)}: {here} imports {there}")
-    assert wrong == []
+            if ours(target):
+                yield room(module), room(target), place(module, line)
+
+
+def room_of_the_service(module):
+    """The third part of fragdex.service.ROOM; none for everything else."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["fragdex", "service"] and len(parts) > 2 else None
+
+
+def edges_inside_the_service():
+    for module in MODULES:
+        for target, line, _ in imports(module):
+            here, there = room_of_the_service(module), room_of_the_service(target)
+            if here and there:
+                yield here, there, place(module, line)
+
+
+def test_every_module_is_in_a_room():
+    strangers = [name for name in MODULES if room(name) not in ROOMS]
+    strangers += [
+        name for name in MODULES if room_of_the_service(name) not in {None, *SERVICE_ROOMS}
+    ]
+    assert strangers == [], "a new room needs its place in the order, in CONTRIBUTING and in docs"
+
+
+def test_every_room_in_the_order_is_there():
+    # The face is "", the compiled hop is no module.
+    assert set(ROOMS) - {room(name) for name in MODULES} <= {"_hop"}
+    assert set(SERVICE_ROOMS) == {room_of_the_service(name) for name in MODULES} - {None}
+
+
+def test_an_import_of_a_later_room_is_found():
+    order = ("errors", "store", "web")
+    assert upward([("web", "errors", "a.py:1"), ("store", "store", "b.py:2")], order) == []
+    assert upward([("store", "web", "c.py:3")], order) == [
+        "c.py:3: store imports web, which comes later"
+    ]
+
+
+def test_no_room_imports_a_later_one():
+    assert upward(edges_between_rooms(), ROOMS) == []
+
+
+def test_no_room_of_the_service_imports_a_later_one():
+    edges = list(edges_inside_the_service())
+    assert len(edges) > 500
+    assert upward(edges, SERVICE_ROOMS) == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "order"), [("The rooms", ROOMS), ("The rooms of the service", SERVICE_ROOMS)]
+)
+def test_contributing_names_every_room_in_order(heading, order):
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    part = re.split(r"^##+ ", text.split(f"# {heading}\n", 1)[1], flags=re.MULTILINE)[0]
+    as_written = {"": "__init__.py", "__main__": "__main__.py"}
+    assert re.findall(r"^\| `([\w.]+)` \|", part, re.MULTILINE) == [
+        as_written.get(name, name) for name in order
+    ]
+
+
+def named_twice(paths):
+    """Names that several of (room, name) have."""
+    names = [name for _, name in paths]
+    return {name for name in names if names.count(name) > 1}
+
+
+def test_no_two_rooms_have_one_name():
+    folders = {path.parent for path in MODULES.values()}
+    assert named_twice({(path.parent, path.name) for path in folders}) == ROOMS_NAMED_TWICE
+
+
+def test_no_two_files_have_one_name():
+    files = {
+        (name, path.stem)
+        for name, path in MODULES.items()
+        if path.name != "__init__.py" and room(name) not in NAMED_AFTER_SOMETHING
+    }
+    assert named_twice(files) - PARTS_OF_A_FAMILY == FILES_NAMED_TWICE
 
 
 def test_no_import_circle_even_inside_functions():
@@ -223,6 +307,71 @@ def test_the_compiled_hop_is_known_to_the_scan_alone():
         if target == "fragdex._hop"
     }
     assert users <= HOP_USERS
+
+
+# ---- the map --------------------------------------------------------------------------------
+
+
+def map_rows():
+    """(files, functions) of each row of the journeys in docs/architecture.md."""
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    return [
+        (files, re.findall(r"`([\w.]+)`", functions))
+        for row in rows
+        if (files := re.findall(r"`([\w/]+\.py)`", row[1])) and len(row) == 3
+        for functions in [row[2]]
+    ]
+
+
+def definitions(path):
+    """Names of classes and functions, and of methods as Class.method."""
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        if isinstance(node, ast.ClassDef):
+            inside = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+            yield from (f"{node.name}.{part.name}" for part in inside)
+
+
+def test_the_journeys_are_long_enough_to_be_followed():
+    assert len(map_rows()) >= 35
+
+
+@pytest.mark.parametrize(
+    ("files", "functions"), map_rows(), ids=[" ".join(row[0]) for row in map_rows()]
+)
+def test_each_file_and_function_on_the_map_is_there(files, functions):
+    paths = [SRC / "fragdex" / name for name in files]
+    gone = [path.relative_to(SRC).as_posix() for path in paths if not path.is_file()]
+    assert gone == [], "docs/architecture.md names a file that is gone"
+    known = [set(definitions(path)) for path in paths]
+    lost = [name for name in functions if not any(name in names for names in known)]
+    assert lost == [], "docs/architecture.md names a function that is gone"
+    unused = [name for name, names in zip(files, known, strict=True) if not names & {*functions}]
+    assert unused == [], "docs/architecture.md names a file and no function of it"
+
+
+@pytest.mark.parametrize(
+    ("heading", "order"),
+    [("The rooms of the library", ROOMS), ("The rooms of the service", SERVICE_ROOMS)],
+)
+def test_the_map_draws_every_room_below_what_it_imports(heading, order):
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    drawing = re.search(rf"^## {heading}\n.*?```text\n(.*?)```", text, re.DOTALL | re.MULTILINE)[1]
+    # Each line: rooms, then behind several spaces what is said of them.
+    lines = [re.findall(r"[\w.]+", line[:32]) for line in drawing.splitlines()]
+    drawn = {
+        "" if name == "__init__.py" else name: at for at, row in enumerate(lines) for name in row
+    }
+    assert drawn.keys() == set(order) - {"_hop", "__main__"}
+    edges = edges_between_rooms() if order is ROOMS else edges_inside_the_service()
+    wrong = [
+        f"{where}: {here or 'the face'} imports {there}"
+        for here, there, where in edges
+        if here != there and here in drawn and there in drawn and drawn[there] >= drawn[here]
+    ]
+    assert wrong == []
 
 
 # ---- dependencies ---------------------------------------------------------------------------
@@ -389,3 +538,9 @@ def test_every_decision_is_listed_in_order():
     written = sorted(path.name for path in DECISIONS.glob("*.md") if path.name != "README.md")
     assert listed == written, "docs/decisions/README.md lists every record once, in order"
     assert [int(name[:4]) for name in written] == [*range(1, len(written) + 1)], "numbers are taken"
+
+
+def test_what_coverage_leaves_out_is_there_under_that_name():
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    for pattern in tools["coverage"]["report"]["omit"]:
+        assert (SRC / pattern.removeprefix("*/")).is_file(), pattern

@@ -1,6 +1,7 @@
 """The range server answers as RFC 9110 wants, and wrongly only on demand."""
 
 import contextlib
+import email.policy
 import gzip
 import http.client
 import socket
@@ -56,9 +57,26 @@ class TestAGoodServer:
         status, headers, body = ask(server.url, Range=f"bytes={SIZE}-")
         assert (status, headers["Content-Range"], body) == (416, f"bytes */{SIZE}", b"")
 
-    @pytest.mark.parametrize("asked", ["bytes=5-4", "lines=0-1", "bytes=0-1,5-6"])
+    @pytest.mark.parametrize("asked", ["bytes=5-4", "lines=0-1", "bytes=0-1,6-5"])
     def test_a_range_it_ignores(self, server, asked):
         assert ask(server.url, Range=asked)[0] == 200
+
+    def test_several_ranges(self, server):
+        status, headers, body = ask(server.url, Range="bytes=0-1,300-302")
+        kind, _, boundary = headers["Content-Type"].partition("; boundary=")
+        assert (status, kind) == (206, "multipart/byteranges")
+        # read by the standard library's parser of messages; the content has no line ends here
+        message = email.message_from_bytes(
+            b"Content-Type: multipart/mixed; boundary=" + boundary.encode() + b"\r\n" + body,
+            policy=email.policy.HTTP,
+        )
+        parts = [
+            (part["Content-Range"], part.get_payload(decode=True)) for part in message.iter_parts()
+        ]
+        assert parts == [
+            (f"bytes 0-1/{SIZE}", CONTENT[:2]),
+            (f"bytes 300-302/{SIZE}", CONTENT[300:303]),
+        ]
 
     def test_head(self, server):
         status, headers, body = ask(server.url, "HEAD", Range="bytes=0-9")

@@ -5,7 +5,7 @@ import pytest
 import fragdex
 from fragdex.boxes import make_box
 from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
-from fragdex.fragments.tracks import Edit
+from fragdex.fragments.track_info import Edit
 from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.files import Other, make_file
 from fragdex.testing.fragments import Fragment

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
-from fragdex.fragments.tracks import Encryption, TrackInfo
+from fragdex.fragments.track_info import Encryption, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo, TrackIndex
 from fragdex.seeking.show import byte_count, clock
 from fragdex.seeking.timeline import rate_steps, sync_times, time_ticks

@@ -413,7 +413,7 @@ class TestServersThatFailForAWhile:
         source = serve(Faults(status_once=503, retry_after="0"))
         assert source.read(HEAD) == CONTENT[:1000]
         source = serve(Faults(status=503, retry_after="3600"))
-        with pytest.raises(SourceUnavailable, match="come back in 3600 s"):
+        with pytest.raises(SourceUnavailable, match="retry in 3600 s"):
             source.read(HEAD)
         assert source.requests == 1
 
@@ -429,7 +429,7 @@ class TestServersThatFailForAWhile:
 class TestServersThatFail:
     def test_are_given_up_after_bounded_tries(self, serve, server):
         source = serve(Faults(status=503), retries=2)
-        with pytest.raises(SourceUnavailable, match=r"HTTP status 503.*given up after 3 tries"):
+        with pytest.raises(SourceUnavailable, match=r"HTTP status 503.*gave up after 3 tries"):
             source.read(HEAD)
         assert len(server.requests) == 3
 
@@ -440,7 +440,7 @@ class TestServersThatFail:
 
     def test_short_answers_without_progress(self, serve, server):
         source = serve(Faults(short_answers=10))
-        with pytest.raises(SourceUnavailable, match="given up after 4 tries") as raised:
+        with pytest.raises(SourceUnavailable, match="gave up after 4 tries") as raised:
             source.read(HEAD)
         assert len(server.requests) == 4
         assert raised.value.offset == 40
@@ -487,7 +487,7 @@ class TestServersThatFail:
         source = serve()
         source.read(HEAD)
         server.faults = Faults(status=416)
-        with pytest.raises(SourceError, match="refuses a range"):
+        with pytest.raises(SourceError, match="refuses a valid range"):
             source.read(ByteRange(5000, 6000))
 
     def test_other_bytes_than_asked_for(self, serve):

@@ -6,7 +6,9 @@ import pytest
 
 import fragdex
 from fragdex.errors import MalformedBox, NotISOBMFF, TruncatedInput
-from fragdex.testing import made_movie, movie
+from fragdex.fragments import scan_state
+from fragdex.fragments.scan import Scan
+from fragdex.testing import made_movie, movie, repeated
 from laws import brute
 
 DATA = movie(4, tracks=2)
@@ -92,3 +94,29 @@ def test_strict_raises_at_the_first_damage():
     assert [finding.code for finding in lenient.finish().findings] == ["damaged-fragment"]
     with pytest.raises(MalformedBox):
         strict.finish()
+
+
+def test_small_pieces_are_read_together(monkeypatch):
+    """Every piece of 64 bytes that ended a fragment was read by itself."""
+    data = repeated("fragments", 400)
+    batches = []
+    read = scan_state.read_batch
+    monkeypatch.setattr(scan_state, "read_batch", lambda *a: batches.append(a) or read(*a))
+    indexer = fragdex.Indexer()
+    for at in range(0, len(data), 64):
+        indexer.feed(data[at : at + 64])
+    index = indexer.finish()
+    assert len(index.track(1).fragments) == 400
+    assert len(batches) < len(data) / 2000
+
+
+def test_what_is_needed_is_known_after_every_small_piece():
+    data = movie(fragments=3)
+    indexer = fragdex.Indexer()
+    for at in range(0, len(data), 5):
+        known = Scan()
+        known.feed(data[:at])
+        assert (indexer.need, indexer.position) == (known.need, known.position)
+        indexer.feed(data[at : at + 5])
+    assert indexer.position == len(data)
+    assert len(indexer.finish().track(1).fragments) == 3

@@ -21,7 +21,8 @@ def test_strict_keeps_the_positions_of_the_rule():
     (true,) = made.truth.samples[1]
     mended = fragdex.index(made.data, exact=True).track(1)
     assert mended.samples.offset.tolist() == [true.offset]
-    assert FragmentFlags(int(mended.fragments.flags[0])) == FragmentFlags.REPAIRED
+    flags = FragmentFlags(int(mended.fragments.flags[0]))
+    assert flags == FragmentFlags.REPAIRED | FragmentFlags.DECLARED_BASE
     strict = fragdex.index(made.data, exact=True, strict=True)
     assert strict.track(1).samples.offset.tolist() == [true.offset + 10_000]
     assert [finding.code for finding in strict.findings] == ["data-outside"]

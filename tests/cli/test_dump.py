@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 import fragdex
 from fragdex.boxes import build, make_box
 
@@ -102,3 +104,85 @@ def test_real_files_of_every_kind(call, fixtures):
     assert len(ran.lines) > 60
     text = call("dump", str(fixtures / "f*.mp4"), "--full")
     assert "\x1b" not in text.out
+
+
+def test_a_damaged_file_gives_json_that_ends_with_the_error(call, files, tmp_path):
+    (tmp_path / "cut.mp4").write_bytes(files["a.mp4"][:-10])
+    ran = call("dump", "cut.mp4", "--json")
+    assert ran.code == 2
+    told = json.loads(ran.out)
+    assert [box["type"] for box in told["boxes"]][:2] == ["ftyp", "moov"]
+    assert "the input ends inside a box" in told["error"]
+
+
+def test_boxes_are_written_one_by_one(files):
+    """The first box is out before the second is looked for, as text and as JSON."""
+    from fragdex.cli.dump import _as_json, _as_text
+
+    class Stopped(Exception):
+        pass
+
+    class Endless:
+        """Small boxes without end; whoever asks for many of them at once gets none."""
+
+        name, size, asked = "endless", None, 0
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return None
+
+        def read_up_to(self, place):
+            self.asked += 1
+            if self.asked > 2:
+                raise Stopped
+            return (b"\0\0\0\x08free" * (place.size // 8 + 1))[: place.size]
+
+    import fragdex.sources
+
+    for write in (_as_text, _as_json):
+        source = Endless()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fragdex.sources, "open_source", lambda name, source=source: source)
+            pieces = write("endless", None, False, False, {})
+            assert "free" in next(piece for piece in pieces if "free" in piece)
+            assert source.asked == 1
+            with pytest.raises(Stopped):
+                list(pieces)
+
+
+@pytest.mark.parametrize("count", [1000, 4000])
+def test_reads_grow_slower_than_boxes(count, tmp_path):
+    from fragdex.boxes import parse
+    from fragdex.cli.top_level import top_level_boxes
+    from fragdex.sources import open_source
+
+    data = build(make_box("ftyp", major_brand="isom")) + b"\0\0\0\x08zzzz" * count
+    with open_source(data) as source:
+        found = list(top_level_boxes(source, None, strict=False))
+        assert source.requests <= 10
+    assert [box.offset for box in found] == [box.offset for box in parse(data)]
+
+
+def test_json_of_every_fixture_is_that_of_its_boxes(fixtures):
+    """Pieces make one document that says what the boxes do, however they are cut."""
+    from fragdex.boxes import parse
+    from fragdex.cli import tree_json
+
+    for path in sorted(fixtures.glob("*.mp4"))[:40]:
+        try:
+            boxes = parse(path.read_bytes())
+        except fragdex.FragdexError:
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            whole = ["".join(tree_json.box_pieces(box, full=True)) for box in boxes]
+            patch.setattr(tree_json, "BATCH", 2)
+            assert ["".join(tree_json.box_pieces(box, full=True)) for box in boxes] == whole
+        for text, box in zip(whole, boxes, strict=True):
+            told = json.loads(text)
+            assert (told["type"], told["size"]) == (box.type, box.size)
+            assert [one["type"] for one in told.get("children", ())] == [
+                one.type for one in box.children
+            ]
+            assert told["fields"].keys() == box.fields.keys()

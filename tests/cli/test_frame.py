@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -169,7 +170,7 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(call, tmp_path):
     (tmp_path / "evil\x1b[31m\n.mp4").write_bytes(b"")
     ran = call("info", "evil\x1b[31m\n.mp4")
     assert ran.code == 2
-    assert "\\x1b[31m\\n" in one_line(ran)
+    assert "\\u001b[31m\\u000a" in one_line(ran)
 
 
 def test_a_fault_is_one_line_and_1(call, files, monkeypatch):
@@ -189,7 +190,7 @@ def test_a_full_disk_is_a_fault_of_the_machine(call, files):
         pytest.skip("no /dev/full")
     ran = call("info", "a.mp4", "-o", "/dev/full")
     assert ran.code == 1
-    assert one_line(ran) == "No space left on device"
+    assert one_line(ran) == "/dev/full: cannot be written: No space left on device"
 
 
 def test_an_interrupt_is_130(call, files, monkeypatch):
@@ -295,13 +296,23 @@ def test_a_url_is_an_input_and_has_a_budget(call, files):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("0", 0), ("1:30", 90), ("1:02:03.5", 3723.5), (".5", 0.5), ("7.", 7), ("end", float("inf"))],
+    [
+        ("0", 0),
+        ("1:30", 90),
+        ("1:02:03.5", 3723.5),
+        (".5", 0.5),
+        ("7.", 7),
+        ("90s", 90),
+        ("end", float("inf")),
+    ],
 )
 def test_times_are_read(text, seconds):
     assert parse_time(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "1:2:3:4", "nan", "inf", "1e3", "1 h", "--5"])
+@pytest.mark.parametrize(
+    "text", ["", "1:2:3:4", "nan", "inf", "1e3", "1 h", "--5", "1:99", "1:60:00"]
+)
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(typer.BadParameter):
         parse_time(text)
@@ -321,3 +332,72 @@ def test_a_missing_argument_brings_the_usage(call):
     assert ran.err.startswith("fragdex: an argument is missing: fragdex seek ")
     assert ran.err.count("\n") == 1
     assert "TIME" in ran.err
+
+
+# ---- outputs that take no more ---------------------------------------------------------------
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+
+
+@FULL
+@pytest.mark.parametrize(
+    "command",
+    ["info a.mp4", "index a.mp4", "index a.mp4 --json", "seek a.mp4 0", "md5 a.mp4", "dump a.mp4",
+     "--version"],
+)  # fmt: skip
+def test_a_full_disk_behind_stdout(command, files, tmp_path):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fragdex", *command.split()],
+            check=False, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.decode() == (
+        "fragdex: the output cannot be written: No space left on device\n"
+    )
+
+
+def test_a_device_is_written_to_and_stays_one(call, files, tmp_path):
+    """No file takes its place, not even where that is allowed."""
+    devices = {"null": 3, "full": 7}
+    try:
+        for name, minor in devices.items():
+            os.mknod(tmp_path / name, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+            (tmp_path / name).open("wb").close()
+    except (AttributeError, OSError):
+        pytest.skip("this user may make no devices here")
+    for command in (("index", "a.mp4"), ("index", "a.mp4", "-f", "hls"), ("info", "a.mp4")):
+        assert call(*command, "-o", "null").code == 0
+        ran = call(*command, "-o", "full")
+        assert ran.code == 1
+        assert "full: cannot be written: No space left on device" in one_line(ran)
+    assert all((tmp_path / name).is_char_device() for name in devices)
+
+
+def test_an_output_that_cannot_be_written_is_named(call, files, tmp_path, monkeypatch):
+    """As it was asked for, and not as the temporary file beside it."""
+    nowhere = str(tmp_path / "gone" / "x.part")
+    monkeypatch.setattr("fragdex.sources.writing._temporary", lambda target: nowhere)
+    for arguments in (("index", "a.mp4"), ("extract", "a.mp4", "0", "1")):
+        ran = call(*arguments, "-o", "out.bin")
+        assert ran.code == 2
+        assert "out.bin: cannot be written: No such file or directory" in one_line(ran)
+        assert ".part" not in ran.err
+
+
+def test_what_is_no_media_file(call, files, tmp_path):
+    (tmp_path / "text.txt").write_text("This is a text of some length.\n")
+    for command in ("info", "dump"):
+        ran = call(command, "text.txt")
+        assert ran.code == 2
+        assert "text.txt" in one_line(ran)
+        assert "this is not an ISO base media file" in ran.err.replace("text.txt is", "this is")
+    assert call("index", "a.mp4", "-f", "sidx", "-o", "a.sidx").code == 0
+    ran = call("verify", "a.mp4", "a.sidx")
+    assert ran.code == 2
+    assert "a .fidx, or JSON" in one_line(ran)
+
+
+def test_a_recording_that_was_broken_off(call, fixtures, tmp_path):
+    (tmp_path / "cut.mp4").write_bytes((fixtures / "moov-last.mp4").read_bytes()[:3000])
+    assert "the recording stopped" in call("info", "cut.mp4").err

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -159,3 +160,77 @@ def test_findings_go_to_stderr_once_each(call, fixtures):
     assert ran.code == 0
     assert ran.data.startswith(b"\x89FDX")
     assert "frag-global-sidx-stale-base.mp4: " in ran.err
+
+
+# ---- playlists -------------------------------------------------------------------------------
+
+
+def attributes(line):
+    return dict(re.findall(r'([A-Z-]+)=("[^"]*"|[^",]+)', line.partition(":")[2]))
+
+
+def test_a_master_playlist_with_all_that_it_names(call, fixtures, tmp_path):
+    """Each URI leads from the playlist to a file that is there, or to bytes of the media file."""
+    (tmp_path / "my films").mkdir()
+    data = (fixtures / "frag-default-base.mp4").read_bytes()
+    (tmp_path / "my films" / "a b.mp4").write_bytes(data)
+    (tmp_path / "out").mkdir()
+    ran = call("index", "my films/a b.mp4", "-f", "hls", "--playlist", "all", "-o", "out/m.m3u8")
+    assert (ran.code, ran.err) == (0, "")
+    lines = (tmp_path / "out/m.m3u8").read_text().splitlines()
+    said = attributes(next(line for line in lines if line.startswith("#EXT-X-STREAM-INF")))
+    assert said["AUDIO"] == '"audio"'
+    assert {"BANDWIDTH", "AVERAGE-BANDWIDTH", "CODECS", "RESOLUTION", "FRAME-RATE"} <= said.keys()
+    iframes = attributes(next(line for line in lines if "I-FRAME-STREAM-INF" in line))
+    assert iframes["CODECS"].strip('"') in said["CODECS"]
+    assert int(iframes["BANDWIDTH"]) >= int(iframes["AVERAGE-BANDWIDTH"])
+    named = [*(line for line in lines if line[0] != "#"), iframes["URI"].strip('"')]
+    assert named == ["m-media.m3u8", "m-iframes.m3u8"]
+    for playlist in named:
+        text = (tmp_path / "out" / playlist).read_text()
+        places = {line for line in text.splitlines() if not line.startswith("#")}
+        assert places == {"../my%20films/a%20b.mp4"}
+        assert '#EXT-X-MAP:URI="../my%20films/a%20b.mp4"' in text
+
+
+def test_a_master_playlist_of_sound_alone_names_no_iframes(call, fixtures):
+    ran = call("index", fixtures / "frag-audio.m4a", "-f", "hls", "--playlist", "master")
+    assert ran.code == 0
+    assert "I-FRAME" not in ran.out
+    assert "EXT-X-MEDIA:" not in ran.out
+    assert ran.lines[-1] == "frag-audio-media.m3u8"
+
+
+def test_playlists_need_a_place(call, files):
+    ran = call("index", "a.mp4", "-f", "hls", "--playlist", "all")
+    assert ran.code == 2
+    assert "-o" in ran.err
+
+
+def test_fragments_that_players_refuse(call, fixtures, files):
+    """hls and dash say it; other forms do not, and a copy plays."""
+    name = fixtures / "frag-base-data-offset.mp4"
+    for form in ("hls", "dash"):
+        ran = call("index", name, "-f", form)
+        assert ran.code == 0
+        assert "declared-base-offset" in ran.err
+        assert "fragdex extract" in ran.err
+    assert call("index", name, "--json").err == ""
+    assert call("extract", name, "0", "end", "--fragmented", "-o", "copy.mp4").code == 0
+    assert call("index", "copy.mp4", "-f", "hls").err == ""
+
+
+def test_a_segment_whose_initialization_segment_is_elsewhere(call, fixtures):
+    segment, init = fixtures / "dash-segment-2.m4s", fixtures / "dash-init.mp4"
+    for form, named in (("hls", 'MAP:URI="dash-init.mp4"'), ("dash", 'sourceURL="dash-init.mp4"')):
+        ran = call("index", segment, "--init", init, "-f", form)
+        assert (ran.code, ran.err) == (0, "")
+        assert named in ran.out
+    for playlist in ("media", "iframes", "master"):
+        ran = call("index", segment, "-f", "hls", "--playlist", playlist)
+        assert ran.code == 2
+        assert "--init" in ran.err
+    ran = call("index", init, "-f", "hls")
+    assert ran.code == 2
+    assert "this is an initialization segment" in ran.err
+    assert "extract" not in ran.err

@@ -4,9 +4,19 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fragdex import index as index_of
+from fragdex.cli.plot_page import page
+from fragdex.cli.plot_series import series
+from fragdex.errors import InexactIndex
+from fragdex.testing import movie
+from fragdex.testing.index_strategies import indexes
 
 
 class Checked(HTMLParser):
@@ -101,10 +111,30 @@ def test_every_real_file_can_be_drawn(call, fixtures, tmp_path):
 
 
 def test_long_files_stay_small(call, tmp_path):
-    from fragdex.testing import movie
-
     (tmp_path / "long.mp4").write_bytes(movie(fragments=3000, samples=2))
     assert call("plot", "long.mp4", "-o", "long.html").code == 0
     assert (tmp_path / "long.html").stat().st_size < 400_000
     pytest.importorskip("matplotlib")
     assert call("plot", "long.mp4", "-o", "long.png").code == 0
+
+
+@given(indexes())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_index_is_drawn_or_refused(index):
+    try:
+        found = series(index, "any.mp4")
+    except InexactIndex:
+        return
+    Checked(page(found, index))
+
+
+def test_a_track_without_samples_beside_one_with_some(tmp_path):
+    pytest.importorskip("matplotlib")
+    from fragdex.cli.plot_picture import draw
+
+    found = series(index_of(movie(tracks=2)), "a.mp4")
+    nothing = replace(found.lanes[1], times=np.zeros(0), positions=np.zeros(0, np.int64))
+    found = replace(found, lanes=(found.lanes[0], nothing))
+    assert draw(found, "png").startswith(b"\x89PNG")
+    only = replace(found, lanes=(nothing,))
+    assert draw(only, "png").startswith(b"\x89PNG")

@@ -1,10 +1,13 @@
 """seek, plan and info: the answers of the library, in words and in JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 import fragdex
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 
 def test_seek_says_what_the_library_says(run, files):
@@ -96,7 +99,18 @@ def test_a_file_without_tracks_has_nothing_to_seek_in(call, fixtures):
 
 
 def test_info_shows_what_print_shows(call, files):
-    assert call("info", "b.mp4").out == f"{fragdex.index('b.mp4')!r}\n"
+    assert call("info", "b.mp4").out.startswith(f"{fragdex.index('b.mp4')!r}\n")
+
+
+def test_info_says_what_a_player_wants_to_know(call, fixtures):
+    lines = call("info", fixtures / "frag-two-languages.mp4").lines
+    assert any("25 fps" in line and "kbit/s (peak " in line for line in lines)
+    assert any("fra, not enabled, alternate group 1" in line for line in lines)
+    assert "  chapter 1.000 second" in call("info", fixtures / "chapters.mp4").lines
+    told = json.loads(call("info", fixtures / "ntsc.mp4", "--json").out)["periods"][0]["tracks"][0]
+    assert told["frame_rate"] == pytest.approx(30000 / 1001)
+    assert told["bit_rate"] < told["peak_bit_rate"]
+    assert told["rotation"] == 0
 
 
 def test_info_in_json_has_everything(call, fixtures):
@@ -112,3 +126,52 @@ def test_periods_are_told_apart(call, fixtures):
     ran = call("seek", fixtures / "two-inits.mp4", "0")
     assert any(line.startswith("period 0 track") for line in ran.lines)
     assert any(line.startswith("period 1 track") for line in ran.lines)
+
+
+def test_the_end_as_a_time(call, files):
+    """It is the last moment there is, in JSON as elsewhere."""
+    for command in ("seek", "plan"):
+        ran = call(command, "a.mp4", "end", "--json")
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out)["time"] == pytest.approx(fragdex.index(files["a.mp4"]).duration)
+
+
+def test_a_time_on_the_command_line_is_exact(call, files):
+    """0.1 is a tenth, which the float 0.1 is not; a clock of 99 seconds is refused."""
+    assert json.loads(call("seek", "a.mp4", "0.1s", "--json").out)["time"] == 0.1
+    ran = call("seek", "a.mp4", "1:99")
+    assert ran.code == 2
+    assert ran.err == (
+        "fragdex: '1:99' is not a time: minutes and seconds after a colon are below 60\n"
+    )
+
+
+def test_a_verified_seek_goes_back_to_where_a_decoder_can_start(run, call, tmp_path):
+    for name in ("all-sync.mp4", "frag-all-sync.mp4"):
+        media = tmp_path / name
+        media.write_bytes((FIXTURES / name).read_bytes())
+        fragdex.index(media).save(tmp_path / "saved.fidx")
+        for asked in (media, tmp_path / "saved.fidx"):
+            ran = call("seek", str(asked), "1.7", "-t", "1", "--verified")
+            assert "from 1.440000 s" in ran.out
+            assert ran.lines[0].endswith("sample 36")
+        assert "sample 43" in call("seek", str(media), "1.7", "-t", "1").out
+        told = call("seek", str(media), "1.7", "--until", "1.8", "-t", "1", "--verified", "--json")
+        span = fragdex.index(media).ranges("1.44", "1.8", tracks=[1])
+        found = [(part["start"], part["stop"]) for part in json.loads(told.out)["media"]]
+        assert found == [(part.start, part.stop) for part in span.media]
+    # the pictures that it looks at count in the same budget as the index
+    spent = fragdex.index(media, max_bytes=10**9).how.bytes_read
+    ran = run("seek", str(media), "1.7", "-t", "1", "--verified", "--max-bytes", str(spent))
+    assert ran.code == 2
+    assert "would exceed the budget" in ran.err
+
+
+def test_what_cannot_be_verified_is_an_error(run, tmp_path):
+    ran = run("seek", str(FIXTURES / "encrypted.mp4"), "1.7", "--verified")
+    assert ran.code == 2
+    assert "cannot be told: it is encrypted" in ran.err
+    data = (FIXTURES / "all-sync.mp4").read_bytes()
+    fragdex.index(data).save(tmp_path / "bytes.fidx")
+    ran = run("seek", str(tmp_path / "bytes.fidx"), "1.7", "--verified")
+    assert ran.code == 2

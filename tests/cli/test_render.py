@@ -198,7 +198,7 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["page.html"], "say where"),
+        (["page.html"], "an output is needed"),
         (["page.html", "-o", "film.avi"], ".mp4, .m4v, .png"),
         (["page.html", "-o", "film.mp4", "--size", "big"], "1280x720"),
         (["page.html", "-o", "film.mp4", "--size", "0x7"], "1280x720"),
@@ -207,10 +207,10 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         (["page.html", "-o", "film.mp4", "--duration", "0"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--duration", "-1"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--duration", "end"], "at least 1 ms"),
-        (["page.html", "-o", "film.mp4", "--at", "1"], "nothing for a film"),
-        (["page.html", "-o", "film.mp4", "--transparent"], "nothing for a film"),
+        (["page.html", "-o", "film.mp4", "--at", "1"], "does not apply to a film"),
+        (["page.html", "-o", "film.mp4", "--transparent"], "does not apply to a film"),
         (["page.html", "-o", "a.png", "--duration", "1"], "--at"),
-        (["page.html", "-o", "a.png", "--quality", "1"], "nothing for .png"),
+        (["page.html", "-o", "a.png", "--quality", "1"], "does not apply to .png"),
         (["page.html", "-o", "a.jpeg", "--transparent"], "cannot be transparent"),
         (["missing.html", "-o", "film.mp4"], "no page to render"),
         (["page.html", "-o", "missing/film.mp4"], "no such folder"),

@@ -17,6 +17,7 @@ import pytest
 
 import fragdex
 from fragdex.errors import TruncatedInput
+from oracle.media_files import an_init_for
 from oracle.packet_agreement import disagreements, samples_by_track
 from oracle.payload import inside_mdat, misplaced, payloads
 
@@ -197,29 +198,6 @@ def test_ffmpeg_says_the_same(corpus: Path, name: str) -> None:
             fragmented="boxes" in index.how.method,
         )
         assert found == FFMPEG_OTHERWISE.get((name, track_id), set()), f"track {track_id}"
-
-
-def an_init_for(like: Path, ids: list[int]) -> bytes:
-    """An initialization segment with these tracks, all as the one of `like`.
-
-    The segments say all defaults themselves, so that any codec and timescale will do for FFmpeg.
-    """
-    ftyp, moov = fragdex.parse(like.read_bytes())
-    [trak], [trex] = moov.find_all("trak"), moov.find_all("mvex/trex")
-    header = trak.find("tkhd")
-    assert header is not None
-    tracks = [
-        trak.replace(
-            children=[header.replace(track_ID=one) if box is header else box for box in trak]
-        )
-        for one in ids
-    ]
-    mvex = moov.find("mvex")
-    assert mvex is not None
-    extends = mvex.replace(children=[trex.replace(track_ID=one) for one in ids])
-    others = [box for box in moov if box.type not in ("trak", "mvex")]
-    whole = moov.replace(children=[*others, *tracks, extends])
-    return bytes(fragdex.boxes.build([ftyp, whole]))
 
 
 def test_exceptions_are_few(corpus: Path) -> None:

@@ -295,7 +295,7 @@ def test_no_sound_and_no_such_track():
     index = fragdex.index(data)
     with pytest.raises(TrackNotFound, match="no audio track"):
         fragdex.audio(index, data, 0, 1)
-    with pytest.raises(TrackNotFound, match="no audio track"):
+    with pytest.raises(TrackNotFound, match="not an audio track"):
         fragdex.audio(index, data, 0, 1, track=index.tracks[0].id)
     with pytest.raises(TrackNotFound, match="no track 77"):
         fragdex.audio(index, data, 0, 1, track=77)

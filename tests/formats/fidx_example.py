@@ -1,6 +1,6 @@
 from fragdex.formats import fidx
 from fragdex.fragments.table import FragmentTable, SyncTable
-from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 
 info = TrackInfo(1, "vide", "video", 25, "avc1", "avc1.42c01e")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.formats import arrow
 from fragdex.fragments.table import NULL, SampleTable
-from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.testing.index_strategies import indexes, tables_from_samples
 

@@ -8,11 +8,11 @@ import pytest
 import fragdex
 from fragdex.boxes import build, find_all, make_box, parse, parse_box
 from fragdex.byterange import ByteRange
-from fragdex.errors import BuildError, MalformedBox, NoSyncSample, TrackNotFound
+from fragdex.errors import BuildError, LimitExceeded, MalformedBox, NoSyncSample, TrackNotFound
 from fragdex.formats.clip import clip
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init
-from fragdex.testing import movie
+from fragdex.testing import movie, repeated
 
 
 def made(data, start, stop, **options):
@@ -36,14 +36,15 @@ def test_an_init_that_needs_no_change_is_copied_to_the_byte():
 
 def test_at_once_gives_the_same_bytes():
     data = movie(fragments=5, tracks=2, reordered=True)
-    assert made(data, 0.3, 0.5)[1] == made(data, 0.3, 0.5, at_once=True)[1]
+    options = {"fragmented": True}
+    assert made(data, 0.3, 0.5, **options)[1] == made(data, 0.3, 0.5, at_once=True, **options)[1]
 
 
 def test_what_can_not_be_cut():
     data = movie(fragments=3)
     with pytest.raises(ValueError, match="must end"):
         made(data, 2, 1)
-    with pytest.raises(ValueError, match="must end"):
+    with pytest.raises(ValueError, match="not a number"):
         made(data, float("nan"), 1)
     with pytest.raises(NoSyncSample):
         made(data, 50, 51)
@@ -62,7 +63,7 @@ def test_the_length_of_the_whole_movie_goes():
     longer = mvex.replace(children=[make_box("mehd", fragment_duration=9999), *mvex.children])
     children = [longer if box.type == "mvex" else box for box in boxes[at].children]
     boxes[at] = boxes[at].replace(children=children)
-    (moov,) = find_all(parse(made(build(boxes), 0, 0.1)[1]), "moov")
+    (moov,) = find_all(parse(made(build(boxes), 0, 0.1, fragmented=True)[1]), "moov")
     assert moov.find("mvex/mehd") is None
     assert moov.find("mvex/trex") is not None
 
@@ -92,7 +93,7 @@ def test_boxes_that_speak_of_the_source_become_free_space_or_move():
             ]
         boxes.append(box)
     whole = build(boxes)
-    out = parse(made(whole, 2.1, 2.2)[1])
+    out = parse(made(whole, 2.1, 2.2, fragmented=True)[1])
     assert [box.type for box in out[2:]] == ["styp", "free", "emsg", "emsg", "moof", "mdat"]
     assert out[4]["presentation_time"] == 500
     assert out[5]["presentation_time_delta"] == 5
@@ -153,15 +154,30 @@ def test_a_tfdt_is_put_in_where_none_is_and_what_lies_behind_is_pushed_on():
     assert decode_times(reader(out), ByteRange(0, len(out))) == {1: 300, 2: 100}
 
 
-def test_declared_bases_move_along_and_stale_ones_are_mended():
+def test_declared_bases_go_and_stale_ones_are_mended():
     head = len(fragment(traf(1, base=0), traf(2, base=0))) - 8
     tfdt = make_box("tfdt", version=0, baseMediaDecodeTime=50)
     head += len(build(tfdt))
-    for base, repair, expected in ((0, True, 7000), (40, True, 7000), (40, False, 7040)):
+    for base in (0, 40):
         data = fragment(traf(1, tfdt, base=base, offset=head), traf(2, base=base, offset=head + 4))
-        out = moved(data, 7000, Move(Fraction(0), {}, {}, set(), repair))
-        bases = [tfhd["base_data_offset"] for tfhd in find_all(parse(out), "moof/traf/tfhd")]
-        assert bases == [expected, expected]
+        out = moved(data, 7000, Move(Fraction(0), {}, {}, set(), True))
+        moof = parse(out)[0]
+        assert [tfhd["flags"] for tfhd in moof.find_all("traf/tfhd")] == [0x20000, 0x20000]
+        offsets = [trun["data_offset"] for trun in moof.find_all("traf/trun")]
+        assert offsets == [moof.size + 8, moof.size + 12]
+    with pytest.raises(BuildError, match="are outside it"):
+        moved(data, 7000, Move(Fraction(0), {}, {}, set(), False))
+
+
+def test_media_data_in_front_of_their_moof_come_along(root):
+    data = (root / "fixtures" / "made" / "mdat-first.mp4").read_bytes()
+    source = fragdex.index(data, exact=True).track(1).samples
+    for keep_times in (False, True):
+        _, out = made(data, 0.15, 0.2, keep_times=keep_times, fragmented=True)
+        found = fragdex.index(out, exact=True, strict=True).track(1).samples
+        got = [out[a : a + n] for a, n in zip(found.offset, found.size, strict=True)]
+        rows = zip(source.offset[3:6], source.size[3:6], strict=True)
+        assert got == [data[a : a + n] for a, n in rows]
 
 
 def test_a_fragment_that_is_not_there_is_an_error():
@@ -204,7 +220,7 @@ def test_samples_keep_their_description(root):
 
     boxes[at] = further(moov)
     changed = build(boxes)
-    _, out = made(changed, -1, float("inf"))
+    _, out = made(changed, -1, float("inf"), fragmented=True)
     index = fragdex.index(changed, exact=True)
     for track in index.tracks:
         trak = next(t for t in boxes[at].find_all("trak") if t.find("tkhd")["track_ID"] == track.id)
@@ -234,7 +250,7 @@ def test_a_value_that_does_not_fit_is_an_error():
     other = type(period)(0, period.init, period.movie, (long,))
     wrong = fragdex.FragmentIndex(index.source, index.how, [other])
     with pytest.raises(BuildError, match="sample_duration does not fit"):
-        list(clip(wrong, reader(data), 0, 1).pieces)
+        list(clip(wrong, reader(data), 0, 1, fragmented=True).pieces)
 
 
 def test_a_period_of_its_own(root):
@@ -247,7 +263,7 @@ def test_a_period_of_its_own(root):
 
 def test_the_moov_of_a_clip_is_a_box_like_any_other():
     data = movie(fragments=3, tracks=2, fragmented=False, edit=1000)
-    _, out = made(data, 0.1, 0.3)
+    _, out = made(data, 0.1, 0.3, fragmented=True)
     boxes = parse(out)
     assert build(boxes) == out
     moov = next(box for box in boxes if box.type == "moov")
@@ -255,3 +271,21 @@ def test_the_moov_of_a_clip_is_a_box_like_any_other():
     assert [trex["track_ID"] for trex in moov.find_all("mvex/trex")] == [1, 2]
     for stbl in moov.find_all("trak/mdia/minf/stbl"):
         assert stbl.find("stsz")["sample_count"] == 0
+
+
+def test_a_truncated_file_may_claim_more_samples_than_it_has():
+    data = repeated("samples-of-one-number", 1)
+    got, out = made(data, 0, float("inf"))
+    assert got.tracks == (1,)
+    (stsz,) = find_all(parse(out), "moov/trak/mdia/minf/stbl/stsz")
+    assert 0 < stsz["sample_count"] < len(data)
+
+
+@pytest.mark.parametrize("fragmented", [False, True])
+def test_tracks_that_share_their_bytes_are_not_all_written_out(fragmented):
+    """Twenty-six million samples of one byte came of a file of one megabyte."""
+    data = repeated("long-samples", 700)
+    with pytest.raises(LimitExceeded, match="more samples than the file has bytes") as caught:
+        made(data, 0, 10, fragmented=fragmented)
+    assert caught.value.advice == "take a shorter clip, or fewer tracks"
+    assert made(data, 0, 10, tracks=[1], fragmented=fragmented)[0].tracks == (1,)

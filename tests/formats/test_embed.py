@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.boxes import Box, build, make_box, parse
+from fragdex.boxes import Box, build, find_all, make_box, parse, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats.embed import embed
-from fragdex.formats.embed_mending import Shifts, mended_box, mended_mfra, mended_moof
+from fragdex.formats.embed_mending import Shifts, mended_box, mended_mfra, needs_rebasing
+from fragdex.formats.moved_moof import moved_moof, rebased
 from fragdex.fragments.table import FragmentTable
 from fragdex.seeking.model import FragmentIndex, SourceInfo, TrackIndex
 from fragdex.testing import make_file, movie
@@ -116,6 +117,31 @@ def test_any_fragmented_file_keeps_its_samples(parts: list) -> None:
     assert mine == theirs or outside
 
 
+EVERY = sorted(
+    path
+    for path in [*FIXTURES.glob("*.*"), *(FIXTURES / "made").glob("*.*")]
+    if path.suffix in (".mp4", ".m4a", ".m4s", ".mov", ".ismv", ".f4v", ".3gp", ".3g2")
+)
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
+def test_a_copy_of_any_fixture_has_its_samples_and_an_index_that_holds(path: Path) -> None:
+    data = path.read_bytes()
+    try:
+        index = fragdex.index(data, exact=True)
+        out = copy_of(data, index, period=0)
+    except FragdexError:
+        if path in WHOLE:
+            raise
+        return
+    after = fragdex.index(out, exact=True)
+    lost = {f.code for f in index.findings} & {"data-outside", "truncated"}
+    assert media(out, after) == media(data, index) or lost
+    all_findings = (*after.findings, *fragdex.index(out).findings)
+    found = {finding.code for finding in all_findings if "sidx" in finding.code}
+    assert not found - ({"sidx-short"} if len(index.periods) > 1 else set())
+
+
 def test_media_data_are_never_read() -> None:
     data = (FIXTURES / "frag-base-data-offset.mp4").read_bytes()
     index = fragdex.index(data, exact=True)
@@ -156,37 +182,64 @@ def test_the_mfra_leads_to_the_moofs_that_moved() -> None:
     assert tfra["entries"]["moof_offset"].tolist() == moofs
 
 
-def test_an_mdat_that_stands_before_its_moof_stays_behind_the_index() -> None:
-    data = bytearray(movie(1))
-    found = {b.type: b for b in parse(bytes(data))}
-    moof, mdat = found["moof"], found["mdat"]
-    trun = moof.find("traf/trun")
-    assert trun is not None
-    back = mdat.size - 8
-    moved = moof.replace(
-        children=[
-            c.replace(
-                children=[
-                    g.replace(data_offset=-back) if g.type == "trun" else g for g in c.children
-                ]
-            )
-            if c.type == "traf"
-            else c
-            for c in moof.children
-        ]
-    )
-    swapped = bytes(data[: moof.offset]) + bytes(data[mdat.offset : mdat.stop]) + build(moved)
-    index = fragdex.index(swapped, exact=True)
-    assert int(index.track(1).fragments.data_start[0]) < moof.offset + mdat.size
-    out = copy_of(swapped, index)
-    assert media(out, fragdex.index(out, exact=True)) == media(swapped, index)
-    assert [b.type for b in parse(out)][-3:] == ["sidx", "mdat", "moof"]
+def test_media_data_in_front_of_their_moof_are_refused_and_not_lied_about() -> None:
+    data = (FIXTURES / "made" / "mdat-first.mp4").read_bytes()
+    with pytest.raises(BuildError, match="before its moof") as refused:
+        copy_of(data)
+    assert "extract" in str(refused.value)
+
+
+BASED = [path for path in WHOLE if "base" in path.name or "moof-offset" in path.name]
+BASED += [FIXTURES / "frag-interleaved-truns-offset.mp4", FIXTURES / "made" / "base-at-data.mp4"]
+BASED += [FIXTURES / "made" / "base-stale.mp4"]
+
+
+@pytest.mark.parametrize("path", BASED, ids=lambda path: path.name)
+def test_declared_bases_become_default_base_is_moof(path: Path) -> None:
+    data = path.read_bytes()
+    index = fragdex.index(data, exact=True)
+    out = copy_of(data, index)
+    headers = find_all(parse(out), "moof/traf/tfhd")
+    assert headers
+    assert not any(tfhd["flags"] & 1 for tfhd in headers)
+    after = fragdex.index(out, exact=True, strict=True)
+    assert media(out, after) == media(data, index)
+    assert verify_codes(out) == []
+
+
+def verify_codes(data: bytes) -> list[str]:
+    """What is odd about the indexes inside of a copy, once every fragment has been looked at."""
+    found = fragdex.index(data, exact=True).findings + fragdex.index(data).findings
+    return [f.code for f in found if "sidx" in f.code or "base" in f.code or "outside" in f.code]
+
+
+def test_an_index_inside_that_speaks_of_old_sizes_becomes_free_space() -> None:
+    boxes = list(parse((FIXTURES / "frag-base-data-offset.mp4").read_bytes()))
+    at = [n for n, box in enumerate(boxes) if box.type == "moof"][1]
+    inner = make_box("sidx", reference_ID=1, timescale=12800, references=[(0, 500, 1, 0, 0, 0)])
+    moved = build([*boxes[:at], inner, *boxes[at:]])
+    grown = len(build(inner))
+    out = copy_of(_with_bases(moved, boxes[at].offset, grown))
+    kinds = [box.type for box in parse(out)]
+    assert kinds.count("sidx") == 2  # those of the whole file
+    assert kinds.count("free") == [box.type for box in boxes].count("free") + 1
+
+
+def _with_bases(data: bytes, place: int, grown: int) -> bytes:
+    """The file with declared bases behind a place moved on."""
+
+    def further(box: Box) -> Box:
+        if box.type == "tfhd" and "base_data_offset" in box and box["base_data_offset"] >= place:
+            return box.replace(base_data_offset=box["base_data_offset"] + grown)
+        return box.replace(children=[further(c) for c in box.children]) if box.children else box
+
+    return build([further(box) if box.type == "moof" else box for box in parse(data)])
 
 
 def test_what_is_not_known_is_not_embedded() -> None:
     data = movie(3, sidx=True)
     index = fragdex.index(data)
-    with pytest.raises(InexactIndex, match="places"):
+    with pytest.raises(InexactIndex, match="positions"):
         copy_of(data, index)
     with pytest.raises(BuildError, match="movie fragments"):
         copy_of(movie(fragmented=False))
@@ -341,20 +394,33 @@ def moof(*trafs: list[Box]) -> bytes:
     return build(make_box("moof", children=[make_box("traf", children=boxes) for boxes in trafs]))
 
 
-def test_declared_bases_move_with_the_data() -> None:
-    based = make_box("tfhd", flags=1, track_ID=1, base_data_offset=0)
-    other = make_box("tfhd", flags=1, track_ID=2, base_data_offset=40)
-    data = moof([based], [other], [make_box("tfhd", flags=0x20000, track_ID=3)])
-    out = mended_moof(data, 8, 200, 900, shifted(10), {1: 300, 2: 50}, set())
-    assert out is not None
-    bases = [t.get("base_data_offset") for t in parse(out)[0].find_all("traf/tfhd")]
-    # The second one's data lie before the place of the insertion.
-    assert bases == [10, 40, None]
-    repaired = mended_moof(data, 8, 200, 900, shifted(10), {1: 300, 2: 50}, {1})
-    assert repaired is not None
-    assert parse(repaired)[0].find("traf/tfhd")["base_data_offset"] == 210  # type: ignore[index]
-    plain = moof([make_box("tfhd", flags=0x20000, track_ID=1)])
-    assert mended_moof(plain, 8, 200, 900, shifted(10), {}, set()) is None
+def moved(data: bytes, at: int, stop: int, shifts: Shifts, stale: set[int] = frozenset()) -> Box:
+    (old,) = (parse_box(data, offset=at),)
+    fragment = ByteRange(at, stop)
+    return moved_moof(old, rebased(old, stale), shifts.one(at), shifts.one, stale, fragment)
+
+
+def test_data_offsets_follow_the_media_data() -> None:
+    def based(track: int, base: int) -> list[Box]:
+        tfhd = make_box("tfhd", flags=1, track_ID=track, base_data_offset=base)
+        run = make_box("trun", flags=0x201, data_offset=5, samples=[(4,)])
+        return [tfhd, run, make_box("trun", flags=0x200, samples=[(4,)])]
+
+    data = moof(based(1, 700), based(2, 40), based(3, 9000))
+    out = moved(data, 200, 900, shifted(10), {3})
+    offsets = [run.get("data_offset") for run in out.find_all("traf/trun")]
+    # The second one's data lie before the place of the insertion, the third one's base is stale.
+    assert offsets == [715 - 210, None, 45 - 210, None, 15 + 200 - 210 + 0, None]
+
+
+def test_a_run_at_its_declared_base_gets_a_data_offset() -> None:
+    tfhd = make_box("tfhd", flags=1, track_ID=1, base_data_offset=700)
+    data = moof([tfhd, make_box("trun", flags=0x200, samples=[(4,)])])
+    out = moved(data, 200, 900, shifted(10))
+    assert [run["data_offset"] for run in out.find_all("traf/trun")] == [500]
+    far = moof([tfhd.replace(base_data_offset=1 << 40), make_box("trun", flags=0x200)])
+    with pytest.raises(BuildError, match="too far"):
+        moved(far, 200, 900, shifted(10))
 
 
 @pytest.mark.parametrize(
@@ -371,10 +437,21 @@ def test_auxiliary_offsets_of_fragments(
 ) -> None:
     tfhd = make_box("tfhd", flags=0x20000, track_ID=1)
     data = moof([tfhd, make_box("saio", version=version, entries=entries)])
-    out = mended_moof(data, 8, 500, 900, shifted(10), {}, set()) or data
-    saio = parse(out)[0].find("traf/saio")
+    assert needs_rebasing(data, 8)
+    saio = moved(data, 500, 900, shifted(10)).find("traf/saio")
     assert saio is not None
     assert saio["entries"]["offset"].tolist() == after
+
+
+def test_auxiliary_offsets_follow_what_shrinks_in_front_of_them() -> None:
+    tfhd = make_box("tfhd", flags=1, track_ID=1, base_data_offset=200)
+    data = moof([tfhd, make_box("saio", entries=[(60,)]), make_box("senc", sample_count=1)])
+    (senc,) = parse_box(data).find_all("traf/senc")
+    assert senc.offset == 60
+    after = moved(data, 200, 900, shifted(10))
+    (saio,) = after.find_all("traf/saio")
+    assert saio["entries"]["offset"].tolist() == [52]
+    assert parse_box(build(after)).find("traf/senc").offset == 52  # type: ignore[union-attr]
 
 
 def test_an_auxiliary_offset_that_does_not_fit_is_refused() -> None:
@@ -382,7 +459,7 @@ def test_an_auxiliary_offset_that_does_not_fit_is_refused() -> None:
     tfhd = make_box("tfhd", flags=0x20000, track_ID=1)
     data = moof([tfhd, make_box("saio", entries=[(start + 998,)])])
     with pytest.raises(BuildError, match="auxiliary"):
-        mended_moof(data, 8, start, start + 1000, shifted(10), {}, set())
+        moved(data, start, start + 1000, shifted(10))
 
 
 def test_an_index_of_another_file_is_noticed() -> None:

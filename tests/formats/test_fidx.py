@@ -205,23 +205,21 @@ def test_what_a_later_minor_version_may_add_is_passed_over(small: FragmentIndex)
         (lambda table: table["columns"][0].__setitem__(2, 8), "/columns/0/2"),
         (lambda table: table["columns"][0].__setitem__(1, "<f8"), "/columns/0/1"),
         (lambda table: table["columns"].pop(0), "/columns"),
+        (lambda table: table["columns"].append(table["columns"][0]), "/columns/13"),
+        (lambda table: table.update(rows=2**62), "/columns/0"),
+        (lambda table: table.update(rows=2**64), "/rows"),
     ],
 )
-def test_a_column_that_leads_elsewhere_is_refused_when_its_track_is_asked(
+def test_a_column_that_leads_elsewhere_is_refused_at_opening(
     small: FragmentIndex, change: object, pointer: str
 ) -> None:
     whole = fidx.write(small)
     plain, _, start = parse_head(memoryview(whole))
     change(plain["periods"][0]["tracks"][0]["tables"]["fragments"])
     changed = build_head(plain, len(whole) - start)[0] + whole[start:]
-    opened = fidx.read(changed)
-    for ask in (lambda: opened.track(1).fragments, lambda: opened.track(1).seek(0)):
-        with pytest.raises(DamagedIndex) as caught:
-            ask()
-        assert caught.value.path == "/periods/0/tracks/0/tables/fragments" + pointer
-    assert "track 1: " in repr(opened.track(1))
-    for text in (repr(opened.track(1)), repr(opened), opened._repr_html_()):
-        assert f"damaged at /periods/0/tracks/0/tables/fragments{pointer}" in text
+    with pytest.raises(DamagedIndex) as caught:
+        fidx.read(changed)
+    assert caught.value.path == "/periods/0/tracks/0/tables/fragments" + pointer
     with pytest.raises(DamagedIndex, match=r"tables/fragments"):
         fidx.verify(changed)
 
@@ -264,8 +262,10 @@ def test_tables_that_contradict_each_other_are_found_by_verify(small: FragmentIn
         period = replace(small.periods[0], tracks=(wrong,))
         data = fidx.write(FragmentIndex(small.source, small.how, [period]), samples=True)
         fidx.read(data)
-        with pytest.raises(DamagedIndex, match="contradict"):
+        with pytest.raises(DamagedIndex, match=r"contradict|numbers that no file has"):
             fidx.verify(data)
+        with pytest.raises(DamagedIndex):
+            _ = fidx.read(data).track(1).fragments
 
 
 def test_columns_are_views_of_the_file_and_cannot_be_written(

@@ -16,7 +16,7 @@ from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats import mfra, mfra_reading
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentFlags
-from fragdex.fragments.tracks import Edit, Movie, TrackInfo
+from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.sources import open_source
 from fragdex.testing import make_file, movie
 from fragdex.testing.file_strategies import fragmented_parts

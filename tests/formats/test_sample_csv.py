@@ -15,7 +15,7 @@ from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.formats import sample_csv
 from fragdex.formats.digits import ROWS_AT_ONCE, text_rows
 from fragdex.fragments.table import SampleTable
-from fragdex.fragments.tracks import Movie, TrackInfo
+from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.testing.index_strategies import indexes, tables_from_samples
 

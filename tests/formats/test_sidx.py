@@ -17,7 +17,7 @@ from fragdex.formats.segment_map import rescaled, tables
 from fragdex.formats.sidx_reading import MAX_DEPTH, SidxReader
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentFlags
-from fragdex.fragments.tracks import Edit, Movie, TrackInfo
+from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -13,7 +13,7 @@ from fragdex import build
 from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
-from fragdex.fragments.tracks import Edit, Movie, TrackInfo
+from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.testing.index_strategies import indexes, tables_from_samples
 

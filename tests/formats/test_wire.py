@@ -18,7 +18,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, DamagedIndex, FragdexError, InexactIndex, LimitExceeded
 from fragdex.formats import json_stream, wire, wire_reading
 from fragdex.fragments.table import NULL, SampleTable
-from fragdex.fragments.tracks import Edit, Movie, TrackInfo
+from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.testing.index_strategies import (
     indexes,
@@ -369,7 +369,7 @@ def test_limits_hold() -> None:
     with pytest.raises(LimitExceeded, match="too long"):
         wire.read(long)
     many = {f"k{i}": "x" * 1000 for i in range(wire_reading.MAX_KEPT_SIZE // 1000 + 1)}
-    with pytest.raises(LimitExceeded, match="not known"):
+    with pytest.raises(LimitExceeded, match="unknown keys"):
         wire.read(json.dumps(many).encode())
     tracks = {str(i): GOOD["1"] | {"track": i} for i in range(1, wire_reading.MAX_TRACKS + 2)}
     with pytest.raises(LimitExceeded, match="tracks"):

@@ -34,8 +34,14 @@ def esds(object_type: int, specific: str = "", *, flags: str = "00", long: bool 
     return box("esds", bytes(4) + descriptor(3, b"\0\1" + extra + descriptor(4, config)))
 
 
+def mime(codecs: str) -> Box:
+    return box("mime", bytes(4) + f"application/ttml+xml;codecs={codecs}\0".encode())
+
+
 AVC = box("avcC", "01640028 ffe1 0000")
 HEVC_MAIN = box("hvcC", "01 01 60000000 900000000000 5d" + "00" * 10)
+BT709 = box("colr", b"nclx" + bytes.fromhex("0001 0001 0001 00"))
+UNSAID = box("colr", b"nclx" + bytes.fromhex("0002 0002 0002 00"))
 NCLX = box("colr", b"nclx" + bytes.fromhex("0009 0010 0009 00"))
 
 VECTORS = [
@@ -53,14 +59,23 @@ VECTORS = [
     # AV1 in ISOBMFF, 5
     ("av01.0.04M.10", entry("av01", box("av1C", "81 04 4c 00"))),
     ("av01.0.04M.10.0.110.09.16.09.0", entry("av01", box("av1C", "81 04 4c 00"), NCLX)),
+    ("av01.0.04M.10", entry("av01", box("av1C", "81 04 4c 00"), BT709)),
+    # said to be unspecified is not the default, which is BT.709
+    ("av01.0.04M.10.0.110.02.02.02.0", entry("av01", box("av1C", "81 04 4c 00"), UNSAID)),
     ("av01.0.15H.08.0.112.02.02.02.0", entry("av01", box("av1C", "81 0f 8e 00"))),
     ("av01.2.08M.12", entry("av01", box("av1C", "81 48 6c 00"))),
     ("av01.0.01M.08.1.110.02.02.02.0", entry("av01", box("av1C", "81 01 1c 00"))),
     ("av01.1.05M.08.0.000.02.02.02.0", entry("av01", box("av1C", "81 25 00 00"))),
     # VP codec ISO media file format binding
-    ("vp09.00.10.08", entry("vp09", box("vpcC", "01000000 00 0a 82 01 01 01 0000"))),
+    ("vp09.00.10.08.01.01.01.01.00", entry("vp09", box("vpcC", "01000000 00 0a 82 010101 0000"))),
+    # Reserved primaries, chroma or transfer, and RGB that is not 4:4:4, cannot be written
+    ("vp09.00.10.08", entry("vp09", box("vpcC", "01000000 00 0a 82 000202 0000"))),
+    ("vp09.00.10.08", entry("vp09", box("vpcC", "01000000 00 0a 8a 010101 0000"))),
+    ("vp09.00.10.08", entry("vp09", box("vpcC", "01000000 00 0a 82 017801 0000"))),
+    ("vp09.00.10.08", entry("vp09", box("vpcC", "01000000 00 0a 82 010100 0000"))),
+    ("vp09.01.10.08.03.01.13.00.00", entry("vp09", box("vpcC", "01000000 01 0a 86 010d00 0000"))),
     ("vp09.02.10.10.01.09.16.09.01", entry("vp09", box("vpcC", "01000000 02 0a a3 09 10 09 0000"))),
-    ("vp08.00.10.08", entry("vp08", box("vpcC", "01000000 00 0a 82 02 02 02 0000"))),
+    ("vp08.00.10.08.01.02.02.02.00", entry("vp08", box("vpcC", "01000000 00 0a 82 020202 0000"))),
     ("vp09.00.10.08", entry("vp09", box("vpcC", "00000000 00 0a 82 00 0000"))),
     # RFC 6381, 3.3, and ISO/IEC 14496-3, 1.6.2.1
     ("mp4a.40.2", entry("mp4a", esds(0x40, "1210"))),
@@ -125,6 +140,12 @@ VECTORS = [
         "stpp.ttml.im2t|etd1",
         entry("stpp", box("mime", bytes(4) + b'application/ttml+xml;codecs="im2t|etd1"\0')),
     ),
+    # The codecs parameter of the mime box is that of the document, or that of the track
+    ("stpp.ttml.im1i", entry("stpp", mime("stpp.ttml.im1i"))),
+    ("stpp.ttml.im1i", entry("stpp", mime("ttml.im1i"))),
+    ("stpp.ttml.im1i", entry("stpp", mime("im1i"))),
+    ("stpp.ttml.im1t|etd1", entry("stpp", mime("stpp.ttml.im1t|etd1"))),
+    ("stpp", entry("stpp", mime("stpp"))),
     ("tx3g", entry("tx3g")),
     ("c608", entry("c608")),
     ("alac", entry("alac")),
@@ -179,8 +200,16 @@ def test_a_truncated_configuration_never_raises(
     codec_string(entry(sample_entry.type, box(config.type, body[:cut], *config.children)))
 
 
-PLAYED = ("avc1.640028", "avc3.42E01E", "vp09.00.10.08", "mp4a.40.2", "mp4a.40.5", "mp4a.40.29")
+PLAYED = (
+    "avc1.640028",
+    "avc3.42E01E",
+    "vp09.00.10.08.01.01.01.01.00",
+    "mp4a.40.2",
+    "mp4a.40.5",
+    "mp4a.40.29",
+)
 PLAYED += ("mp4a.67", "Opus", "fLaC", "av01.0.04M.10", "av01.0.04M.10.0.110.09.16.09.0")
+PLAYED += ("av01.0.04M.10.0.110.02.02.02.0", "vp09.00.10.08", "vp09.01.10.08.03.01.13.00.00")
 PLAYED += ("av01.0.01M.08.1.110.02.02.02.0", "vp09.02.10.10.01.09.16.09.01")
 
 

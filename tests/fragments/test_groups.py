@@ -149,3 +149,37 @@ def test_groups_survive_saving_and_growing(tmp_path):
     for byte in range(0, len(data), 7):
         indexer.feed(data[byte : byte + 7])
     assert indexer.finish().track(1).groups == whole.track(1).groups
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_descriptions_behind_their_own_lengths(version):
+    """A default_length of 0: each entry says its own; one that is too short describes nothing."""
+    roll = make_box(
+        "sgpd",
+        version=version,
+        grouping_type="roll",
+        default_length=0,
+        entries=[
+            {"description_length": len(entry), "data": entry}
+            for entry in (b"\xff\xfd", b"", b"\0\2more")
+        ],
+    )
+    data = with_boxes(
+        (FIXTURES / "moov-last.mp4").read_bytes(),
+        0,
+        roll,
+        grouped("roll", (2, 1), (1, 2), (3, 3), (1, 4), (1, 0)),
+    )
+    assert fragdex.index(data).track(1).groups == (
+        SampleGroup("roll", 0, 2, -3),
+        SampleGroup("roll", 3, 3, 2),
+    )
+
+
+@pytest.mark.parametrize("claimed", [3, 2**32 - 1])
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_descriptions_that_are_not_there_describe_nothing(claimed, length):
+    roll = build(make_box("sgpd", version=1, grouping_type="roll", default_length=length))
+    broken = parse(roll[:-4] + claimed.to_bytes(4, "big"))[0]
+    data = with_boxes((FIXTURES / "moov-last.mp4").read_bytes(), 0, broken, grouped("roll", (2, 1)))
+    assert fragdex.index(data).track(1).groups == ()

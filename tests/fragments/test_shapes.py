@@ -16,7 +16,7 @@ from fragdex.boxes.tfhd import (
 )
 from fragdex.boxes.trun import DATA_OFFSET, FIRST_SAMPLE_FLAGS
 from fragdex.build import reading
-from fragdex.fragments import hop, sections, shapes
+from fragdex.fragments import fragment_batches, hop, shapes
 from fragdex.fragments.headers import code
 from fragdex.fragments.hop_plain import fit_plain
 from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
@@ -69,7 +69,9 @@ def indexed(data, **changes):
     """The index of data with some of the scan's numbers changed."""
     with (
         mock.patch.object(shapes, "FEW", changes.get("few", 1)),
-        mock.patch.object(sections, "ENOUGH", changes.get("enough", sections.ENOUGH)),
+        mock.patch.object(
+            fragment_batches, "ENOUGH", changes.get("enough", fragment_batches.ENOUGH)
+        ),
         mock.patch.object(reading, "STRETCH", changes.get("rows", reading.STRETCH)),
         mock.patch.object(hop, "compiled", changes.get("compiled", hop.compiled)),
     ):

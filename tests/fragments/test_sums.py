@@ -13,7 +13,7 @@ from fragdex.boxes.trun import (
 )
 from fragdex.fragments import hop
 from fragdex.fragments.headers import RowColumns
-from fragdex.fragments.spans import sums_plain
+from fragdex.fragments.run_sums import sums_plain
 from fragdex.fragments.summing import RunKind
 
 WORDS = st.sampled_from([0, 1, 10, 2**16, 2**16 + 1, 2**31 - 1, 2**31, 2**32 - 1])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fragdex
 from fragdex.fragments import progressive
@@ -82,20 +86,62 @@ def test_without_a_timescale_sound_is_one_fragment():
     assert track.fragments.sample_count.tolist() == [40]
 
 
-@pytest.mark.parametrize("order", [None, [1, 0, 2, 3, 4], [4, 3, 2, 1, 0]], ids=str)
-@pytest.mark.parametrize("ctts", [None, 1], ids=["no offsets", "offsets"])
-def test_very_many_samples_are_counted_by_chunks(monkeypatch, order, ctts):
-    """PCM has millions of samples of a few bytes: these are read as if they were as many."""
-    monkeypatch.setattr(progressive, "WRITTEN_OUT", 10)
-    offsets = [5 if ctts and n % 3 == 0 else 0 for n in range(100)]
-    samples = tuple(Sample(4, 40, offset=offset) for offset in offsets)
-    chunks = tuple(samples[n : n + 20] for n in range(0, 100, 20))
-    track = Track(1, "audio", 1000, chunks=chunks, stss=False, sizes="constant", ctts=ctts)
-    built = made(track, order)
-    found = fragdex.index(built.data).track(1)
-    holds(found)
-    assert found.fragments.sample_count.tolist() == [25] * 4
-    assert found.seek(1.5).fragment == 1
+@st.composite
+def even_tracks(draw):
+    """A track of samples of one size, and the order of its chunks in the file."""
+    rows = draw(
+        st.lists(
+            st.builds(
+                Sample,
+                st.just(4),
+                st.sampled_from([0, 1, 40, 300, 2500]),
+                st.sampled_from([SYNC, NON_SYNC]),
+                st.sampled_from([0, 0, 5, 90, -3000]),
+            ),
+            min_size=1,
+            max_size=40,
+        )
+    )
+    each = draw(st.integers(1, 9))
+    chunks = tuple(tuple(rows[n : n + each]) for n in range(0, len(rows), each))
+    order = draw(st.permutations(range(len(chunks))))
+    ctts, stss = draw(st.sampled_from([None, 1])), draw(st.booleans())
+    timescale = draw(st.sampled_from([0, 1, 1000]))
+    return Track(1, "audio", timescale, chunks=chunks, ctts=ctts, stss=stss), order
+
+
+@given(even_tracks())
+def test_samples_of_one_size_are_read_by_runs_as_if_each_had_its_own(drawn):
+    """PCM has millions of samples of a few bytes; what stands for them is a few runs."""
+    track, order = drawn
+    one = fragdex.index(made(replace(track, sizes="constant"), order).data).track(1)
+    each = fragdex.index(made(track, order).data).track(1)
+    holds(one)
+    shifted = {"offset", "data_start", "data_stop"}  # the tables of one moov are shorter
+    for name, column in one.fragments.columns().items():
+        same = column - column[0] if name in shifted else column
+        other = getattr(each.fragments, name)
+        assert same.tolist() == (other - other[0] if name in shifted else other).tolist(), name
+    assert one.sync == each.sync
+    for name, column in one.samples.columns().items():
+        if name != "offset":
+            assert column.tolist() == getattr(each.samples, name).tolist()
+
+
+def test_fragments_that_no_bytes_stand_for_are_bounded(monkeypatch):
+    """One size for all samples and one duration: a few bytes claim any number of seconds."""
+    monkeypatch.setattr(progressive, "MAX_VIRTUAL_FRAGMENTS", 60)
+    for durations in ((1000, 1000), (1000, 1500)):
+        chunks = tuple(sounds(100, duration=one) for one in durations)
+        tracks = [
+            Track(n, "audio", 1000, chunks=chunks, stss=False, sizes="constant") for n in (1, 2)
+        ]
+        order = tuple((n, chunk) for n in (1, 2) for chunk in (0, 1))
+        moov = Moov(tuple(tracks), fragmented=False)
+        index = fragdex.index(make_file(Brand(("isom",)), moov, Chunks(order)).data)
+        for track in index.tracks:
+            assert len(track.fragments) <= 30
+            holds(track)
 
 
 def test_a_cut_file_says_which_fragments_are_outside():

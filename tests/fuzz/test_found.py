@@ -8,11 +8,13 @@ import pytest
 
 import fragdex
 from fragdex.boxes import build, make_box
-from fragdex.errors import DamagedIndex, NotISOBMFF
-from fragdex.formats import fidx
-from fragdex.fragments.table import SyncTable
+from fragdex.build import sync_doubts
+from fragdex.errors import DamagedIndex, LimitExceeded, NotISOBMFF
+from fragdex.formats import fidx, sample_csv
+from fragdex.fragments.table import FragmentFlags, SyncTable
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.testing import movie
+from fragdex.testing.repeats import repeated
 
 MANY = 1 << 22
 
@@ -189,3 +191,204 @@ def test_durations_beyond_every_column():
     assert found.track(1).info.media_duration == 0
     assert [edit.duration for edit in found.track(1).info.edits] == [0]
     assert fidx.read(found.export("fidx")).track(1).info == found.track(1).info
+
+
+@pytest.mark.parametrize("time", [2**61 + 1, 2**62, 2**63 - 1, 2**63, 2**63 + 2**61])
+def test_a_decode_time_whose_sums_leave_64_bits_is_noted_and_ignored(time):
+    """The ends of such fragments wrapped, and lay before their starts."""
+    data = b"".join(
+        build(changed(box, lambda b: b.replace(baseMediaDecodeTime=time)
+                      if b.type == "tfdt" else None))
+        for box in fragdex.parse(movie(fragments=3, samples=5))
+    )  # fmt: skip
+    index = fragdex.index(data, exact=True)
+    table = index.track(1).fragments
+    assert (table.cts_end > table.cts_min).all()
+    assert table.flags.tolist() == [FragmentFlags.NO_TFDT] * 3
+    assert "far-tfdt" in [finding.code for finding in index.findings]
+    assert fidx.read(index.export("fidx", samples=True)).track(1).samples == index.track(1).samples
+
+
+@pytest.mark.parametrize("field", ["duration", "size"])
+def test_samples_that_add_up_beyond_64_bits_are_refused(field):
+    """Runs of 2^24 samples without a byte each: their sums wrapped."""
+
+    def many(box):
+        if box.type == "tfhd":
+            words = {"default_sample_duration": 0, "default_sample_size": 0}
+            words[f"default_sample_{field}"] = 2**32 - 1
+            return make_box("tfhd", flags=0x20018, track_ID=box["track_ID"], **words)
+        if box.type == "traf":
+            run = make_box("trun", flags=0, sample_count=2**24)
+            inner = [changed(child, many) for child in box.children if child.type != "trun"]
+            return box.replace(children=(*inner, *[run] * 40))
+        return None
+
+    data = build([changed(box, many) for box in fragdex.parse(movie(fragments=1))])
+    with pytest.raises(LimitExceeded, match=r"last too long|more bytes than any file"):
+        fragdex.index(data)
+
+
+@pytest.mark.parametrize("edits", [[(0, 2**62)], [(2**63 - 1, -1)] * 9 + [(0, 0)]])
+def test_an_edit_list_that_leads_out_of_64_bits_says_nothing(edits):
+    """Forms that write whole ticks failed on it."""
+    rows = [(duration, time, 1, 0) for duration, time in edits]
+    elst = make_box("elst", version=1, entries=rows)
+
+    def edited(box):
+        if box.type == "mvhd":
+            return box.replace(timescale=1)
+        if box.type == "trak":
+            return box.replace(children=(*box.children, make_box("edts", children=[elst])))
+        return None
+
+    index = fragdex.index(
+        build([changed(box, edited) for box in fragdex.parse(movie(fragments=2))]), exact=True
+    )
+    assert index.track(1).shift == 0
+    for form in ("json", "sidx", "hls", "dash", "csv", "torchcodec"):
+        assert index.export(form)
+    assert fidx.read(index.export("fidx")).track(1).shift == 0
+
+
+def test_doubts_about_sync_samples_read_a_moof_once(monkeypatch):
+    """Every track parsed the whole moof, so that a moof of many tracks took minutes."""
+    parsed, read = [], sync_doubts._runs
+    monkeypatch.setattr(sync_doubts, "_runs", lambda moof: parsed.append(1) or read(moof))
+    for tracks in (50, 200):
+        parsed.clear()
+        assert len(fragdex.index(repeated("trafs", tracks)).tracks) == tracks
+        assert len(parsed) == 1
+
+
+@pytest.mark.parametrize("fragments", [2, 3, 6])
+def test_decode_times_that_fall_back_make_an_index_that_can_be_saved(fragments):
+    """Sync samples in order of time counted backwards in one run, which no saved index may hold."""
+    times = iter(range(1000 * fragments, 0, -1000))
+    data = build([
+        changed(box, lambda b: b.replace(baseMediaDecodeTime=next(times))
+                if b.type == "tfdt" else None)
+        for box in fragdex.parse(movie(fragments=fragments, samples=1, edit=0))
+    ])  # fmt: skip
+    track = fragdex.index(data, exact=True).track(1)
+    assert track.sync.sample.tolist() == [*range(fragments)][::-1]
+    index = fragdex.index(data, exact=True)
+    fidx.verify(index)
+    assert fidx.read(index.export("fidx")).track(1).sync == track.sync
+
+
+def test_a_plan_does_not_write_out_millions_of_samples_that_take_no_bytes():
+    """A file of a kilobyte that claims 2^24 samples in one run took a gigabyte."""
+
+    def many(box):
+        if box.type == "tfhd":
+            words = {"default_sample_duration": 1, "default_sample_size": 0}
+            return make_box("tfhd", flags=0x20018, track_ID=box["track_ID"], **words)
+        return make_box("trun", flags=0, sample_count=2**24) if box.type == "trun" else None
+
+    index = fragdex.index(build([changed(b, many) for b in fragdex.parse(movie(fragments=1))]))
+    assert index.track(1).sample_count == 2**24
+    tracemalloc.start()
+    try:
+        plan = index.plan(1.0)
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert plan.samples[1] is None
+    assert peak < 4 << 20
+
+
+def test_samples_in_front_of_the_moov_may_be_all_there_is():
+    """The last moof of a recording that broke off had no mdat behind the moov to look at."""
+    boxes = {box.type: box for box in fragdex.parse(movie(fragments=1, samples=3))}
+    front = [build(boxes[code]) for code in ("ftyp", "mdat", "moov")]
+    samples = len(front[0]) + 8 - sum(map(len, front))
+    moof = changed(
+        boxes["moof"], lambda box: box.replace(data_offset=samples) if box.type == "trun" else None
+    )
+    data = b"".join([*front, build(moof)])
+    track = fragdex.index(data, exact=True).track(1)
+    assert track.fragments.data_start.tolist() == [len(front[0]) + 8]
+    assert len(track.samples) == 3
+
+
+def _claiming(samples, size, media, fragments=1):
+    """Fragments of one run each, told by defaults alone, all of the same media data."""
+    parts = []
+    for box in fragdex.parse(movie(fragments=fragments, samples=1)):
+        if box.type == "mdat":
+            parts.append(make_box("mdat", data=bytes(media)))
+            continue
+        parts.append(changed(box, lambda b: _claim(b, samples, size)))
+    return build(parts)
+
+
+def _claim(box, samples, size):
+    if box.type == "tfhd":
+        words = {"default_sample_duration": 1, "default_sample_size": size}
+        return make_box("tfhd", flags=0x20018, track_ID=box["track_ID"], **words)
+    if box.type == "trun":
+        return make_box("trun", flags=1, sample_count=samples, data_offset=84)
+    return () if box.type == "tfdt" else None
+
+
+@pytest.mark.parametrize(
+    ("samples", "size", "media", "fragments"),
+    [(2**24, 0, 100, 1), (2**24, 1, 100, 1), (2**19, 0, 2**16, 1), (2**16, 0, 0, 40)],
+    ids=["nothing", "outside", "more-than-media", "many"],
+)
+def test_samples_are_not_written_out_that_no_bytes_stand_for(samples, size, media, fragments):
+    """A file of a kilobyte that claims 2^24 samples in one run took 700 MB for a line of CSV."""
+    index = fragdex.index(_claiming(samples, size, media, fragments))
+    assert index.track(1).sample_count == samples * fragments
+    for ask in (
+        lambda: index.track(1).samples,
+        lambda: index.export("csv"),
+        lambda: index.export("torchcodec"),
+        lambda: index.export("arrow", of="samples"),
+        lambda: index.export("fidx", samples=True),
+    ):
+        tracemalloc.start()
+        try:
+            with pytest.raises(LimitExceeded) as caught:
+                ask()
+        finally:
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert peak < 8 << 20
+        assert caught.value.path == "moof/traf/trun"
+        assert caught.value.offset == index.track(1).fragments.moof_offset[0]
+    assert index.track(1).rates.frame_rate
+
+
+def test_samples_of_one_byte_each_are_written_out():
+    media = 2**19
+    index = fragdex.index(_claiming(media, 1, media))
+    assert len(index.track(1).samples) == media
+    assert index.export("csv").count(b"\n") == media + 1
+
+
+def test_lines_of_samples_are_written_a_few_fragments_at_a_time(monkeypatch):
+    data = movie(fragments=9, samples=7)
+    whole = fragdex.index(data, exact=True).export("csv")
+    asked = []
+    samples_of = fragdex.TrackIndex.samples_of
+
+    def noted(track, start, stop):
+        asked.append((start, stop))
+        return samples_of(track, start, stop)
+
+    monkeypatch.setattr(sample_csv, "AT_ONCE", 20)
+    monkeypatch.setattr(fragdex.TrackIndex, "samples_of", noted)
+    assert fragdex.index(data, exact=True).export("csv") == whole
+    assert len(asked) > 3
+    assert max(stop - start for start, stop in asked) <= 3
+
+
+def test_lines_of_many_tracks_that_claim_the_same_bytes_are_not_written():
+    """Each track of a file of half a megabyte claimed half a million samples of one byte."""
+    index = fragdex.index(repeated("samples-of-one-number", 500))
+    assert sum(track.sample_count for track in index.tracks) > 10 * index.source.size
+    with pytest.raises(LimitExceeded, match="more samples than the file has bytes") as caught:
+        index.export("csv")
+    assert caught.value.path == "moov/trak/mdia/minf/stbl"

@@ -217,7 +217,9 @@ def fragment(data: bytes, moof: Box, period: Period, mdats: Spans, own: Spans | 
         for box in sorted(boxes(data, traf.body, traf.stop), key=lambda box: box.type == b"tfdt"):
             if box.type in (TFXD, b"tfdt"):
                 version, _, at = full(data, box)
-                (time,) = numbers(data, at, 1, "q" if version else "I")
+                (said,) = numbers(data, at, 1, "q" if version else "I")
+                # docs/findings.md, far-tfdt
+                time = said if abs(said) <= 2**61 else period.next_dts.get(header.track, 0)
         mine = period.samples.setdefault(header.track, [])
         for run in (run for run in runs if run.traf == number):
             at = run.start
@@ -233,7 +235,8 @@ def track_header(data: bytes, tfhd: Box, period: Period) -> Header:
     """8.8.7: fields that are there, in the order of their flags; the trex gives the others."""
     _, flags, at = full(data, tfhd)
     (track,) = numbers(data, at, 1)
-    base = numbers(data, at + 4, 1, "q")[0] if flags & 1 else None
+    # docs/findings.md, data-outside
+    base = min(numbers(data, at + 4, 1, "Q")[0], 2**61) if flags & 1 else None
     at += 4 + 8 * bool(flags & 1) + 4 * bool(flags & 2)  # 2: sample_description_index
     defaults = list(period.defaults.get(track, (0, 0, 0)))
     for column, flag in enumerate((0x8, 0x10, 0x20)):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.byterange import ByteRange
-from fragdex.fragments import hop, sections
+from fragdex.fragments import fragment_batches, hop
 from fragdex.fragments.hop_plain import join_plain, walk_plain
 from fragdex.testing import movie
 from fragdex.testing.file_strategies import files
@@ -49,7 +49,7 @@ def test_pieces_of_any_size(made, sizes):
 def test_fragments_settled_one_by_one(made, size):
     late = fragdex.index(made.data, exact=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sections, "ENOUGH", 1)
+        patch.setattr(fragment_batches, "ENOUGH", 1)
         brute.same(fed(made.data, [size]), late)
 
 

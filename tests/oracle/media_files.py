@@ -41,3 +41,26 @@ def init_of(name: str) -> bytes:
     data = (FIXTURES / INIT[name]).read_bytes()
     moofs = [box.offset for box in fragdex.parse(data) if box.type == "moof"]
     return data[: moofs[0]] if moofs else data
+
+
+def an_init_for(like: Path, ids: list[int]) -> bytes:
+    """An initialization segment with these tracks, all as the one of `like`.
+
+    The segments say all defaults themselves, so that any codec and timescale will do.
+    """
+    ftyp, moov = fragdex.parse(like.read_bytes())
+    [trak], [trex] = moov.find_all("trak"), moov.find_all("mvex/trex")
+    header = trak.find("tkhd")
+    assert header is not None
+    tracks = [
+        trak.replace(
+            children=[header.replace(track_ID=one) if box is header else box for box in trak]
+        )
+        for one in ids
+    ]
+    mvex = moov.find("mvex")
+    assert mvex is not None
+    extends = mvex.replace(children=[trex.replace(track_ID=one) for one in ids])
+    others = [box for box in moov if box.type not in ("trak", "mvex")]
+    whole = moov.replace(children=[*others, *tracks, extends])
+    return bytes(fragdex.boxes.build([ftyp, whole]))

@@ -10,8 +10,31 @@ import sqlalchemy as sa
 
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade
+from service.query_plans import PlanWatch
+from service.store_watch import StoreWatch
 
 _numbers = itertools.count()
+
+_plans = PlanWatch()
+_plans.install()
+_store_calls = StoreWatch()
+_store_calls.install()
+
+
+@pytest.fixture(autouse=True)
+def no_table_is_read_whole():
+    """Whatever a test makes the service ask its database, an index answers it."""
+    yield
+    scans, _plans.scans = _plans.scans, []
+    assert scans == []
+
+
+@pytest.fixture(autouse=True)
+def no_transaction_waits_for_the_store():
+    """Whatever a test makes the service do, it asks the store with no write transaction open."""
+    yield
+    calls, _store_calls.calls = _store_calls.calls, []
+    assert calls == []
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from fragdex.service.app import close_house, make_app, open_house
+from fragdex.service.app import close_context, make_app, open_context
 from fragdex.service.config import Settings
-from fragdex.service.house import House
+from fragdex.service.context import ServiceContext
 from fragdex.service.records import keys
 from fragdex.service.web.server import server_of
 
@@ -20,7 +20,7 @@ class Served:
     """A running service: `client` sends the key of `tenant`; `stranger` is another tenant's."""
 
     url: str
-    house: House
+    context: ServiceContext
     key: str
     tenant: str
     client: httpx.Client
@@ -38,7 +38,7 @@ class Served:
 def client_of(url, key=None):
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     # the environment's proxies have no say in what is on this machine
-    return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=30)
+    return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=120)
 
 
 @contextmanager
@@ -50,10 +50,10 @@ def serving(folder, *routers, **settings):
     settings = Settings(
         **{"data": folder, "port": 0, "job_workers": 0, "max_connections": 500, **settings}
     )
-    house = open_house(settings)
-    key = keys.create_key(house.database, "ours")
-    other = keys.create_key(house.database, "theirs")
-    app = make_app(house, *routers)
+    context = open_context(settings)
+    key = keys.create_key(context.database, "ours")
+    other = keys.create_key(context.database, "theirs")
+    app = make_app(context, *routers)
     began, urls = threading.Event(), []
 
     def told(url):
@@ -71,10 +71,10 @@ def serving(folder, *routers, **settings):
             client_of(url, other) as stranger,
             client_of(url) as anyone,
         ):
-            tenant = keys.find_key(house.database, key).tenant_id
-            yield Served(url, house, key, tenant, client, stranger, anyone, app, server)
+            tenant = keys.find_key(context.database, key).tenant_id
+            yield Served(url, context, key, tenant, client, stranger, anyone, app, server)
     finally:
         server.should_exit = True
         thread.join(60)
-        close_house(house)
+        close_context(context)
     assert not thread.is_alive()

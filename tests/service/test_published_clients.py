@@ -233,6 +233,19 @@ def test_an_index_made_by_the_client_is_streamed(published):
     assert published.http.get(place).json() == json.loads(index)
 
 
+def test_an_image_that_nobody_measured_is_announced_as_0_by_0(published):
+    data = picture()
+    body = {"filename": "a.png", "byte_size": len(data), "md5": dashed(data)}
+    body |= {"mime_type": "image/png", "width": 0, "height": 0}
+    record = published.post("/image_files", body)
+    place = f"/image_files/{record['id']}"
+    announced = published.http.get(f"{place}.json").json()
+    assert (announced["width"], announced["height"]) == (None, None)
+    published.upload(f"{place}/upload", data)
+    measured = published.http.get(f"{place}.json").json()
+    assert (measured["width"], measured["height"]) == (40, 30)
+
+
 def test_events_are_of_known_names_and_end(published):
     """Of a process that is complete, a file that is ready, and files that have failed."""
     data, path = unprocessed_file(published)

@@ -1,4 +1,4 @@
-"""docs/service.md is followed with curl alone, against `fragdex serve` in a process."""
+"""What README and docs/service.md do with curl alone, against `fragdex serve` in a process."""
 
 import os
 import re
@@ -47,33 +47,53 @@ def started(tmp_path):
             process.communicate(timeout=60)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("curl"), reason="curl is missing")
-def test_the_page_of_the_service_works_with_curl_alone(started, tmp_path):
-    pytest.importorskip("PIL.Image").new("RGB", (64, 48)).save(tmp_path / "photo.png")
+@pytest.fixture
+def followed(started, tmp_path):
+    """A function that runs the shell blocks of a page and gives what they print."""
+    if not shutil.which("curl"):
+        pytest.skip("curl is missing")
     shutil.copy(MOVIE, tmp_path / "movie.mp4")
     url, key = started
     assert key
-    script = "\n".join(
-        re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    )
-    assert CHUNK[0] in script
-    told = subprocess.run(
-        ["sh", "-eu", "-c", script.replace(*CHUNK)],
-        cwd=tmp_path,
-        env=os.environ | {"API": f"{url}/api/v1", "KEY": key, "NO_PROXY": "*", "no_proxy": "*"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert "event: complete" in told.stdout
-    assert "#EXTM3U" in told.stdout
-    assert "206\n" in told.stdout
-    assert '"status":"ready"' in told.stdout
+
+    def follow(page, *, only="", change=("", "")):
+        blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        script = "\n".join(block for block in blocks if only in block)
+        assert change[0] in script
+        told = subprocess.run(
+            ["sh", "-eu", "-c", script.replace(*change)],
+            cwd=tmp_path,
+            env=os.environ | {"API": f"{url}/api/v1", "KEY": key, "NO_PROXY": "*", "no_proxy": "*"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert told.returncode == 0, told.stdout + told.stderr
+        return told.stdout
+
+    return follow
+
+
+@pytest.mark.slow
+def test_the_page_of_the_service_works_with_curl_alone(followed, tmp_path):
+    pytest.importorskip("PIL.Image").new("RGB", (64, 48)).save(tmp_path / "photo.png")
+    told = followed(PAGE, change=CHUNK)
+    assert "event: complete" in told
+    assert "#EXTM3U" in told
+    assert "206\n" in told
+    assert '"status":"ready"' in told
     assert (tmp_path / "copy.png").read_bytes() == (tmp_path / "photo.png").read_bytes()
     # what was cut out by ranges plays the moment that was sought
     [moment] = fragdex.index(tmp_path / "moment.mp4").tracks
     assert moment.seek(1.5).time.seconds <= 1.5 < moment.end.seconds
     assert fragdex.open_index(tmp_path / "movie.fidx").tracks
+
+
+@pytest.mark.slow
+def test_the_readme_works_with_curl_alone(followed, tmp_path):
+    told = followed(ROOT / "README.md", only="call()")
+    assert '"status":"ready"' in told
+    assert '"segments":' in told
+    assert '"time_ms":' in told
+    assert (tmp_path / "part").stat().st_size == 1000

@@ -82,7 +82,7 @@ def heard(served, file_id):
     times = {"created_at": now, "completed_at": now}
     row = {"id": id, "tenant_id": served.tenant, "file_id": file_id, "track_id": 1}
     part = {"transcription_id": id, "number": 0, "heard": words, "completed_at": now}
-    with served.house.database.write() as connection:
+    with served.context.database.write() as connection:
         connection.execute(tables.transcriptions.insert().values(**row, **done, **times))
         connection.execute(tables.transcription_slices.insert().values(**part))
     return id

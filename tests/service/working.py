@@ -15,7 +15,7 @@ from typing import ClassVar
 import httpx
 import sqlalchemy as sa
 
-from fragdex.service.app import close_house, open_house
+from fragdex.service.app import close_context, open_context
 from fragdex.service.config import Settings
 from fragdex.service.records import keys
 from service.serving import API, Served, client_of, serving
@@ -30,9 +30,9 @@ PATIENCE = 180
 @contextmanager
 def working(folder, *flags):
     """`fragdex serve` over `folder`; two tenants have keys."""
-    house = open_house(Settings(data=folder, job_workers=0))
-    key = keys.create_key(house.database, "ours")
-    other = keys.create_key(house.database, "theirs")
+    context = open_context(Settings(data=folder, job_workers=0))
+    key = keys.create_key(context.database, "ours")
+    other = keys.create_key(context.database, "theirs")
     command = [sys.executable, "-m", "fragdex", "serve", "--port", "0", "--data", str(folder)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
     child = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True, env=environment)
@@ -45,8 +45,8 @@ def working(folder, *flags):
             client_of(url, other) as stranger,
             client_of(url) as anyone,
         ):
-            tenant = keys.find_key(house.database, key).tenant_id
-            yield Served(url, house, key, tenant, client, stranger, anyone, None, child)
+            tenant = keys.find_key(context.database, key).tenant_id
+            yield Served(url, context, key, tenant, client, stranger, anyone, None, child)
     finally:
         child.terminate()
         try:
@@ -54,7 +54,7 @@ def working(folder, *flags):
         finally:
             child.kill()
             child.stdout.close()
-            close_house(house)
+            close_context(context)
 
 
 @contextmanager
@@ -118,7 +118,8 @@ def events_of(client, path):
     assert text.endswith("\n\n")
     events = []
     for frame in text.removesuffix("\n\n").split("\n\n"):
-        name, data = frame.split("\n")
+        id_, name, data = frame.split("\n")
+        assert id_.startswith("id: ")
         events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
     return events
 

@@ -283,15 +283,15 @@ def test_a_file_past_its_time_goes_with_all_that_was_made_of_it(server, type_):
     more = {"type": type_, "expires_at": when.isoformat()}
     record = uploaded(server.client, data, name, "files", **more)
     assert datetime.fromisoformat(record["expires_at"]) <= when
-    deletion.expired(server.house.database)
+    deletion.expired(server.context.database)
     assert record_of(server, record["id"])["status"] == "ready"
     for family in deletion.FAMILIES.values():
         if "expires_at" in family.table.c:
-            with server.house.database.write() as connection:
+            with server.context.database.write() as connection:
                 past = {"expires_at": when - timedelta(hours=2)}
                 mine = family.table.c.id == record["id"]
                 connection.execute(family.table.update().where(mine).values(**past))
-    assert deletion.expired(server.house.database) == (2 if type_ == "video" else 1)
+    assert deletion.expired(server.context.database) == (2 if type_ == "video" else 1)
     assert server.client.get(f"{FILES}/{record['id']}", headers=JSON).status_code == 404
     assert server.client.get(f"{API}/isobmff_files/{record['id']}").status_code == 404
 

@@ -17,7 +17,8 @@ CAP = 100_000_000
 def measured(tmp_path, data, mime_type=None, cap=CAP):
     path = tmp_path / "image"
     path.write_bytes(data)
-    return tuple(probe(path, mime_type or kind_of(data), cap))
+    with path.open("rb") as file:
+        return tuple(probe(file, mime_type or kind_of(data), cap))
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
@@ -89,7 +90,8 @@ def test_damage_is_measured_or_refused_and_nothing_else(tmp_path_factory, data, 
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(damaged[: int(end * len(damaged)) + 1])
     try:
-        size = probe(path, kind_of(data), CAP)
+        with path.open("rb") as file:
+            size = probe(file, kind_of(data), CAP)
     except Unprocessable:
         return
     assert 1 <= size.width * size.height <= CAP

@@ -85,7 +85,7 @@ def test_POST_of_an_md5_announced_with_another_size_is_another_record(client):
         ({"filename": "a.png", "byte_size": False}, "#/byte_size"),
         ({"filename": "a.png", "byte_size": "12"}, "#/byte_size"),
         ({"filename": "a.png", "md5": "x" * 32}, "#/md5"),
-        ({"filename": "a.png", "width": 0}, "#/width"),
+        ({"filename": "a.png", "width": -1}, "#/width"),
     ],
 )
 def test_POST_of_what_breaks_a_rule_names_the_field(client, fields, pointer):

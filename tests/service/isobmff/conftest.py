@@ -1,4 +1,4 @@
-"""ISOBMFF files with their indexes, and a house of them."""
+"""ISOBMFF files with their indexes, and a context of them."""
 
 import hashlib
 import json
@@ -13,17 +13,17 @@ FILM = movie(fragments=6, samples=50, fps=25)  # 6 × 2 s, one track
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def house(request, tmp_path):
-    """A house without a server, over each database."""
-    from fragdex.service.app import close_house, open_house
+def context(request, tmp_path):
+    """A context without a server, over each database."""
+    from fragdex.service.app import close_context, open_context
     from fragdex.service.config import Settings
 
     more = {}
     if request.param == "postgresql":
         more["database_url"] = request.getfixturevalue("new_postgres")()
-    house = open_house(Settings(data=tmp_path / "data", job_workers=0, **more))
-    yield house
-    close_house(house)
+    context = open_context(Settings(data=tmp_path / "data", job_workers=0, **more))
+    yield context
+    close_context(context)
 
 
 def fresh_md5(name):

@@ -1,16 +1,26 @@
 """The index of a file: sent in two forms, answered in five, asked for moments."""
 
 import json
+from collections import Counter
+from itertools import chain
+from pathlib import Path
 
 import pytest
 
 import fragdex
+from fragdex.errors import FormatError
 from fragdex.formats import fidx, wire
+from fragdex.fragments.scan import Scan
+from fragdex.service.indexing.apart import IN_THREAD
+from fragdex.service.isobmff import true_sync
+from fragdex.service.isobmff.true_sync_child import true_time
 from fragdex.testing import movie
-from service.isobmff.conftest import FILM, index_json
-from service.serving import API
+from fragdex.testing.forged_indexes import forged_columns, forged_values
+from service.isobmff.conftest import FILM, fresh_md5, index_json
+from service.serving import API, serving
 
 FILES = f"{API}/isobmff_files"
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 FIDX = "application/vnd.fragdex.index"
 
 
@@ -51,6 +61,63 @@ def test_unknown_keys_are_kept(client, new_file):
     assert client.get(f"{FILES}/{file['id']}/index").json() == sent
 
 
+FORGED_VALUES = (2**63 - 1, 2**62, -1, "\ud800", '"\n')
+FORGED_NUMBERS = (2**63 - 1, -(2**63), 2**62 - 1, -1)
+
+
+def forged():
+    """Indexes with right checksums: another value or number in one place each, none twice."""
+    data = fidx.write(fragdex.index(movie(fragments=2, samples=3), exact=True), samples=True)
+    seen = {data}
+    for name, sent in chain(forged_values(data), forged_columns(data)):
+        value = name.rpartition("=")[2]
+        chosen = FORGED_NUMBERS if " of " in name else FORGED_VALUES
+        wanted = value in map(ascii, chosen) or "every row" in name
+        if wanted and sent not in seen:
+            seen.add(sent)
+            yield name, sent
+
+
+def refusal(sent):
+    """Why the library refuses an index, in a few words; None where it takes it."""
+    try:
+        fidx.verify(sent)
+        fidx.read(sent)
+    except FormatError as error:
+        return error.message, str(error.expected)
+    return None
+
+
+def test_forged_indexes_are_refused_and_no_route_fails_on_one(tmp_path):
+    """Right checksums make an index whole, and not true: none may give an answer of 500.
+
+    The service refuses what the library does: of each refusal, one index is sent.
+    """
+    refusals, stored = Counter(), 0
+    with serving(tmp_path) as served:
+        client = served.client
+        body = {"md5": fresh_md5("forged"), "filename": "film.mp4"}
+        file = client.post(FILES, json=body).json()
+        path = f"{FILES}/{file['id']}"
+        for name, sent in forged():
+            refused = refusal(sent)
+            if refused is not None:
+                refusals[refused] += 1
+                if refusals[refused] == 1:
+                    assert send(client, file, sent).status_code == 422, name
+                continue
+            stored += 1
+            assert send(client, file, sent).status_code in (201, 422), name
+            for form in ("json", "fidx", "arrow", "sidx", "hls"):
+                found = client.get(f"{path}/index", params={"format": form})
+                assert found.status_code < 500, (name, form, found.text)
+            for asked in ({"time_ms": 0}, {"time_ms": 1e9}, {"time_ms": 1, "end_ms": 1e15}):
+                found = client.get(f"{path}/seek", params=asked)
+                assert found.status_code < 500, (name, asked, found.text)
+    assert refusals.total() > 200
+    assert stored > 50
+
+
 def test_a_scrub_track_is_taken_and_never_chosen_by_itself(client, new_file):
     file = new_file()
     sent = {"-1": index_json()["1"] | {"track": -1}} | index_json()
@@ -83,10 +150,18 @@ WRONG = {
     "text for a number": (lambda index: put(index, "size", "12"), "#/1/segments/2/size"),
     "a negative size": (lambda index: put(index, "size", -1), "#/1/segments/2/size"),
     "a number over 64 bits": (lambda index: put(index, "offset", 2**70), "#/1/segments/2/offset"),
+    "a timescale of more than 32 bits": (lambda i: told(i, "timescale", 2**32), "#/1/timescale"),
+    "a track id of more than 32 bits": (lambda i: i | {str(2**32): i["1"]}, f"#/{2**32}"),
+    "a codec that is no Unicode": (lambda i: told(i, "codec", "\ud800"), "#/1/codec"),
+    "a number without end": (lambda i: b'{"more": 1e999, ' + json.dumps(i).encode()[1:], "#/more"),
     "another type": (lambda index: index | {"1": index["1"] | {"type": "text"}}, "#/1/type"),
     "a damaged binary": (lambda index: fidx.write(fragdex.index(FILM))[:-1] + b"\xff", None),
     "a binary cut off": (lambda index: fidx.write(fragdex.index(FILM))[:-100], None),
 }
+
+
+def told(index, name, value):
+    return index | {"1": index["1"] | {name: value}}
 
 
 def put(index, name, value):
@@ -116,8 +191,6 @@ def test_an_index_that_breaks_a_rule_is_refused_and_the_old_one_stays(
 
 
 def test_an_index_over_the_limit_is_refused(tmp_path):
-    from service.serving import serving
-
     with serving(tmp_path, max_index_bytes=10_000) as served:
         body = {"md5": "0" * 32, "filename": "a.mp4"}
         file = served.client.post(FILES, json=body).json()
@@ -280,6 +353,51 @@ def test_seek_finds_the_bytes_of_a_span(client, indexed):
     for track in (2, -1):
         parameters = {"time_ms": 0, "track": track}
         assert client.get(f"{indexed}/seek", params=parameters).status_code == 404
+
+
+@pytest.mark.parametrize("form", ["json", "fidx"])
+@pytest.mark.parametrize("name", ["all-sync.mp4", "frag-all-sync.mp4"])
+@pytest.mark.parametrize("large", [False, True])
+def test_a_verified_seek_looks_at_the_pictures(client, new_file, monkeypatch, form, name, large):
+    film = (FIXTURES / name).read_bytes()
+    if large:
+        film += (8 + IN_THREAD).to_bytes(4, "big") + b"free" + bytes(IN_THREAD)
+        monkeypatch.setattr(true_sync, "IN_THREAD", 64)
+    index = fragdex.index(film, exact=True)
+    file = new_file()
+    assert send(client, file, index.export(form)).status_code == 201
+    seek = f"{FILES}/{file['id']}/seek"
+    asked = {"time_ms": 1700, "track": 1, "verified": True}
+    missing = client.get(seek, params=asked)
+    assert missing.status_code == 409
+    assert missing.json()["type"].endswith("not-ready")
+    track = {"file_id": file["id"], "track_id": 1, "type": "video", "byte_size": len(film)}
+    assert client.post(f"{API}/isobmff_tracks", json=track).status_code == 201
+    upload = f"{API}/isobmff_tracks/{file['id']}/1/upload"
+    assert client.post(upload, content=film).status_code == 201
+    hit = index.track(1).seek(1.7, verified=True, source=film)
+    parsed = []
+    with monkeypatch.context() as patch:
+        feed = Scan.feed
+        patch.setattr(Scan, "feed", lambda self, *data: parsed.append(1) or feed(self, *data))
+        patch.setattr(true_sync, "true_time", lambda *of: parsed.append(1) or true_time(*of))
+        found = client.get(seek, params=asked).json()
+    if large:  # one small read of the pictures is tried where their places are known
+        assert len(parsed) == (form == "fidx")
+    else:
+        assert parsed
+    if form == "json":
+        # it knows segments, and answers with the one that holds the picture
+        assert found["offset"] <= hit.offset < hit.range.stop <= found["offset"] + found["size"]
+        assert found["time_ms"] <= 1440
+        return
+    assert found["time_ms"] == 1440
+    assert (found["offset"], found["size"]) == (hit.offset, hit.size)
+    span = client.get(seek, params=asked | {"end_ms": 1900}).json()
+    ranges = [fragdex.ByteRange.of(one["offset"], one["size"]) for one in span["ranges"]]
+    assert ranges == [*index.ranges("1.44", "1.9", tracks=[1]).media]
+    plain = client.get(seek, params=asked | {"verified": False}).json()
+    assert plain["time_ms"] == 1680
 
 
 def test_two_tracks_are_told_apart(client, new_file):

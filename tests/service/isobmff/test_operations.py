@@ -23,29 +23,29 @@ SOUND = movie(fragments=3, samples=25, fps=25, tracks=1)
 
 
 @pytest.fixture
-def tenant(house):
-    return keys.create_tenant(house.database, "ours")
+def tenant(context):
+    return keys.create_tenant(context.database, "ours")
 
 
 @pytest.fixture
-def file_id(house, tenant):
+def file_id(context, tenant):
     new = NewFile(md5=fresh_md5(new_id()), filename="film.mp4")
-    return operations.create_file(house, tenant, new)[0].id
+    return operations.create_file(context, tenant, new)[0].id
 
 
-def send(house, tenant, file_id, content):
+def send(context, tenant, file_id, content):
     if not isinstance(content, bytes):
         content = json.dumps(content).encode()
-    return indexing.receive_index(house, tenant, file_id, iter([content]))
+    return indexing.receive_index(context, tenant, file_id, iter([content]))
 
 
-def put_track(house, tenant, file_id, track_id, data):
+def put_track(context, tenant, file_id, track_id, data):
     """A track with an index of its own, as processing leaves it."""
     key = f"indexes/{tenant}/{new_id()}.fidx"
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         trash.expect(connection, key)
-    house.store.write(key, [fidx.write(fragdex.index(data), samples=True)])
-    with house.database.write() as connection:
+    context.store.write(key, [fidx.write(fragdex.index(data), samples=True)])
+    with context.database.write() as connection:
         assert trash.claim(connection, key)
         row = {
             "file_id": file_id,
@@ -61,19 +61,19 @@ def put_track(house, tenant, file_id, track_id, data):
     return key
 
 
-def sweep_all(house):
-    with house.database.write() as connection:
+def sweep_all(context):
+    with context.database.write() as connection:
         due = {"delete_after": datetime(2020, 1, 1, tzinfo=UTC)}
         connection.execute(all_tables.trash.update().values(**due))
-    blobs.sweep(house.database, house.store)
+    blobs.sweep(context.database, context.store)
 
 
-def test_tracks_apart_are_one_index(house, tenant, file_id):
-    put_track(house, tenant, file_id, 2, SOUND)
-    put_track(house, tenant, file_id, 1, FILM)
-    put_track(house, tenant, file_id, -1, FILM)
-    found = operations.index_keys(house, tenant, file_id)
-    told = json.loads(forms.exported(house, found, "json"))
+def test_tracks_apart_are_one_index(context, tenant, file_id):
+    put_track(context, tenant, file_id, 2, SOUND)
+    put_track(context, tenant, file_id, 1, FILM)
+    put_track(context, tenant, file_id, -1, FILM)
+    found = operations.index_keys(context, tenant, file_id)
+    told = json.loads(forms.exported(context, found, "json"))
     assert list(told) == ["-1", "1", "2"]
     film, sound = index_json(FILM)["1"], index_json(SOUND)["1"]
     assert told["1"] == film
@@ -81,111 +81,111 @@ def test_tracks_apart_are_one_index(house, tenant, file_id):
     assert told["-1"] == film | {"track": -1}
     for track_id, data in ((1, FILM), (2, SOUND), (-1, FILM)):
         hit = fragdex.index(data).track(1).seek(2.5)
-        answer = seeking.seek(house, tenant, file_id, track_id, 2500)
+        answer = seeking.seek(context, tenant, file_id, track_id, 2500)
         assert (answer.track, answer.offset, answer.size) == (track_id, hit.offset, hit.size)
-    assert seeking.seek(house, tenant, file_id, None, 0).track == 1
-    spans = seeking.seek(house, tenant, file_id, 2, 0, 2000).ranges
+    assert seeking.seek(context, tenant, file_id, None, 0).track == 1
+    spans = seeking.seek(context, tenant, file_id, 2, 0, 2000).ranges
     media = fragdex.index(SOUND).ranges(0, 2).media
     assert [(one.offset, one.size) for one in spans] == [(part.start, part.size) for part in media]
     for form in ("sidx", "hls"):
-        of = forms.shown(house, file_id, found, form, 2)
+        of = forms.shown(context, file_id, found, form, 2)
         assert of == forms.Shown((2,), True)
-        of_track = forms.exported(house, found, form, of, lambda track_id: "a")
+        of_track = forms.exported(context, found, form, of, lambda track_id: "a")
         alone = fragdex.index(SOUND).export(form, **({"uri": "a"} if form == "hls" else {}))
         assert of_track == alone
-    again = fidx.read(forms.exported(house, found, "fidx"))
-    fidx.verify(forms.exported(house, found, "fidx"))
+    again = fidx.read(forms.exported(context, found, "fidx"))
+    fidx.verify(forms.exported(context, found, "fidx"))
     assert [track.id for track in again.tracks] == [-1, 1, 2]
     assert again.track(2).seek(2.5).offset == fragdex.index(SOUND).track(1).seek(2.5).offset
     with pytest.raises(TrackNotFound):
-        seeking.seek(house, tenant, file_id, 9, 0)
+        seeking.seek(context, tenant, file_id, 9, 0)
 
 
-def test_the_last_word_on_a_track_counts(house, tenant, file_id):
+def test_the_last_word_on_a_track_counts(context, tenant, file_id):
     """A client's index stands until processing makes tracks, and the other way round."""
     sent = index_json(FILM) | {"note": "kept"}
     sent["2"] = sent["1"] | {"track": 2}
-    send(house, tenant, file_id, sent)
-    key = put_track(house, tenant, file_id, 1, SOUND)
-    found = operations.index_keys(house, tenant, file_id)
-    told = json.loads(forms.exported(house, found, "json"))
+    send(context, tenant, file_id, sent)
+    key = put_track(context, tenant, file_id, 1, SOUND)
+    found = operations.index_keys(context, tenant, file_id)
+    told = json.loads(forms.exported(context, found, "json"))
     assert told == sent | index_json(SOUND)
-    second = seeking.seek(house, tenant, file_id, 2, 9000)
+    second = seeking.seek(context, tenant, file_id, 2, 9000)
     assert second.offset == fragdex.index(FILM).track(1).seek(9).offset
-    first = seeking.seek(house, tenant, file_id, 1, 2500)
+    first = seeking.seek(context, tenant, file_id, 1, 2500)
     assert first.offset == fragdex.index(SOUND).track(1).seek(2.5).offset
-    send(house, tenant, file_id, index_json(SOUND))
-    assert operations.index_keys(house, tenant, file_id).tracks == ()
-    sweep_all(house)
+    send(context, tenant, file_id, index_json(SOUND))
+    assert operations.index_keys(context, tenant, file_id).tracks == ()
+    sweep_all(context)
     with pytest.raises(SourceNotFound):
-        house.store.size(key)
+        context.store.size(key)
     assert json.loads(
-        forms.exported(house, operations.index_keys(house, tenant, file_id), "json")
+        forms.exported(context, operations.index_keys(context, tenant, file_id), "json")
     ) == index_json(SOUND)
 
 
-def test_what_no_record_names_is_swept(house, tenant, file_id):
-    send(house, tenant, file_id, index_json())
-    send(house, tenant, file_id, index_json())
-    send(house, tenant, file_id, fidx.write(fragdex.index(FILM)))
-    before = operations.index_keys(house, tenant, file_id)
+def test_what_no_record_names_is_swept(context, tenant, file_id):
+    send(context, tenant, file_id, index_json())
+    send(context, tenant, file_id, index_json())
+    send(context, tenant, file_id, fidx.write(fragdex.index(FILM)))
+    before = operations.index_keys(context, tenant, file_id)
     assert before.json is None
-    sweep_all(house)
-    assert list(house.store.keys("indexes/")) == [before.file]
-    put_track(house, tenant, file_id, 1, FILM)
-    operations.delete_file(house, tenant, file_id)
-    sweep_all(house)
-    assert list(house.store.keys()) == []
+    sweep_all(context)
+    assert list(context.store.keys("indexes/")) == [before.file]
+    put_track(context, tenant, file_id, 1, FILM)
+    operations.delete_file(context, tenant, file_id)
+    sweep_all(context)
+    assert list(context.store.keys()) == []
 
 
-def test_who_dies_on_the_way_leaves_the_old_index(house, tenant, file_id, monkeypatch):
-    send(house, tenant, file_id, index_json())
-    before = operations.index_keys(house, tenant, file_id)
+def test_who_dies_on_the_way_leaves_the_old_index(context, tenant, file_id, monkeypatch):
+    send(context, tenant, file_id, index_json())
+    before = operations.index_keys(context, tenant, file_id)
 
     def die(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(indexing, "set_index", die)
     with pytest.raises(KeyboardInterrupt):
-        send(house, tenant, file_id, index_json(SOUND))
+        send(context, tenant, file_id, index_json(SOUND))
     monkeypatch.undo()
-    assert operations.index_keys(house, tenant, file_id) == before
-    sweep_all(house)
-    assert set(house.store.keys("indexes/")) == {before.file, before.json}
+    assert operations.index_keys(context, tenant, file_id) == before
+    sweep_all(context)
+    assert set(context.store.keys("indexes/")) == {before.file, before.json}
 
 
-def test_a_body_that_breaks_off_changes_nothing(house, tenant, file_id):
+def test_a_body_that_breaks_off_changes_nothing(context, tenant, file_id):
     def broken():
         yield json.dumps(index_json()).encode()[:-100]
         raise ConnectionResetError
 
     with pytest.raises(ConnectionResetError):
-        indexing.receive_index(house, tenant, file_id, broken())
-    assert not operations.file_by_id(house, tenant, file_id).fragment_index_complete
-    assert list(house.store.keys()) == []
+        indexing.receive_index(context, tenant, file_id, broken())
+    assert not operations.file_by_id(context, tenant, file_id).fragment_index_complete
+    assert list(context.store.keys()) == []
 
 
-def test_several_send_an_index_at_once(house, tenant, file_id):
+def test_several_send_an_index_at_once(context, tenant, file_id):
     films = [movie(fragments=n, samples=25, fps=25) for n in range(1, 7)]
     threads = [
-        threading.Thread(target=send, args=(house, tenant, file_id, index_json(film)))
+        threading.Thread(target=send, args=(context, tenant, file_id, index_json(film)))
         for film in films
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    found = operations.index_keys(house, tenant, file_id)
-    assert json.loads(forms.exported(house, found, "json")) in [index_json(f) for f in films]
-    sweep_all(house)
-    assert set(house.store.keys("indexes/")) == {found.file, found.json}
+    found = operations.index_keys(context, tenant, file_id)
+    assert json.loads(forms.exported(context, found, "json")) in [index_json(f) for f in films]
+    sweep_all(context)
+    assert set(context.store.keys("indexes/")) == {found.file, found.json}
 
 
-def test_several_register_the_same_file_at_once(house, tenant):
+def test_several_register_the_same_file_at_once(context, tenant):
     new = NewFile(md5=fresh_md5("once"), filename="a.mp4")
     made = []
     threads = [
-        threading.Thread(target=lambda: made.append(operations.create_file(house, tenant, new)))
+        threading.Thread(target=lambda: made.append(operations.create_file(context, tenant, new)))
         for _ in range(6)
     ]
     for thread in threads:
@@ -196,31 +196,31 @@ def test_several_register_the_same_file_at_once(house, tenant):
     assert sorted(is_new for _, is_new in made) == [False] * 5 + [True]
 
 
-def test_an_index_is_opened_once_and_few_are_kept(house, tenant, monkeypatch):
+def test_an_index_is_opened_once_and_few_are_kept(context, tenant, monkeypatch):
     limit = 3
-    small = house.settings.model_copy(update={"open_indexes": limit})
-    house = type(house)(small, house.database, house.store, house.jobs)
+    small = context.settings.model_copy(update={"open_indexes": limit})
+    context = type(context)(small, context.database, context.store, context.jobs)
     opens = []
     real = opened.open_index
     monkeypatch.setattr(opened, "open_index", lambda what: opens.append(what) or real(what))
-    monkeypatch.setattr(opened, "_indexes", opened.Kept())
+    monkeypatch.setattr(opened, "_indexes", opened.LRUCache())
     ids = []
     for number in range(limit + 1):
         new = NewFile(md5=fresh_md5(f"kept {number}"), filename="a.mp4")
-        ids.append(operations.create_file(house, tenant, new)[0].id)
-        send(house, tenant, ids[-1], index_json())
+        ids.append(operations.create_file(context, tenant, new)[0].id)
+        send(context, tenant, ids[-1], index_json())
     for _ in range(3):
         for file_id in ids[:limit]:
-            seeking.seek(house, tenant, file_id, 1, 1000)
+            seeking.seek(context, tenant, file_id, 1, 1000)
     assert len(opens) == limit
-    seeking.seek(house, tenant, ids[-1], 1, 1000)
-    seeking.seek(house, tenant, ids[1], 1, 1000)
+    seeking.seek(context, tenant, ids[-1], 1, 1000)
+    seeking.seek(context, tenant, ids[1], 1, 1000)
     assert len(opens) == limit + 1
-    seeking.seek(house, tenant, ids[0], 1, 1000)  # the one used least lately had to go
+    seeking.seek(context, tenant, ids[0], 1, 1000)  # the one used least lately had to go
     assert len(opens) == limit + 2
 
 
-def test_an_index_of_very_many_fragments_is_read_as_little_as_a_small_one(house, tenant, file_id):
+def test_an_index_of_very_many_fragments_is_read_as_little_as_a_small_one(context, tenant, file_id):
     """Opening maps the file: what a seek makes is the same work for 100 and for 100,000 rows."""
     import tracemalloc
 
@@ -234,46 +234,52 @@ def test_an_index_of_very_many_fragments_is_read_as_little_as_a_small_one(house,
         first | {"cts": n * duration, "dts": n * duration, "offset": first["offset"] + n * size}
         for n in range(138_000)
     ]
-    send(house, tenant, file_id, told)
-    seeking.seek(house, tenant, file_id, 1, 0)
+    send(context, tenant, file_id, told)
+    seeking.seek(context, tenant, file_id, 1, 0)
     tracemalloc.start()
     for n in np.linspace(0, 137_999, 50, dtype=int).tolist():
         time_ms = n * duration * 1000 / told["1"]["timescale"]
-        answer = seeking.seek(house, tenant, file_id, 1, time_ms + 1e-3)
+        answer = seeking.seek(context, tenant, file_id, 1, time_ms + 1e-3)
         assert (answer.fragment, answer.offset) == (n, first["offset"] + n * size)
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert used < 400_000, "a seek copies columns"
 
 
-def test_a_track_is_told_by_its_own_upload(house, tenant, file_id):
+def test_a_track_is_told_by_its_own_upload(context, tenant, file_id):
     new = NewTrack(file_id=file_id, track_id=3, type="audio", byte_size=10, duration_ms=1.6)
-    record, is_new = tracks.create_track(house, tenant, new)
+    record, is_new = tracks.create_track(context, tenant, new)
     assert (is_new, record.duration_ms, record.next_byte) == (True, 2, 0)
     from fragdex.service import uploads
 
     name = tracks.track_name(file_id, 3)
     uploads.receive(
-        house, tenant, tracks.FAMILY, name, "bytes 0-3/10", iter([b"abcd"]), arrival=tracks.ARRIVAL
+        context,
+        tenant,
+        tracks.FAMILY,
+        name,
+        "bytes 0-3/10",
+        iter([b"abcd"]),
+        arrival=tracks.ARRIVAL,
     )
-    assert tracks.track_by_id(house, tenant, file_id, 3).next_byte == 4
+    assert tracks.track_by_id(context, tenant, file_id, 3).next_byte == 4
     uploads.receive(
-        house, tenant, tracks.FAMILY, name, "bytes 4-9/10", iter([b"efghij"]),
+        context, tenant, tracks.FAMILY, name, "bytes 4-9/10", iter([b"efghij"]),
         arrival=tracks.ARRIVAL,
     )  # fmt: skip
-    assert tracks.track_by_id(house, tenant, file_id, 3).complete
-    found = tracks.track_bytes(house, tenant, file_id, 3)
-    assert b"".join(house.store.read(found.store_key, fragdex.ByteRange(0, 10))) == b"abcdefghij"
+    assert tracks.track_by_id(context, tenant, file_id, 3).complete
+    found = tracks.track_bytes(context, tenant, file_id, 3)
+    assert b"".join(context.store.read(found.store_key, fragdex.ByteRange(0, 10))) == b"abcdefghij"
     assert found.mime_type == "audio/mp4"
     with pytest.raises(RecordNotFound):
-        tracks.track_by_id(house, new_id(), file_id, 3)
-    tracks.delete_track(house, tenant, file_id, 3)
-    with house.database.read() as connection:
+        tracks.track_by_id(context, new_id(), file_id, 3)
+    tracks.delete_track(context, tenant, file_id, 3)
+    with context.database.read() as connection:
         assert connection.execute(sa.select(all_tables.uploads)).all() == []
         assert connection.execute(sa.select(all_tables.blobs)).all() == []
 
 
-def test_an_index_in_an_object_store_is_copied_and_mapped(house, tenant, file_id, tmp_path):
+def test_an_index_in_an_object_store_is_copied_and_mapped(context, tenant, file_id, tmp_path):
     import shutil
     from contextlib import contextmanager
 
@@ -294,11 +300,15 @@ def test_an_index_in_an_object_store_is_copied_and_mapped(house, tenant, file_id
             finally:
                 copy.unlink()
 
-    house = type(house)(house.settings, house.database, Away(tmp_path / "away"), house.jobs)
-    send(house, tenant, file_id, index_json())
+    context = type(context)(
+        context.settings, context.database, Away(tmp_path / "away"), context.jobs
+    )
+    send(context, tenant, file_id, index_json())
     for form in forms.FORMS:
-        found = operations.index_keys(house, tenant, file_id)
-        assert forms.exported(house, found, form, forms.shown(house, file_id, found, form, None))
+        found = operations.index_keys(context, tenant, file_id)
+        assert forms.exported(
+            context, found, form, forms.shown(context, file_id, found, form, None)
+        )
     hit = fragdex.index(FILM).track(1).seek(5)
-    assert seeking.seek(house, tenant, file_id, 1, 5000).offset == hit.offset
+    assert seeking.seek(context, tenant, file_id, 1, 5000).offset == hit.offset
     assert not (tmp_path / "copy").exists()

@@ -15,12 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import program
 
-from fragdex.service.jobs.door import upgrade as upgrade_jobs
+from fragdex.service.jobs.api import upgrade as upgrade_jobs
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade
 
 # Nothing here takes longer than a few seconds on a quiet machine; this bounds a busy one.
-PATIENCE = 90
+PATIENCE = 300
 
 
 @dataclass
@@ -44,12 +44,14 @@ class Yard:
         upgrade_jobs(self.database)
         self.jobs = program.open_jobs(self.database, folder, self.path)
         self.processes = {}
+        self.options = {}  # of every worker
         self.errors = (folder / "stderr").open("a")
         # two on one machine's file, three on a server
         self.count = 2 if self.database.dialect == "sqlite" else 3
 
     def start(self, count=None, **options):
         """Start worker processes and wait until they work; returns their pids."""
+        options = self.options | options
         new = [
             subprocess.Popen(
                 [sys.executable, program.__file__, self.url, str(self.folder), str(self.path),
@@ -65,9 +67,9 @@ class Yard:
             assert process.stdout.readline(), (self.folder / "stderr").read_text()
         return [process.pid for process in new]
 
-    def order(self, name, record_id, **payload):
+    def order(self, name, record_id, tenant_id="t", **payload):
         with self.database.write() as connection:
-            return self.jobs.enqueue(connection, name, record_id, payload)
+            return self.jobs.enqueue(connection, name, record_id, payload, tenant_id=tenant_id)
 
     def lines(self, event=None, job=None):
         if not self.path.exists():
@@ -120,6 +122,12 @@ class Yard:
         self.errors.close()
         self.jobs.close()
         self.database.close()
+
+
+@pytest.fixture
+def deaths(yard):
+    """Workers that are silent for some seconds are taken for dead."""
+    yard.options["dead_after_seconds"] = 4
 
 
 @pytest.fixture

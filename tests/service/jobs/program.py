@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 
 from fragdex.service.errors import Unprocessable
-from fragdex.service.jobs.door import PARENTS, SLICES, JobOptions, Jobs, Work
+from fragdex.service.jobs.api import PARENTS, SLICES, JobOptions, Jobs, Work
 from fragdex.service.records.database import Database
 
 FAST = {
     "poll_seconds": 0.1,
     "heartbeat_seconds": 0.3,
-    "dead_after_seconds": 1.5,
+    # Nobody is taken for dead but where a test says so: a busy machine silences workers, too.
+    "dead_after_seconds": 120,
     "grace_seconds": 3,
     "backoff_seconds": 0.1,
 }
@@ -36,7 +37,7 @@ class Log:
 
 
 def works(log):
-    def steps(house, job):
+    def steps(context, job):
         """Sleeps in small steps and looks whether it is still wanted."""
         log("begin", job)
         until = time.monotonic() + job.payload.get("seconds", 0)
@@ -46,17 +47,27 @@ def works(log):
         log("end", job)
         return {"n": job.payload.get("n")}
 
-    def poison(house, job):
+    def gated(context, job):
+        """Goes on when the file that its payload names is there, or one for this job alone."""
+        log("begin", job)
+        gate = job.payload["gate"]
+        while not (Path(gate).exists() or Path(f"{gate}-{job.id}").exists()):
+            time.sleep(0.01)
+            job.check()
+        log("end", job)
+        return {"n": job.payload.get("n")}
+
+    def poison(context, job):
         log("begin", job)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def raises(house, job):
+    def raises(context, job):
         log("begin", job)
         if job.attempt <= job.payload["times"]:
             raise Unprocessable("not a film") if job.payload.get("final") else OSError("weather")
         log("end", job)
 
-    def sliced(house, job):
+    def sliced(context, job):
         log("begin", job)
         payloads = [{"n": n, **job.payload} for n in range(job.payload["count"])]
         seen = []
@@ -65,16 +76,18 @@ def works(log):
         )
         log("end", job, json.dumps({"results": [r["n"] for r in results], "seen": sorted(seen)}))
 
-    def failed(house, job, problem):
+    def failed(context, job, problem):
         log("failed", job, json.dumps(problem))
 
     return (
         Work("steps", steps, failed),
+        Work("gated", gated, failed),
         Work("poison", poison, failed, attempts=2),
         Work("raises", raises, failed, attempts=3),
         Work("sliced", sliced, failed),
         Work("waiting", sliced, failed, queue=PARENTS),
         Work("slice", steps, queue=SLICES),
+        Work("gatedslice", gated, queue=SLICES),
         Work("poisonslice", poison, queue=SLICES, attempts=2),
     )
 

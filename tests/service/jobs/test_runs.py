@@ -5,10 +5,11 @@ import threading
 import pytest
 from sqlalchemy import select, update
 
-from fragdex.errors import NotISOBMFF
+from fragdex.errors import MalformedBox, NotISOBMFF
 from fragdex.service.errors import (
     EngineUnavailable,
     InvalidRequest,
+    ServiceError,
     StoreFull,
     Unavailable,
     Unprocessable,
@@ -55,7 +56,7 @@ def raising(*errors):
     """A work that raises these, one a call, and then ends."""
     left = list(errors)
 
-    def work(house, job):
+    def work(context, job):
         if left:
             raise left.pop(0)
         return job.attempt
@@ -77,7 +78,7 @@ def test_patience_ends(run):
     told = []
     answer = run(
         raising(*[Unavailable("away for ever")] * 10_000),
-        lambda house, job, problem: told.append(problem),
+        lambda context, job, problem: told.append(problem),
         attempts=2,
     )
     assert answer == {"problem": {"error": "Unavailable", "detail": "away for ever"}}
@@ -87,7 +88,7 @@ def test_patience_ends(run):
 def test_the_news_of_a_failure_is_brought_again_until_it_is_taken(run):
     told = []
 
-    def failed(house, job, problem):
+    def failed(context, job, problem):
         told.append(problem)
         if len(told) < 3:
             raise OSError("disk")
@@ -101,13 +102,13 @@ def test_a_job_that_was_given_up_before_it_was_told_is_told_the_same(run):
     run(raising(OSError("x")), attempts=2)
     run.change(attempt=2, problem={"error": "Unprocessable", "detail": "no film"})
     told = []
-    answer = run(raising(), lambda house, job, problem: told.append(dict(problem)), attempts=2)
+    answer = run(raising(), lambda context, job, problem: told.append(dict(problem)), attempts=2)
     assert answer == {"problem": {"error": "Unprocessable", "detail": "no film"}}
     assert told == [answer["problem"]]
 
 
 def test_a_run_that_was_replaced_ends_without_a_trace(run):
-    def replaced(house, job):
+    def replaced(context, job):
         run.change(attempt=job.attempt + 1)
         job.check()
 
@@ -119,7 +120,7 @@ def test_a_run_that_was_replaced_ends_without_a_trace(run):
 
 @pytest.mark.parametrize("way", ["check", "return", "raise"])
 def test_a_run_that_is_handed_back_does_not_count(run, way):
-    def stopped(house, job):
+    def stopped(context, job):
         run.stopping.set()
         assert job.cancelled()
         if way == "check":
@@ -135,7 +136,7 @@ def test_a_run_that_is_handed_back_does_not_count(run, way):
 
 @pytest.mark.parametrize("way", ["check", "return", "raise"])
 def test_a_cancelled_run_ends_as_cancelled(run, way):
-    def cancelled(house, job):
+    def cancelled(context, job):
         with run.database.read() as connection:
             now = run.database.now(connection)
         run.change(cancelled_at=now)
@@ -179,3 +180,37 @@ def test_errors_that_were_not_meant_for_callers_keep_their_text():
         "error": "X",
         "detail": "y",
     }
+
+
+def lines(caplog):
+    """Level, and whether a traceback stands below it."""
+    return [
+        (one.levelname, one.exc_info is not None)
+        for one in caplog.records
+        if one.name == "fragdex.jobs"
+    ]
+
+
+def test_a_fault_is_one_error_with_its_traceback_however_often_it_is_tried(run, caplog):
+    caplog.set_level("INFO")
+    assert "problem" in run(raising(*[KeyError("x")] * 3), attempts=3)
+    assert lines(caplog) == [("WARNING", False), ("WARNING", False), ("ERROR", True)]
+    assert "w of 1 (job w-1, attempt 3) failed" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("error", "parent", "expected"),
+    [
+        (Unprocessable("the file is empty"), None, [("INFO", False)]),
+        (MalformedBox("too short", path="moov"), None, [("INFO", False)]),
+        (Unprocessable("the file is empty"), "w-0", []),  # its job says it
+        (SliceFailed(1, {"detail": "too loud"}), None, [("INFO", False)]),
+        (EngineUnavailable("no Chromium"), None, [("WARNING", False)]),
+        (ServiceError("who knows"), None, [("ERROR", True)]),
+    ],
+)
+def test_what_ends_a_job_at_once_is_one_line(run, caplog, error, parent, expected):
+    caplog.set_level("INFO")
+    assert "problem" in run(raising(error), parent=parent)
+    assert lines(caplog) == expected
+    assert not expected or expected[0][1] or str(error) in caplog.messages[-1]

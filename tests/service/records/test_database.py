@@ -36,7 +36,7 @@ def test_steps_are_named_after_the_version_they_lead_to(database):
 def test_differences_are_seen(database):
     with database.write() as connection:
         connection.execute(sa.text("DROP TABLE fragdex_replays"))
-    assert [kind for kind, *_ in differences(database)] == ["add_table"]
+    assert [kind for kind, *_ in differences(database)] == ["add_table", "add_index"]
 
 
 def test_upgrading_twice_is_harmless(database):
@@ -228,3 +228,44 @@ def test_faults_of_our_own_do_not_look_like_the_weather(database):
 def test_urls_that_cannot_be_used_are_refused(url):
     with pytest.raises(ConfigError):
         Database(url)
+
+
+def test_what_is_acknowledged_is_flushed_before(sqlite_database):
+    """Bytes are flushed before their row is: a row that a power loss takes would orphan them."""
+
+    def level(**how):
+        with sqlite_database.write(**how) as connection:
+            return connection.exec_driver_sql("PRAGMA synchronous").scalar()
+
+    full, normal = 2, 1  # https://sqlite.org/pragma.html#pragma_synchronous
+    assert [level(), level(passing=True), level(), level()] == [full, normal, full, full]
+
+
+def test_threads_that_write_wait_for_one_another_without_a_connection(sqlite_database):
+    """SQLite only looks now and then whether it may write, and holds a connection meanwhile."""
+    in_use, barrier = [], threading.Barrier(8)
+
+    def write():
+        barrier.wait(60)
+        for _ in range(5):
+            with sqlite_database.write():
+                in_use.append(sqlite_database.engine.pool.checkedout())
+
+    threads = [threading.Thread(target=write) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert in_use == [1] * 40
+
+
+def test_a_thread_that_waits_too_long_to_write_is_told(sqlite_database, monkeypatch):
+    monkeypatch.setattr("fragdex.service.records.database.BUSY_MS", 1)
+    with (
+        sqlite_database.write(),
+        pytest.raises(Unavailable, match="busy"),
+        sqlite_database.write(),
+    ):
+        pass
+    with sqlite_database.write():
+        pass

@@ -117,12 +117,12 @@ REFUSED = {
         zip_of(("index.html", b""), (zipped_as("a", stat.S_IFLNK | 0o777), b"/etc/passwd")),
         "is a link",
     ),
-    "device": (tar_of((special("index.html", tarfile.CHRTYPE), b"")), "no plain file"),
-    "pipe": (tar_of((special("index.html", tarfile.FIFOTYPE), b"")), "no plain file"),
-    "zip device": (zip_of((zipped_as("a", stat.S_IFCHR | 0o600), b"")), "no plain file"),
+    "device": (tar_of((special("index.html", tarfile.CHRTYPE), b"")), "not a regular file"),
+    "pipe": (tar_of((special("index.html", tarfile.FIFOTYPE), b"")), "not a regular file"),
+    "zip device": (zip_of((zipped_as("a", stat.S_IFCHR | 0o600), b"")), "not a regular file"),
     "file and folder": (tar_of(("index.html", b""), ("index.html/x", b"")), "a file and a folder"),
     "folder and file": (tar_of(("a/index.html", b""), ("a", b"")), "a file and a folder"),
-    "long name": (tar_of(("index.html", b""), ("x" * 300, b"")), "no name of a file"),
+    "long name": (tar_of(("index.html", b""), ("x" * 300, b"")), "not a file name"),
     "endless name": (tar_of(("x" * (2 << 20), b"")), "longer than any name"),
     "bzip2 inside": (
         zip_of(("index.html", b"x" * 999), compression=zipfile.ZIP_BZIP2), "other than deflate"

@@ -91,7 +91,7 @@ INPUTS = {
         tar_of(INDEX, (special("a", tarfile.SYMTYPE, "/etc/passwd"), b"")), "'a'.*link"
     ),
     "archive with a device": site(
-        tar_of(INDEX, (special("a", tarfile.CHRTYPE), b"")), "'a'.*no plain file"
+        tar_of(INDEX, (special("a", tarfile.CHRTYPE), b"")), "'a'.*not a regular file"
     ),
     "index.html missing": site(tar_of(("site/index.html", b"")), "index.html.*'site'"),
     "invalid HTML": page("<<<>>>&&&;;;</body></html></nothing><p <b></i>"),

@@ -16,7 +16,7 @@ FILM = fixture_bytes("frag-global-sidx-video.mp4", salt="own files")
 
 @pytest.fixture(scope="module")
 def own(server):
-    return OwnFiles(server.house, server.tenant)
+    return OwnFiles(server.context, server.tenant)
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +87,8 @@ def test_what_is_anothers_or_nothing_is_404_and_noted(server, own, film):
         answer = fetch(own, path)
         assert (answer.status, answer.body) == (404, b"no such file"), path
         assert own.reads[f"{API}/{path}"] is None
-    assert isinstance(fetch(OwnFiles(server.house, "nobody"), f"files/{film}"), Answer)
-    assert fetch(OwnFiles(server.house, "nobody"), f"files/{film}").status == 404
+    assert isinstance(fetch(OwnFiles(server.context, "nobody"), f"files/{film}"), Answer)
+    assert fetch(OwnFiles(server.context, "nobody"), f"files/{film}").status == 404
 
 
 @pytest.mark.parametrize(
@@ -110,19 +110,19 @@ def test_other_urls_are_not_its_own(own, url):
 def test_what_was_read_holds_as_long_as_the_bytes_are_there(server):
     data = picture()
     id = uploaded(server.client, data, "b.png", "image_files")["id"]
-    first = OwnFiles(server.house, server.tenant)
+    first = OwnFiles(server.context, server.tenant)
     fetch(first, f"files/{id}")
     fetch(first, "files/01900000-0000-7000-8000-000000000000")
-    assert OwnFiles(server.house, server.tenant).holds(first.reads)
-    assert not OwnFiles(server.house, "nobody").holds(first.reads)
+    assert OwnFiles(server.context, server.tenant).holds(first.reads)
+    assert not OwnFiles(server.context, "nobody").holds(first.reads)
     server.client.delete(f"{API}/image_files/{id}")
-    assert not OwnFiles(server.house, server.tenant).holds(first.reads)
+    assert not OwnFiles(server.context, server.tenant).holds(first.reads)
 
 
 def test_what_is_large_is_read_by_ranges_alone(server):
     data = bytes(MAX_BYTES + 1)
     id = uploaded(server.client, data, "large.mkv")["id"]
-    own = OwnFiles(server.house, server.tenant)
+    own = OwnFiles(server.context, server.tenant)
     with pytest.raises(Blocked, match="by ranges"):
         fetch(own, f"files/{id}")
     part = fetch(own, f"files/{id}", Range="bytes=0-")

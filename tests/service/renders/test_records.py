@@ -37,7 +37,7 @@ def test_html_is_queued_at_once(begun, client, server):
     record = begun(html="<h1>Hi")
     assert record["status"] == "pending"
     assert record["queued_at"] >= record["created_at"]
-    assert server.house.jobs.status(f"{RENDER}-{record['id']}") == "queued"
+    assert server.context.jobs.status(f"{RENDER}-{record['id']}") == "queued"
     again = get(client, record).json()
     assert {**again, "seconds": {}} == {**record, "seconds": {}}
 
@@ -69,7 +69,7 @@ def test_a_site_is_uploaded_whole(begun, client, server, pack):
     answer = post(client, record, "/upload", content=site)
     assert (answer.status_code, answer.json()["status"]) == (201, "pending")
     assert get(client, record, "/upload").json()["id"] == record["id"]
-    assert server.house.jobs.status(f"{RENDER}-{record['id']}") == "queued"
+    assert server.context.jobs.status(f"{RENDER}-{record['id']}") == "queued"
     assert post(client, record, "/upload", content=site).status_code == 201
 
 
@@ -130,7 +130,7 @@ def test_what_is_no_site_is_refused_and_another_one_is_taken(begun, client, data
 
 
 def test_the_limit_of_an_upload(begun, client, server):
-    limit = server.house.settings.max_render_upload_bytes
+    limit = server.context.settings.max_render_upload_bytes
     record = begun()
     headers = {"Content-Range": f"bytes 0-9/{limit + 1}"}
     answer = post(client, record, "/upload", content=b"0" * 10, headers=headers)
@@ -156,7 +156,7 @@ def test_a_render_is_cancelled(begun, client, server):
     answer = post(client, record, "/cancel")
     assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
     assert post(client, record, "/cancel").json() == answer.json()
-    assert server.house.jobs.status(f"{RENDER}-{record['id']}") == "cancelled"
+    assert server.context.jobs.status(f"{RENDER}-{record['id']}") == "cancelled"
     assert get(client, record, ".mp4").status_code == 409
     events = events_of(client, f"/renders/{record['id']}/progress")
     assert [name for name, _ in events] == ["size", "error"]
@@ -179,7 +179,7 @@ def test_lists_are_filtered_and_paged(begun, client):
 
 
 def test_what_is_deleted_leaves_nothing(begun, client, server):
-    house = server.house
+    context = server.context
     html = f"<p>{uuid.uuid4()}"
     records = [begun(html=html), begun(), begun()]
     post(client, records[1], "/upload", content=SITE + os.urandom(10))
@@ -188,17 +188,17 @@ def test_what_is_deleted_leaves_nothing(begun, client, server):
         assert client.delete(f"{API}/renders/{record['id']}").status_code == 204
         assert get(client, record).status_code == 404
         assert client.delete(f"{API}/renders/{record['id']}").status_code == 404
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         for table in (tables.blob_uses, tables.uploads):
             row = table.c.record_id
             ids = [record["id"] for record in records]
             left = sa.select(row).where(sa.or_(*(row.startswith(id) for id in ids)))
             assert connection.execute(left).all() == []
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         connection.execute(tables.trash.update().values(delete_after=sa.func.current_timestamp()))
-    blobs.sweep(house.database, house.store)
-    digest = hashlib.md5(html.encode()).hexdigest()
-    assert not [key for key in house.store.keys("blobs/") if key.endswith(digest)]
+    blobs.sweep(context.database, context.store)
+    digest = hashlib.sha256(html.encode()).hexdigest()
+    assert not [key for key in context.store.keys("blobs/") if digest in key]
 
 
 def test_an_upload_that_breaks_off_goes_on(begun, client, server):

@@ -10,7 +10,7 @@ from PIL import Image
 import fragdex
 from service.descendants import browsers, gone
 from service.renders.frames.numbers import read_rows
-from service.renders.media.films import number_at, numbered
+from service.renders.page_media.films import number_at, numbered
 from service.renders.test_archives import tar_of, zip_of
 from service.renders.working import numbers, numbers_of
 from service.serving import API
@@ -105,6 +105,19 @@ def test_only_what_changed_is_rendered_again(renderer):
     record, again = renderer.rendered(site=site, **how)
     assert [one["reused"] for one in record["slices"]] == [True, True]
     assert again == data
+
+
+def test_what_a_page_missed_for_now_is_not_taken_again(renderer):
+    """The operator may allow the host, or its name may resolve, before the next render."""
+    how = {"duration_ms": 1000, "work_slice_ms": 1000, "width": 64, "height": 64}
+    for url, reused in (
+        ("https://not-yet-allowed.example/x.png", False),
+        ("http://not-even-https.example/x.png", True),
+    ):
+        for again in (False, True):
+            record, _ = renderer.rendered(f"<body>missed <img src={url}>", **how)
+            assert [one["url"] for one in record["blocked"]] == [url]
+            assert [one["reused"] for one in record["slices"]] == [again and reused]
 
 
 HALF = "<body style='margin:0'><div style='width:50px;height:100px;background:#00f'></div>"
@@ -234,7 +247,7 @@ def test_cancelling_ends_the_browsers(renderer):
     gone(running)
     assert renderer.ended(id)["status"] == "cancelled"
     assert renderer.record(id)["frames_done"] < 3600
-    folder = renderer.served.house.settings.data / "work"
+    folder = renderer.served.context.settings.data / "work"
     renderer.until(id, lambda _: not list(folder.glob(f"{id}.*")))
 
 

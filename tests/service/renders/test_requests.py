@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.serving import API
+from service.serving import API, serving
 
 STILL = {"container": "png"}
 
@@ -129,7 +129,7 @@ def test_odd_sides_are_for_stills(begun):
 
 
 def test_html_has_a_limit_of_its_own(client, server):
-    limit = server.house.settings.max_html_bytes
+    limit = server.context.settings.max_html_bytes
     large = "<p>" + "é" * (limit // 2)
     answer = client.post(f"{API}/renders", json={"html": large})
     assert answer.status_code == 413
@@ -153,3 +153,21 @@ def test_an_operator_may_allow_less(tmp_path):
         ):
             answer = served.client.post(f"{API}/renders", json=body)
             assert (answer.status_code, answer.json()["limit"]) == (422, limit)
+
+
+def test_too_many_jobs_in_progress_are_refused_and_those_of_others_are_not(tmp_path):
+    with serving(tmp_path, max_tenant_jobs=2) as served:
+        made = [served.client.post(f"{API}/renders", json={"html": "<p>"}) for _ in range(2)]
+        assert [answer.status_code for answer in made] == [201, 201]
+
+        refused = served.client.post(f"{API}/renders", json={"html": "<p>"})
+        assert refused.status_code == 429
+        assert refused.headers["Retry-After"] == "10"
+        problem = refused.json()
+        assert problem["type"].endswith("too-many-requests")
+        assert problem["limit"] == 2
+        assert served.stranger.post(f"{API}/renders", json={"html": "<p>"}).status_code == 201
+
+        cancelled = served.client.post(f"{API}/renders/{made[0].json()['id']}/cancel")
+        assert cancelled.status_code == 200
+        assert served.client.post(f"{API}/renders", json={"html": "<p>"}).status_code == 201

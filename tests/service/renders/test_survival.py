@@ -76,7 +76,8 @@ def test_the_service_is_killed_and_started_again(any_site):  # noqa: F811
 
 
 def test_a_browser_is_killed(any_site):  # noqa: F811
-    serving = any_site.serve(job_workers=1, slice_workers=2)
+    # No worker dies, and none is taken for dead: what counts is the attempt after the browser's.
+    serving = any_site.serve(job_workers=1, slice_workers=2, lease_seconds=120)
     with any_site.client(serving) as client:
         _, id = begun(client)
         for pid in browsers(serving.process.pid):

@@ -58,6 +58,15 @@ class DraftMachine(RuleBasedStateMachine):
         self.written = self.written[:size]
         self.durable = size
 
+    @rule()
+    def held_and_used_again(self):
+        """As an upload goes on: what is durable is known, and nothing is flushed for it."""
+        self.draft.close()
+        assert self.draft.holds(self.durable)
+        assert not self.draft.holds(len(self.written) + 1)
+        self.draft.append(self.durable, b"")
+        self.written = self.written[: self.durable]
+
     @precondition(lambda self: self.durable)
     @rule(data=st.data())
     def forked(self, data):

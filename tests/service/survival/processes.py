@@ -28,7 +28,7 @@ PATIENCE = 60
 """Bounds a busy machine; on a quiet one nothing here is waited for longer than some seconds."""
 
 MIB = 1 << 20
-SETTINGS = {"heartbeat_seconds": 0.5, "lease_seconds": 2}
+SETTINGS = {"heartbeat_seconds": 0.5, "lease_seconds": 4}
 
 
 @dataclass
@@ -153,9 +153,11 @@ class Site:
     def age(self, days=2):
         """Let time pass for what is on its way in and on its way out."""
         upload, due = tables.uploads, instant() - timedelta(days=days)
-        ended = {"lease_until": due, "created_at": due}
+        ended = {"lease_until": due, "created_at": due, "written_at": due}
         with self.database.write() as connection:
             connection.execute(tables.trash.update().values(delete_after=due))
+            going = tables.trash.c.deleting_at.is_not(None)
+            connection.execute(tables.trash.update().where(going).values(deleting_at=due))
             connection.execute(upload.update().where(upload.c.completed_at.is_(None)).values(ended))
 
     def sweep(self):

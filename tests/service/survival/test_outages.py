@@ -1,5 +1,6 @@
 """The database is away, the disk is full: refused, nothing lost, and well again by itself."""
 
+import os
 import subprocess
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -155,3 +156,55 @@ def test_a_disk_too_small_for_the_records_is_told(tmp_path, site):
         assert send(client, path, data, MIB, len(data))["complete"]
         assert client.get(path).content == data
     serving.end()
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A file system of so many bytes at `folder`, which outlives what runs in it.
+
+    Gives the command that runs another one with it, and where it is seen from outside.
+    """
+    within = on_a_small_disk(folder, size)
+    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a file system cannot be mounted here")
+    with subprocess.Popen([*within, "sleep", "600"]) as holder:
+        seen = Path(f"/proc/{holder.pid}/root{folder}")
+        try:
+            until(lambda: Path(f"/proc/{holder.pid}/comm").read_text().strip() == "sleep")
+            yield ["nsenter", "-t", str(holder.pid), "-U", "-m", "--preserve-credentials"], seen
+        finally:
+            holder.kill()
+
+
+def test_a_disk_that_others_have_filled_is_no_dead_end(tmp_path, site):
+    """At 100 % what is here is read and deleted, and the service starts."""
+    data, folder = noise(4 * MIB), tmp_path / "small"
+    small = {"data": folder, "store_url": "", "database_url": "", "job_workers": 0}
+    with small_disk(folder, 32 * MIB) as (within, seen):
+        serving = site.serve(within=within, **small)
+        key = next(line for line in serving.said if line.startswith("ef_"))
+        with site.client(serving, key) as client:
+            paths = [announced_track(client, data), announced_track(client, noise(MIB, 1))]
+            assert send(client, paths[0], data, 0, len(data))["complete"]
+            ready = client.get(serving.url + "/readyz")
+            assert (ready.status_code, ready.json()["disk"]) == (200, "ok")
+            until((seen / "reserve").exists)
+        serving.kill()  # what it left is what the next start finds
+        fill(seen / "ballast")
+        serving = site.serve(within=within, **small)
+        with site.client(serving, key) as client:
+            assert not (seen / "reserve").exists()
+            ready = client.get(serving.url + "/readyz")
+            assert ready.json()["disk"] == "nearly full"
+            assert client.get(paths[0]).content == data
+            refused = client.post(
+                f"{paths[1]}/upload", content=bytes(MIB), headers=span(0, MIB, MIB)
+            )
+            assert refused.status_code == 507, refused.text
+            before = os.statvfs(seen).f_bavail
+            assert client.delete(paths[0]).status_code == 204
+            until(lambda: os.statvfs(seen).f_bavail * 4096 >= before * 4096 + 3 * MIB)
+            (seen / "ballast").unlink()
+            assert client.get(serving.url + "/readyz").json()["disk"] == "ok"
+        assert "a disk is nearly full" in serving.log.read_text()
+        serving.end()

@@ -1,5 +1,6 @@
 """Which files are tracks as they came, and what becomes of them: no work at all."""
 
+import hashlib
 import io
 from concurrent.futures import ThreadPoolExecutor
 
@@ -90,6 +91,34 @@ def test_far_away_bytes_are_not_asked_for_each_fragment():
         assert why_not(index, source, remote=True) is None
 
 
+def sound(codec, layout):
+    """A second of silence in a fragmented file."""
+    out = io.BytesIO()
+    flags = {"movflags": "empty_moov+default_base_moof", "frag_duration": "500000"}
+    with av.open(out, "w", format="mp4", options=flags) as target:
+        stream = target.add_stream(codec, rate=48000, layout=layout)
+        for first in range(0, 48000, 960):
+            frame = av.AudioFrame(format="s16", layout=layout, samples=960)
+            frame.sample_rate, frame.pts = 48000, first
+            for plane in frame.planes:
+                plane.update(bytes(plane.buffer_size))
+            target.mux(stream.encode(frame))
+        target.mux(stream.encode(None))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("codec", "layout", "reason"),
+    [
+        ("aac", "5.1", None),
+        ("aac", "quad", "browsers do not play aac of channel configuration 0"),
+        ("libmp3lame", "stereo", "browsers do not play its codec"),
+    ],
+)
+def test_sound_is_taken_where_browsers_play_it(codec, layout, reason):
+    assert why(sound(codec, layout)) == reason
+
+
 @pytest.mark.parametrize("name", ["frag-global-sidx-video.mp4", "frag-audio.m4a"])
 def test_the_process_is_complete_at_once(server, name):
     data = fixture_bytes(name, salt=server.url)
@@ -133,11 +162,15 @@ def test_its_index_tells_of_the_bytes_as_they_came(server):
     assert b"moov" in data[init["offset"] : init["offset"] + init["size"]]
 
 
+def sha256_of(data):
+    return hashlib.sha256(data).hexdigest()
+
+
 def test_its_bytes_are_kept_once(server):
     data = fixture_bytes("frag-prft.mp4", salt=server.url)
     record = uploaded(server.client, data)
     server.client.post(f"{FILES}/{record['id']}/process")
-    kept = [key for key in server.house.store.keys("blobs/") if md5_of(data) in key]
+    kept = [key for key in server.context.store.keys("blobs/") if sha256_of(data) in key]
     assert len(kept) == 1
 
 

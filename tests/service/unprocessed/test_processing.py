@@ -124,4 +124,4 @@ def test_a_stream_of_a_process_that_goes_away_ends(working):
         assert working.client.delete(f"{FILES}/{record['id']}").status_code == 204
         text += b"".join(pieces)
     last = text.decode().split("\n\n")[-2]
-    assert last.startswith(("event: error\n", "event: complete\n"))
+    assert last.startswith(("id: end\nevent: error\n", "id: end\nevent: complete\n"))

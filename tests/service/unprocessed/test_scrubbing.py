@@ -5,9 +5,9 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.jobs.door import Job
-from fragdex.service.media.made import SCRUB_TRACK
+from fragdex.service.jobs.api import Job
 from fragdex.service.records import tables
+from fragdex.service.transcode.made import SCRUB_TRACK
 from fragdex.service.unprocessed import scrubbing
 from service.serving import API
 from service.working import events_of, fixture_bytes, uploaded
@@ -31,8 +31,8 @@ def tracks(client, process):
 
 def run(served, process):
     job = Job(f"scrub-{process['id']}", "scrub", process["id"], {}, 1, lambda _: True, None)
-    scrubbing.WORK.run(served.house, job)
-    work = served.house.settings.data / "work"
+    scrubbing.WORK.run(served.context, job)
+    work = served.context.settings.data / "work"
     assert not work.exists() or not list(work.iterdir())
 
 
@@ -61,12 +61,12 @@ def test_the_scrub_track_follows(working):
 
 def test_sound_has_none(server):
     process = published(server, "frag-audio.m4a", "sound")
-    assert server.house.jobs.status(f"scrub-{process['id']}") is None
+    assert server.context.jobs.status(f"scrub-{process['id']}") is None
 
 
 def test_the_job_waits_until_a_worker_has_time(server):
     process = published(server, VIDEO, "waits")
-    assert server.house.jobs.status(f"scrub-{process['id']}") is not None
+    assert server.context.jobs.status(f"scrub-{process['id']}") is not None
     assert set(tracks(server.client, process)) == {1}
     run(server, process)
     found = tracks(server.client, process)
@@ -103,5 +103,5 @@ def test_a_file_that_is_deleted_gets_none(server, when, monkeypatch):
     left = sa.select(tables.isobmff_tracks.c.track_id).where(
         tables.isobmff_tracks.c.file_id == process["isobmff_file_id"]
     )
-    with server.house.database.read() as connection:
+    with server.context.database.read() as connection:
         assert connection.scalars(left).all() == []

@@ -5,29 +5,29 @@ import threading
 from pathlib import Path
 
 from fragdex.service.config import Settings
-from fragdex.service.house import House
-from fragdex.service.jobs.door import JobOptions, Jobs
+from fragdex.service.context import ServiceContext
+from fragdex.service.jobs.api import JobOptions, Jobs
 from fragdex.service.records.database import Database
 from fragdex.service.store import open_store
 from fragdex.service.unprocessed.worker import WORK
 
 
-def open_house(url, data):
-    """What this work needs of a house."""
+def open_context(url, data):
+    """What this work needs of a context."""
     database = Database(url)
     options = JobOptions(
-        data=data, poll_seconds=0.1, heartbeat_seconds=0.3, dead_after_seconds=1.5,
+        data=data, poll_seconds=0.1, heartbeat_seconds=0.3, dead_after_seconds=4,
         grace_seconds=3, backoff_seconds=0.1,
     )  # fmt: skip
     jobs = Jobs(database, options)
     jobs.register(*WORK)
     settings = Settings(data=data, database_url=url)
-    return House(settings, database, open_store(data / "store"), jobs)
+    return ServiceContext(settings, database, open_store(data / "store"), jobs)
 
 
 def main():
-    house = open_house(sys.argv[1], Path(sys.argv[2]))
-    print(house.jobs.start_worker(house), flush=True)
+    context = open_context(sys.argv[1], Path(sys.argv[2]))
+    print(context.jobs.start_worker(context), flush=True)
     threading.Event().wait()
 
 

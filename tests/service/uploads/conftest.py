@@ -1,4 +1,4 @@
-"""A house of real parts: both databases, real stores."""
+"""What a service consists of, of real parts: both databases, real stores."""
 
 from types import SimpleNamespace
 
@@ -10,11 +10,12 @@ from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.store import open_store
 from fragdex.service.uploads import hashing
 
-LEASE_S = 1.0
+LEASE_S = 60.0
+"""So long that no slow machine lets one end while a test goes on; tests end them by `expire`."""
 
 
-def a_house(database, store, lease_seconds=LEASE_S):
-    """What uploads need of a house."""
+def a_context(database, store, lease_seconds=LEASE_S):
+    """What uploads need of a context."""
     settings = SimpleNamespace(lease_seconds=lease_seconds)
     return SimpleNamespace(settings=settings, database=database, store=store)
 
@@ -28,11 +29,11 @@ def new_tenant(database):
     return tenant
 
 
-def row_of(house, record_id, family="image"):
+def row_of(context, record_id, family="image"):
     query = sa.select(tables.uploads).where(
         tables.uploads.c.record_id == record_id, tables.uploads.c.family == family
     )
-    with house.database.read() as connection:
+    with context.database.read() as connection:
         return connection.execute(query).one()
 
 
@@ -42,18 +43,18 @@ def _no_memory_of_other_tests():
 
 
 @pytest.fixture
-def house(database, tmp_path):
-    return a_house(database, open_store(tmp_path / "store"))
+def context(database, tmp_path):
+    return a_context(database, open_store(tmp_path / "store"))
 
 
 @pytest.fixture(params=["disk", "objects"])
 def quick_house(request, sqlite_database, tmp_path):
     """For laws that have nothing to do with the database; over both kinds of store."""
     where = tmp_path / "store" if request.param == "disk" else "memory://"
-    return a_house(sqlite_database, open_store(where))
+    return a_context(sqlite_database, open_store(where))
 
 
 @pytest.fixture
 def tenant(request):
-    name = "house" if "house" in request.fixturenames else "quick_house"
+    name = "context" if "context" in request.fixturenames else "quick_house"
     return new_tenant(request.getfixturevalue(name).database)

@@ -2,21 +2,24 @@
 
 import hashlib
 import threading
+from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from fragdex import ByteRange
 from fragdex.service.errors import StoreFull, Unavailable
-from fragdex.service.records import blobs
-from fragdex.service.records.identifiers import new_id
+from fragdex.service.records import blobs, tables
+from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.uploads import begin, hashing, receive, state
-from fragdex.service.uploads.strands import Shares, Strand
+from fragdex.service.uploads.ordered_workers import FairBudget, OrderedWorker
 
 from .conftest import row_of
 
 CONTENT = bytes(range(251)) * 400
 SIZE = len(CONTENT)
 MD5 = hashlib.md5(CONTENT).digest()
+SHA256 = hashlib.sha256(CONTENT).digest()
 
 
 class Failing:
@@ -75,7 +78,7 @@ def test_a_store_that_fails(quick_house, tenant, name, after, error):
     failing.away = False
     assert send(now.next_byte, SIZE).complete
     with quick_house.database.read() as connection:
-        blob = blobs.find(connection, tenant, MD5)
+        blob = blobs.find(connection, tenant, SHA256)
     assert b"".join(good.read(blob.store_key, ByteRange(0, SIZE))) == CONTENT
 
 
@@ -91,14 +94,16 @@ def test_a_database_that_is_away_while_bytes_flow(quick_house, tenant, monkeypat
         monkeypatch.setattr(database, "write", away)
         yield CONTENT[30_000:]
 
-    def away():
+    def away(**how):
         raise Unavailable("the database does not answer")
 
     with pytest.raises(Unavailable):
         receive(quick_house, tenant, "image", record, None, pieces())
     monkeypatch.setattr(database, "write", write)
     # the lease could not be given back; it ends by itself, and the bytes come again
-    threading.Event().wait(1.1)
+    with write() as connection:
+        lease = sa.update(tables.uploads).where(tables.uploads.c.record_id == record)
+        connection.execute(lease.values(lease_until=instant() - timedelta(seconds=1)))
     assert state(quick_house, tenant, "image", record).next_byte == 0
     assert receive(quick_house, tenant, "image", record, None, [CONTENT]).complete
 
@@ -111,28 +116,28 @@ class TestStrands:
         def work(piece):
             raise Broken
 
-        strand = Strand(work)
-        strand.put(b"a", 10)
+        worker = OrderedWorker(work)
+        worker.put(b"a", 10)
         with pytest.raises(Broken):
-            strand.wait()
+            worker.wait()
         with pytest.raises(Broken):
-            strand.put(b"b", 10)
+            worker.put(b"b", 10)
 
     def test_never_far_ahead(self):
         gate = threading.Event()
-        strand = Strand(lambda piece: gate.wait())
-        strand.put(b"12345", 8)
-        strand.put(b"12345", 8)
-        third = threading.Thread(target=strand.put, args=(b"12345", 8))
+        worker = OrderedWorker(lambda piece: gate.wait())
+        worker.put(b"12345", 8)
+        worker.put(b"12345", 8)
+        third = threading.Thread(target=worker.put, args=(b"12345", 8))
         third.start()
         third.join(0.1)
         assert third.is_alive(), "more than 8 bytes are waiting"
         gate.set()
         third.join()
-        strand.wait()
+        worker.wait()
 
     def test_shares(self):
-        shares = Shares(100, least=10, most=50)
+        shares = FairBudget(100, least=10, most=50)
         seen = []
         for _ in range(20):
             shares.enter()

@@ -20,23 +20,24 @@ from .upload_program import CONTENT
 PROGRAM = Path(__file__).with_name("upload_program.py")
 SIZE = len(CONTENT)
 MD5 = hashlib.md5(CONTENT).digest()
+SHA256 = hashlib.sha256(CONTENT).digest()
 
 
 @pytest.fixture
-def record(house, tenant):
+def record(context, tenant):
     record = new_id()
-    with house.database.write() as connection:
-        begin(house, connection, tenant, "image", record, SIZE, MD5)
+    with context.database.write() as connection:
+        begin(context, connection, tenant, "image", record, SIZE, MD5)
     return record
 
 
 @pytest.fixture
-def killed(house, tenant, record):
+def killed(context, tenant, record):
     """killed(start, lines=, stop_at=): a process receives from `start` and is killed."""
 
     def start_and_kill(start, *, lines=None, stop_at=None):
-        url = house.database.url.render_as_string(hide_password=False)
-        command = [PROGRAM, url, house.store.root, tenant, record, str(start), str(SIZE)]
+        url = context.database.url.render_as_string(hide_password=False)
+        command = [PROGRAM, url, context.store.root, tenant, record, str(start), str(SIZE)]
         command += [stop_at] if stop_at else []
         with subprocess.Popen(
             [sys.executable, *command], stdout=subprocess.PIPE, text=True
@@ -50,50 +51,50 @@ def killed(house, tenant, record):
     return start_and_kill
 
 
-def send(house, tenant, record, start, stop):
+def send(context, tenant, record, start, stop):
     """As a client that waits as long as it is told to."""
     text = f"bytes {start}-{stop - 1}/{SIZE}"
     while True:
         try:
-            return receive(house, tenant, "image", record, text, [CONTENT[start:stop]])
+            return receive(context, tenant, "image", record, text, [CONTENT[start:stop]])
         except UploadBusy as busy:
             time.sleep(min(busy.retry_after, 0.2))
 
 
-def stored(house, tenant):
-    with house.database.read() as connection:
-        blob = blobs.find(connection, tenant, MD5)
+def stored(context, tenant):
+    with context.database.read() as connection:
+        blob = blobs.find(connection, tenant, SHA256)
     assert blob.sha256 == hashlib.sha256(CONTENT).digest()
-    return b"".join(house.store.read(blob.store_key, ByteRange(0, SIZE)))
+    return b"".join(context.store.read(blob.store_key, ByteRange(0, SIZE)))
 
 
-def test_killed_again_and_again(house, tenant, record, killed):
+def test_killed_again_and_again(context, tenant, record, killed):
     seen = 0
     for lines in (5, 30, 40):
         killed(seen, lines=lines)
-        now = state(house, tenant, "image", record)
+        now = state(context, tenant, "image", record)
         assert not now.complete
         assert now.next_byte > seen
         seen = now.next_byte
         # no lease is left that would not end
-        assert send(house, tenant, record, 0, 1000).next_byte == seen
-    assert send(house, tenant, record, seen, SIZE).complete
-    assert stored(house, tenant) == CONTENT
-    assert list(house.store.drafts()) == []
+        assert send(context, tenant, record, 0, 1000).next_byte == seen
+    assert send(context, tenant, record, seen, SIZE).complete
+    assert stored(context, tenant) == CONTENT
+    assert list(context.store.drafts()) == []
 
 
-def test_killed_with_all_bytes_sent(house, tenant, record, killed):
+def test_killed_with_all_bytes_sent(context, tenant, record, killed):
     killed(0, stop_at="sent")
-    now = state(house, tenant, "image", record)
+    now = state(context, tenant, "image", record)
     assert 0 < now.next_byte < SIZE
-    assert send(house, tenant, record, now.next_byte, SIZE).complete
-    assert stored(house, tenant) == CONTENT
+    assert send(context, tenant, record, now.next_byte, SIZE).complete
+    assert stored(context, tenant) == CONTENT
 
 
-def test_killed_between_the_object_and_the_record(house, tenant, record, killed):
+def test_killed_between_the_object_and_the_record(context, tenant, record, killed):
     killed(0, stop_at="finished")
-    now = state(house, tenant, "image", record)
-    assert (now.complete, list(house.store.drafts())) == (False, [])
-    assert len(list(house.store.keys("blobs/"))) == 1
-    assert send(house, tenant, record, now.next_byte, now.next_byte + 1000).complete
-    assert stored(house, tenant) == CONTENT
+    now = state(context, tenant, "image", record)
+    assert (now.complete, list(context.store.drafts())) == (False, [])
+    assert len(list(context.store.keys("blobs/"))) == 1
+    assert send(context, tenant, record, now.next_byte, now.next_byte + 1000).complete
+    assert stored(context, tenant) == CONTENT

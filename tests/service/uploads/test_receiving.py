@@ -11,9 +11,9 @@ from fragdex import ByteRange
 from fragdex.service.errors import RecordNotFound, StoreFull, Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
-from fragdex.service.uploads import Arrival, begin, receive_stream, receiving, reception, state
-from fragdex.service.uploads.reception import Reception
-from fragdex.service.uploads.strands import Shares
+from fragdex.service.uploads import Arrival, begin, receive_stream, receiving, state, upload_session
+from fragdex.service.uploads.ordered_workers import FairBudget
+from fragdex.service.uploads.upload_session import UploadSession
 
 from .conftest import row_of
 
@@ -21,11 +21,11 @@ CONTENT = bytes(range(251)) * 400
 SIZE = len(CONTENT)
 
 
-def announced(house, tenant, content=CONTENT):
+def announced(context, tenant, content=CONTENT):
     record = new_id()
-    with house.database.write() as connection:
+    with context.database.write() as connection:
         md5 = hashlib.md5(content).digest()
-        begin(house, connection, tenant, "image", record, len(content), md5)
+        begin(context, connection, tenant, "image", record, len(content), md5)
     return record
 
 
@@ -35,37 +35,37 @@ async def body(content, size=777):
         yield content[at : at + size]
 
 
-async def upload(house, tenant, record, content=CONTENT, chunk=None):
+async def upload(context, tenant, record, content=CONTENT, chunk=None):
     if chunk is None:
-        return await receive_stream(house, tenant, "image", record, None, body(content))
+        return await receive_stream(context, tenant, "image", record, None, body(content))
     for start in range(0, len(content), chunk):
         stop = min(len(content), start + chunk)
         text = f"bytes {start}-{stop - 1}/{len(content)}"
         stream = body(content[start:stop])
-        answer = await receive_stream(house, tenant, "image", record, text, stream)
+        answer = await receive_stream(context, tenant, "image", record, text, stream)
         assert answer.next_byte == stop
     return answer
 
 
-def test_many_at_once(house, tenant):
+def test_many_at_once(context, tenant):
     """Each with bytes of its own, in chunks, all of them right."""
     contents = [bytes([number]) + CONTENT[number:] for number in range(60)]
-    records = [announced(house, tenant, content) for content in contents]
+    records = [announced(context, tenant, content) for content in contents]
 
     async def all_at_once():
         return await asyncio.gather(
             *(
-                upload(house, tenant, record, content, chunk=40_000)
+                upload(context, tenant, record, content, chunk=40_000)
                 for record, content in zip(records, contents, strict=True)
             )
         )
 
     assert all(answer.complete for answer in asyncio.run(all_at_once()))
     for content in contents[::7]:
-        with house.database.read() as connection:
-            blob = blobs.find(connection, tenant, hashlib.md5(content).digest())
-        assert b"".join(house.store.read(blob.store_key, ByteRange(0, len(content)))) == content
-    assert list(house.store.drafts()) == []
+        with context.database.read() as connection:
+            blob = blobs.find(connection, tenant, hashlib.sha256(content).digest())
+        assert b"".join(context.store.read(blob.store_key, ByteRange(0, len(content)))) == content
+    assert list(context.store.drafts()) == []
 
 
 def test_clients_that_wait_hold_no_thread(quick_house, tenant):
@@ -91,6 +91,8 @@ def test_clients_that_wait_hold_no_thread(quick_house, tenant):
     assert all(answer.complete for answer in asyncio.run(all_wait()))
     names = [thread.name for thread in threading.enumerate()]
     assert sum(name.startswith("fragdex-upload") for name in names) <= receiving.THREADS
+    # those whose bytes are all here may have to wait for their turn to be indexed
+    assert sum(name.startswith("fragdex-ending") for name in names) <= receiving.ENDING_THREADS
 
 
 def test_a_client_that_is_gone(quick_house, tenant):
@@ -137,13 +139,13 @@ def test_a_request_that_is_cancelled_while_it_begins(quick_house, tenant, monkey
     record = announced(quick_house, tenant)
     begun = threading.Event()
 
-    def open_reception(*about, **more):
+    def open_session(*about, **more):
         try:
-            return reception.open_reception(*about, **more)
+            return upload_session.open_session(*about, **more)
         finally:
             begun.set()
 
-    monkeypatch.setattr(receiving, "open_reception", open_reception)
+    monkeypatch.setattr(receiving, "open_session", open_session)
 
     async def cancelled():
         task = asyncio.create_task(upload(quick_house, tenant, record))
@@ -205,7 +207,7 @@ def test_what_the_family_hears(quick_house, tenant):
 def test_what_waits_behind_a_piece_that_failed_is_not_written(quick_house, tenant, monkeypatch):
     """Several pieces are under way at once; a gap would be filled with the wrong bytes."""
     record = announced(quick_house, tenant)
-    real, calls = Reception._append, []
+    real, calls = UploadSession._append, []
 
     def full_once(self, new):
         calls.append(len(new))
@@ -214,8 +216,8 @@ def test_what_waits_behind_a_piece_that_failed_is_not_written(quick_house, tenan
             raise StoreFull("no room")
         real(self, new)
 
-    monkeypatch.setattr(Reception, "_append", full_once)
-    monkeypatch.setattr(receiving, "GATHERED", Shares(1, least=1, most=1))
+    monkeypatch.setattr(UploadSession, "_append", full_once)
+    monkeypatch.setattr(receiving, "GATHERED", FairBudget(1, least=1, most=1))
     with pytest.raises(StoreFull):
         asyncio.run(upload(quick_house, tenant, record))
     assert len(calls) == 2

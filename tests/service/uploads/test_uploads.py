@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -18,28 +19,30 @@ from fragdex.service.errors import (
     UploadGap,
 )
 from fragdex.service.records import blobs, tables
-from fragdex.service.records.identifiers import new_id
-from fragdex.service.uploads import Arrival, begin, drop, hashing, receive, state
-from fragdex.service.uploads.reception import open_reception
+from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.uploads import Arrival, begin, drop, hashing, no_bytes, receive, state
+from fragdex.service.uploads.upload_session import open_session
 from fragdex.testing import movie
 
-from .conftest import new_tenant, row_of
+from .conftest import LEASE_S, new_tenant, row_of
 
 CONTENT = bytes(range(251)) * 40
 SIZE = len(CONTENT)
 MD5 = hashlib.md5(CONTENT).digest()
+SHA256 = hashlib.sha256(CONTENT).digest()
 
 
 class Case:
     """An upload of CONTENT, and the words a client has for it."""
 
-    def __init__(self, house, tenant, content=CONTENT, md5=MD5, arrival=None):
-        self.house, self.tenant, self.content = house, tenant, content
+    def __init__(self, context, tenant, content=CONTENT, md5=MD5, arrival=None):
+        self.context, self.tenant, self.content = context, tenant, content
         self.id = new_id()
         self.arrival = arrival
-        with house.database.write() as connection:
+        empty = no_bytes(context, tenant, "image", self.id, len(content), md5, arrival)
+        with context.database.write() as connection:
             self.begun = begin(
-                house, connection, tenant, "image", self.id, len(content), md5, arrival
+                context, connection, tenant, "image", self.id, len(content), md5, arrival, empty
             )
 
     def send(self, start=None, stop=None, *, total=None, data=None, text=None, **more):
@@ -50,22 +53,22 @@ class Case:
         data = self.content[start:stop] if data is None else data
         pieces = [data[at : at + 1000] for at in range(0, len(data), 1000)]
         more.setdefault("arrival", self.arrival)
-        return receive(self.house, self.tenant, "image", self.id, text, pieces, **more)
+        return receive(self.context, self.tenant, "image", self.id, text, pieces, **more)
 
     @property
     def state(self):
-        return state(self.house, self.tenant, "image", self.id)
+        return state(self.context, self.tenant, "image", self.id)
 
     @property
     def next_byte(self):
         return self.state.next_byte
 
     def stored(self):
-        with self.house.database.read() as connection:
-            blob = blobs.find(connection, self.tenant, hashlib.md5(self.content).digest())
+        with self.context.database.read() as connection:
+            blob = blobs.find(connection, self.tenant, hashlib.sha256(self.content).digest())
         assert blob.sha256 == hashlib.sha256(self.content).digest()
         assert blob.byte_size == len(self.content)
-        return b"".join(self.house.store.read(blob.store_key, ByteRange(0, blob.byte_size)))
+        return b"".join(self.context.store.read(blob.store_key, ByteRange(0, blob.byte_size)))
 
 
 @pytest.fixture
@@ -74,22 +77,36 @@ def case(quick_house, tenant):
 
 
 class TestTheWholeStory:
-    def test_in_one_body(self, house, tenant):
-        case = Case(house, tenant)
+    def test_in_one_body(self, context, tenant):
+        case = Case(context, tenant)
         assert not case.begun.complete
         answer = case.send()
         assert (answer.complete, answer.next_byte) == (True, SIZE)
         assert case.state == answer
         assert case.stored() == CONTENT
-        assert list(house.store.drafts()) == []
+        assert list(context.store.drafts()) == []
 
-    def test_in_chunks(self, house, tenant):
-        case = Case(house, tenant)
+    def test_in_chunks(self, context, tenant):
+        case = Case(context, tenant)
         for start in range(0, SIZE, 3000):
             stop = min(SIZE, start + 3000)
             answer = case.send(start, stop)
             assert (answer.complete, answer.next_byte) == (stop == SIZE, stop)
             assert case.state == answer
+        assert case.stored() == CONTENT
+
+    def test_one_announced_long_ago_that_gets_bytes_is_not_swept(self, context, tenant):
+        case = Case(context, tenant)
+        with context.database.write() as connection:
+            row = tables.uploads
+            long_ago = instant() - timedelta(days=30)
+            connection.execute(
+                row.update().where(row.c.record_id == case.id), {"created_at": long_ago}
+            )
+        case.send(0, 3000)
+        blobs.sweep(context.database, context.store, timedelta(hours=1))
+        assert case.next_byte == 3000
+        assert case.send(3000, SIZE).complete
         assert case.stored() == CONTENT
 
     def test_bytes_equals_is_taken_too(self, case):
@@ -98,50 +115,52 @@ class TestTheWholeStory:
     def test_a_total_that_is_not_known(self, case):
         assert case.send(text="bytes 0-2999/*", data=CONTENT[:3000]).next_byte == 3000
 
-    def test_without_md5(self, house, tenant):
-        case = Case(house, tenant, md5=None)
+    def test_without_md5(self, context, tenant):
+        case = Case(context, tenant, md5=None)
         assert case.send().complete
         assert case.stored() == CONTENT
 
-    def test_the_same_bytes_are_kept_once(self, house, tenant):
-        first, second = Case(house, tenant), Case(house, tenant)
+    def test_the_same_bytes_are_kept_once(self, context, tenant):
+        first, second = Case(context, tenant), Case(context, tenant)
         assert first.send().complete
         assert second.send().complete
-        assert len(list(house.store.keys("blobs/"))) == 1
-        other = Case(house, new_tenant(house.database))
+        assert len(list(context.store.keys("blobs/"))) == 1
+        other = Case(context, new_tenant(context.database))
         assert other.send().complete
-        assert len(list(house.store.keys("blobs/"))) == 2
+        assert len(list(context.store.keys("blobs/"))) == 2
 
-    def test_no_bytes_are_complete_at_creation(self, house, tenant):
+    def test_no_bytes_are_complete_at_creation(self, context, tenant):
         heard = []
         arrival = Arrival(finished=lambda connection, arrived: heard.append(arrived))
-        case = Case(house, tenant, content=b"", md5=None, arrival=arrival)
+        case = Case(context, tenant, content=b"", md5=None, arrival=arrival)
         assert case.begun.complete
         assert case.state.complete
         assert case.stored() == b""
         assert [one.byte_size for one in heard] == [0]
         with pytest.raises(Unprocessable):
-            Case(house, tenant, content=b"", md5=MD5)
+            Case(context, tenant, content=b"", md5=MD5)
 
     def test_other_tenants_and_unknown_records(self, case):
         with pytest.raises(RecordNotFound):
-            state(case.house, new_tenant(case.house.database), "image", case.id)
+            state(case.context, new_tenant(case.context.database), "image", case.id)
         with pytest.raises(RecordNotFound):
-            receive(case.house, new_tenant(case.house.database), "image", case.id, None, [CONTENT])
+            receive(
+                case.context, new_tenant(case.context.database), "image", case.id, None, [CONTENT]
+            )
         with pytest.raises(RecordNotFound):
-            receive(case.house, case.tenant, "track", case.id, None, [CONTENT])
+            receive(case.context, case.tenant, "track", case.id, None, [CONTENT])
 
     def test_a_record_that_is_deleted_while_bytes_flow(self, case):
         def pieces():
             yield CONTENT[:3000]
-            with case.house.database.write() as connection:
+            with case.context.database.write() as connection:
                 drop(connection, "image", case.id)
             yield CONTENT[3000:]
 
         with pytest.raises(RecordNotFound):
-            receive(case.house, case.tenant, "image", case.id, None, pieces())
-        blobs.sweep(case.house.database, case.house.store)
-        assert list(case.house.store.drafts()) == []
+            receive(case.context, case.tenant, "image", case.id, None, pieces())
+        blobs.sweep(case.context.database, case.context.store)
+        assert list(case.context.store.drafts()) == []
 
 
 class TestBytesThatComeAgain:
@@ -247,8 +266,8 @@ class TestWhatIsRefused:
             case.send(3000, SIZE, data=wrong[3000:])
         assert refused.value.more == {"next_byte": 0}
         assert (case.next_byte, case.state.complete) == (0, False)
-        assert list(case.house.store.drafts()) == []
-        assert list(case.house.store.keys("blobs/")) == []
+        assert list(case.context.store.drafts()) == []
+        assert list(case.context.store.keys("blobs/")) == []
         with pytest.raises(UploadGap):
             case.send(3000, SIZE)
         case.send(0, 3000)
@@ -267,37 +286,37 @@ class TestClientsThatGo:
 
     def test_what_arrived_stays(self, case):
         with pytest.raises(self.Gone):
-            receive(case.house, case.tenant, "image", case.id, None, self.pieces(3000))
+            receive(case.context, case.tenant, "image", case.id, None, self.pieces(3000))
         assert case.next_byte == 3000
         assert case.send(3000, SIZE).complete, "and the next may write at once"
         assert case.stored() == CONTENT
 
     def test_behind_the_last_byte(self, case):
         with pytest.raises(self.Gone):
-            receive(case.house, case.tenant, "image", case.id, None, self.pieces(SIZE))
+            receive(case.context, case.tenant, "image", case.id, None, self.pieces(SIZE))
         assert case.state.complete
 
 
 class TestOneWriter:
-    def test_a_second_one_is_busy(self, house, tenant):
-        case = Case(house, tenant)
-        first = open_reception(house, tenant, "image", case.id, None)
+    def test_a_second_one_is_busy(self, context, tenant):
+        case = Case(context, tenant)
+        first = open_session(context, tenant, "image", case.id, None)
         first.take(CONTENT[:3000])
         with pytest.raises(UploadBusy) as refused:
             case.send(0, 3000)
         assert refused.value.more == {"next_byte": 0}
-        assert 1 <= refused.value.retry_after <= 10
+        assert 1 <= refused.value.retry_after <= LEASE_S
         first.take(CONTENT[3000:])
         assert first.end().complete
         assert case.stored() == CONTENT
 
-    def test_one_that_sleeps_is_taken_over_and_mixes_nothing(self, house, tenant, expire):
-        case = Case(house, tenant)
+    def test_one_that_sleeps_is_taken_over_and_mixes_nothing(self, context, tenant, expire):
+        case = Case(context, tenant)
         case.send(0, 1000)
-        sleeper = open_reception(house, tenant, "image", case.id, f"bytes 1000-{SIZE - 1}/{SIZE}")
+        sleeper = open_session(context, tenant, "image", case.id, f"bytes 1000-{SIZE - 1}/{SIZE}")
         sleeper.take(CONTENT[1000:2000])
         expire(case.id)
-        other = open_reception(house, tenant, "image", case.id, f"bytes 1000-{SIZE - 1}/{SIZE}")
+        other = open_session(context, tenant, "image", case.id, f"bytes 1000-{SIZE - 1}/{SIZE}")
         other.take(CONTENT[1000:5000])
         with pytest.raises(UploadBusy):
             sleeper.take(bytes(7000))
@@ -306,11 +325,11 @@ class TestOneWriter:
         assert other.end().complete
         assert case.stored() == CONTENT
 
-    def test_what_a_sleeper_writes_nobody_reads(self, house, tenant, expire):
-        case = Case(house, tenant)
-        sleeper = open_reception(house, tenant, "image", case.id, None)
+    def test_what_a_sleeper_writes_nobody_reads(self, context, tenant, expire):
+        case = Case(context, tenant)
+        sleeper = open_session(context, tenant, "image", case.id, None)
         expire(case.id)
-        other = open_reception(house, tenant, "image", case.id, None)
+        other = open_session(context, tenant, "image", case.id, None)
         other.take(CONTENT[:5000])
         sleeper.take(bytes(7000))  # it wakes before it knows
         other.take(CONTENT[5000:])
@@ -320,18 +339,18 @@ class TestOneWriter:
         assert other.end().complete
         assert case.stored() == CONTENT
 
-    def test_a_sleeper_whom_nobody_missed_goes_on(self, house, tenant, expire):
-        case = Case(house, tenant)
-        sleeper = open_reception(house, tenant, "image", case.id, None)
+    def test_a_sleeper_whom_nobody_missed_goes_on(self, context, tenant, expire):
+        case = Case(context, tenant)
+        sleeper = open_session(context, tenant, "image", case.id, None)
         sleeper.take(CONTENT[:3000])
         expire(case.id)
         sleeper.take(CONTENT[3000:])
         assert sleeper.end().complete
         assert case.stored() == CONTENT
 
-    def test_a_sleeper_who_has_all_bytes_cannot_complete(self, house, tenant, expire):
-        case = Case(house, tenant)
-        sleeper = open_reception(house, tenant, "image", case.id, None)
+    def test_a_sleeper_who_has_all_bytes_cannot_complete(self, context, tenant, expire):
+        case = Case(context, tenant)
+        sleeper = open_session(context, tenant, "image", case.id, None)
         sleeper.take(CONTENT)
         expire(case.id)
         assert case.send(0, 3000).next_byte == 3000
@@ -344,12 +363,12 @@ class TestOneWriter:
     @pytest.mark.parametrize("wakes", ["to its draft", "to a store that fails"])
     @pytest.mark.parametrize("name", ["append", "sync", "finish"])
     def test_a_sleeper_is_told_wherever_it_fell_asleep(
-        self, house, tenant, expire, monkeypatch, name, wakes
+        self, context, tenant, expire, monkeypatch, name, wakes
     ):
         """It is the upload that is lost to it, whatever the store makes of the late call."""
         content = bytes(range(253)) * 3000
-        case = Case(house, tenant, content, hashlib.md5(content).digest())
-        sleeper = open_reception(house, tenant, "image", case.id, None)
+        case = Case(context, tenant, content, hashlib.md5(content).digest())
+        sleeper = open_session(context, tenant, "image", case.id, None)
         sleeper.take(content[:1000])
         draft = sleeper._draft
         work = getattr(draft, name)
@@ -378,9 +397,9 @@ class TestOneWriter:
     @pytest.fixture
     def expire(self):
         def let_it_expire(record_id):
-            with self.house.database.write() as connection:
+            with self.context.database.write() as connection:
                 row = tables.uploads
-                long_ago = row_of(self.house, record_id).created_at.replace(year=2020)
+                long_ago = row_of(self.context, record_id).created_at.replace(year=2020)
                 connection.execute(
                     sa.update(row).where(row.c.record_id == record_id).values(lease_until=long_ago)
                 )
@@ -388,12 +407,12 @@ class TestOneWriter:
         return let_it_expire
 
     @pytest.fixture(autouse=True)
-    def _kept(self, house):
-        self.house = house
+    def _kept(self, context):
+        self.context = context
 
 
 class TestWhatTheFamilyHears:
-    def test_finished_in_the_same_transaction(self, house, tenant):
+    def test_finished_in_the_same_transaction(self, context, tenant):
         heard = []
 
         def finished(connection, arrived):
@@ -401,7 +420,7 @@ class TestWhatTheFamilyHears:
             uses = connection.execute(sa.select(row).where(row.c.record_id == arrived.record_id))
             heard.append((arrived, len(uses.all())))
 
-        case = Case(house, tenant, arrival=Arrival(finished=finished))
+        case = Case(context, tenant, arrival=Arrival(finished=finished))
         case.send(0, 3000)
         assert heard == []
         case.send(3000, SIZE)
@@ -409,7 +428,7 @@ class TestWhatTheFamilyHears:
         ((arrived, uses),) = heard
         assert (arrived.md5, arrived.byte_size, uses) == (MD5, SIZE, 1)
         assert arrived.sha256 == hashlib.sha256(CONTENT).digest()
-        assert house.store.size(arrived.store_key) == SIZE
+        assert context.store.size(arrived.store_key) == SIZE
 
     def test_a_family_that_fails_completes_nothing(self, case):
         class Broken(Exception):
@@ -421,8 +440,8 @@ class TestWhatTheFamilyHears:
         with pytest.raises(Broken):
             case.send(arrival=Arrival(finished=finished))
         assert not case.state.complete
-        with case.house.database.read() as connection:
-            assert blobs.find(connection, case.tenant, MD5) is None
+        with case.context.database.read() as connection:
+            assert blobs.find(connection, case.tenant, SHA256) is None
         assert case.send().complete
         assert case.stored() == CONTENT
 
@@ -446,7 +465,7 @@ class TestWhatTheFamilyHears:
         heard = []
 
         def examine(arrived):
-            with case.house.store.source(arrived.store_key) as source:
+            with case.context.store.source(arrived.store_key) as source:
                 return source.read(ByteRange(0, 4))
 
         arrival = Arrival(examine=examine, finished=lambda connection, one: heard.append(one.found))
@@ -463,14 +482,14 @@ class TestWhatTheFamilyHears:
         assert (case.next_byte, case.state.complete) == (0, False)
         assert case.send().complete
 
-    def test_an_index_is_ready_with_the_last_byte(self, house, tenant):
+    def test_an_index_is_ready_with_the_last_byte(self, context, tenant):
         data = movie(fragments=20)
         indexes = []
         arrival = Arrival(
             watch=lambda upload: Indexer(),
             finished=lambda connection, arrived: indexes.append(arrived.watcher.finish()),
         )
-        case = Case(house, tenant, data, hashlib.md5(data).digest(), arrival)
+        case = Case(context, tenant, data, hashlib.md5(data).digest(), arrival)
         for start in range(0, len(data), 1500):
             case.send(start, min(len(data), start + 1500))
             if start == 3000:
@@ -501,7 +520,7 @@ class TestAfterARestart:
         assert case.stored() == CONTENT
 
     def test_much_is_hashed_again_only_at_the_end(self, case):
-        self.monkeypatch.setattr("fragdex.service.uploads.reception.CATCH_UP_BYTES", 100)
+        self.monkeypatch.setattr("fragdex.service.uploads.upload_session.CATCH_UP_BYTES", 100)
         for start in range(0, SIZE, 3000):
             hashing.held.clear()
             answer = case.send(start, min(SIZE, start + 3000))
@@ -510,8 +529,8 @@ class TestAfterARestart:
 
     def test_bytes_that_the_store_lost(self, case):
         case.send(0, 3000)
-        for name in list(case.house.store.drafts()):
-            case.house.store.draft(name).discard()
+        for name in list(case.context.store.drafts()):
+            case.context.store.draft(name).discard()
         with pytest.raises(UploadGap) as refused:
             case.send(3000, 6000)
         assert refused.value.more == {"next_byte": 0}
@@ -521,14 +540,14 @@ class TestAfterARestart:
 
     def test_next_byte_stays_behind_what_is_flushed(self, case):
         """Bytes of a request move next_byte when they were synced, not when they came."""
-        self.monkeypatch.setattr("fragdex.service.uploads.reception.SYNC_BYTES", 2500)
-        reception = open_reception(case.house, case.tenant, "image", case.id, None)
+        self.monkeypatch.setattr("fragdex.service.uploads.upload_session.SYNC_BYTES", 2500)
+        session = open_session(case.context, case.tenant, "image", case.id, None)
         seen = []
         for at in range(0, SIZE - 1000, 1000):
-            reception.take(CONTENT[at : at + 1000])
+            session.take(CONTENT[at : at + 1000])
             seen.append(case.next_byte)
         assert seen[:7] == [0, 0, 3000, 3000, 3000, 6000, 6000]
-        reception.leave()
+        session.leave()
         assert case.next_byte == len(range(0, SIZE - 1000, 1000)) * 1000
 
 
@@ -551,7 +570,7 @@ def test_hashes_ahead_of_the_draft_are_of_no_use():
 
 
 def test_an_upload_is_a_value(case):
-    reception = open_reception(case.house, case.tenant, "image", case.id, None)
-    upload = reception.upload
-    reception.leave()
+    session = open_session(case.context, case.tenant, "image", case.id, None)
+    upload = session.upload
+    session.leave()
     assert replace(upload, next_byte=5).progress.next_byte == 5

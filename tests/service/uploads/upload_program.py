@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from fragdex.service.records.database import Database
 from fragdex.service.store import open_store
-from fragdex.service.uploads import Arrival, receive, reception
+from fragdex.service.uploads import Arrival, receive, upload_session
 
 CONTENT = bytes(range(251)) * 4000
 
@@ -24,12 +24,12 @@ def wait_for_the_end():
 if __name__ == "__main__":
     url, store, tenant, record, start, size = sys.argv[1:7]
     stop_at = sys.argv[7] if len(sys.argv) > 7 else None
-    house = SimpleNamespace(
+    context = SimpleNamespace(
         settings=SimpleNamespace(lease_seconds=1.0),
         database=Database(url),
         store=open_store(store),
     )
-    reception.SYNC_BYTES = 20_000
+    upload_session.SYNC_BYTES = 20_000
 
     def pieces():
         for at in range(int(start), int(size), 7001):
@@ -44,5 +44,5 @@ if __name__ == "__main__":
 
     text = f"bytes {start}-{int(size) - 1}/{size}"
     arrival = Arrival(finished=finished)
-    receive(house, tenant, "image", record, text, pieces(), arrival=arrival)
+    receive(context, tenant, "image", record, text, pieces(), arrival=arrival)
     print("complete", flush=True)

@@ -9,9 +9,10 @@ from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
 from fragdex.service.errors import RecordNotFound, Unprocessable
-from fragdex.service.web.auth import Asking, InHouse
+from fragdex.service.unprocessed.progress import whole
+from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
-from fragdex.service.web.events import changes, stream
+from fragdex.service.web.events import stream
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.ranges import media
 from fragdex.service.web.routing import api_router
@@ -62,11 +63,11 @@ async def slow(caller: Asking):
 
 
 @router.post("/test/upload")
-async def upload(request: Request, caller: Asking, house: InHouse):
+async def upload(request: Request, caller: Asking, context: InContext):
     """Count the bytes of a body, in a thread."""
     return await in_thread(
         request,
-        house.settings.max_image_bytes,
+        context.settings.max_image_bytes,
         lambda pieces: {"pieces": (sizes := [len(p) for p in pieces]), "size": sum(sizes)},
     )
 
@@ -76,8 +77,8 @@ async def events(kind: str, caller: Asking):
     """A stream of events of a kind."""
 
     async def told():
-        yield "size", {"size": 3}
-        yield "completion", {"count": 2, "word": "grün"}
+        yield (("size", {"size": 3}, "0"),)
+        yield (("completion", {"count": 2, "word": "grün"}, "2"),)
         if kind == "broken":
             raise RecordNotFound("it was deleted")
         if kind == "faulty":
@@ -88,17 +89,15 @@ async def events(kind: str, caller: Asking):
             await asyncio.sleep(0.5)
         if kind == "unended":
             return
-        yield "complete", {}
-        yield "progress", {"progress": 1}
+        yield ("completion", {"count": 1}, "3"), ("complete", {}, "end")
+        yield (("progress", {"progress": 1}, "1"),)
 
-    states = iter([0.1, 0.1, 0.5, 1])
-
-    def look():
-        at = next(states)
-        return ("complete", {}) if at == 1 else ("progress", {"progress": at})
+    async def states():
+        for at in (0.1, 0.1, 0.5, 1):
+            yield ("complete", {}) if at == 1 else ("progress", {"progress": at})
 
     if kind == "changes":
-        return stream(changes(look, 0.01))
+        return stream(whole(states()))
     return stream(told(), heartbeat=0.1 if kind == "quiet" else 15)
 
 
@@ -113,7 +112,7 @@ def web_service(database, request, tmp_path_factory):
     """The service with these routes, over a kind of database."""
     times = {"body_timeout_seconds": 1, "head_timeout_seconds": 1}
     with serving_over(database, request, tmp_path_factory, router, **times) as served:
-        served.house.store.write(KEY, [BYTES])
+        served.context.store.write(KEY, [BYTES])
         yield served
 
 

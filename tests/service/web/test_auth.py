@@ -103,7 +103,7 @@ def test_a_token_for_no_URL_is_422(server, url):
 def test_a_token_ends_and_cannot_be_forged(server):
     good = jwt.decode(token_for(server, BYTES), options={"verify_signature": False})
     assert good["exp"] - time.time() == pytest.approx(3600, abs=60)
-    secret = server.app.state.doorman.signing_secret()
+    secret = server.app.state.authenticator.signing_secret()
     old = jwt.encode({**good, "exp": int(time.time()) - 1}, secret, "HS256")
     endless = jwt.encode({k: v for k, v in good.items() if k != "exp"}, secret, "HS256")
     unsigned = jwt.encode(good, "", "none")
@@ -119,11 +119,11 @@ def test_a_revoked_key_ends_and_its_tokens_with_it(tmp_path, monkeypatch):
 
     monkeypatch.setattr(auth, "REMEMBER_SECONDS", 0)
     with serving(tmp_path, router) as served:
-        served.house.store.write(KEY, [DATA])
+        served.context.store.write(KEY, [DATA])
         token = token_for(served, BYTES)
         with client_of(served.url, token) as client:
             assert client.get(BYTES).status_code == 200
-            keys.revoke_key(served.house.database, served.key.split("_")[2])
+            keys.revoke_key(served.context.database, served.key.split("_")[2])
             assert client.get(BYTES).status_code == 401
         assert served.client.get(BYTES).status_code == 401
 

@@ -115,17 +115,20 @@ def test_keys_are_made_listed_and_revoked(tmp_path):
 
 
 def test_config_tells_values_and_origins(tmp_path):
-    done = fragdex("config", "--data", tmp_path, FRAGDEX_PORT="9000", FRAGDEX_PROT="1")
+    done = fragdex("config", "--data", tmp_path, FRAGDEX_PORT="9000")
     assert done.returncode == 0
     assert re.search(r"^port +9000 +\(environment FRAGDEX_PORT\)$", done.stdout, re.MULTILINE)
     assert f"{tmp_path}  (flag --data)" in done.stdout
-    assert "FRAGDEX_PROT" in done.stderr
     told = json.loads(fragdex("config", "--json").stdout)
     assert told["max_image_bytes"] == {"value": str(16 << 20), "origin": "default"}
     refused = fragdex("config", FRAGDEX_PORT="many")
     assert refused.returncode == 2
     assert "port (environment FRAGDEX_PORT)" in refused.stderr
     assert refused.stderr.count("\n") == 1
+    for command in ("config", "serve"):
+        refused = fragdex(command, "--data", tmp_path, FRAGDEX_PROT="9000")
+        assert refused.returncode == 2
+        assert "did you mean FRAGDEX_PORT?" in refused.stderr
 
 
 def test_db_upgrade_can_be_repeated(tmp_path):
@@ -225,3 +228,23 @@ def test_threads_share_one_arena(tmp_path):
             [sys.executable, "-c", ARENAS, told], check=True, env=environment(**more), timeout=60
         )
         assert told.read_text().count("<heap nr=") == heaps
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_serve_may_open_as_many_connections_as_the_system_allows(tmp_path):
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    narrow = ["bash", "-c", 'ulimit -S -n 256 && exec "$@"', "--", sys.executable, "-m", "fragdex"]
+    arguments = [*narrow, "serve", "--data", str(tmp_path), "--port", "0", "--job-workers", "0"]
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    try:
+        url_of(process)
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (most, most)
+        end(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
+from fragdex.service.errors import Unavailable
 from fragdex.service.records.tables import replays
 from fragdex.service.web import idempotency
 from service.serving import client_of
@@ -69,24 +70,59 @@ def test_POST_while_the_first_one_runs_is_409(server):
     assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
 
 
-def test_a_first_request_that_died_is_taken_over(server):
+def test_a_first_request_whose_process_died_is_taken_over(server):
     post(server.client, "dead", {"name": "a"})
-    row = replays.c.key == "dead"
-    long_ago = replays.update().where(row)
-    with server.house.database.write() as connection:
-        now = server.house.database.now(connection)
-        connection.execute(long_ago.values(status=None, created_at=now - timedelta(seconds=61)))
+    row = replays.update().where(replays.c.key == "dead")
+    with server.context.database.write() as connection:
+        now = server.context.database.now(connection)
+        connection.execute(row.values(status=None, alive_until=now + timedelta(seconds=30)))
+    assert post(server.client, "dead", {"name": "a"}).status_code == 409
+    with server.context.database.write() as connection:
+        connection.execute(row.values(alive_until=now - timedelta(seconds=1)))
     assert post(server.client, "dead", {"name": "a"}).status_code == 201
+
+
+def test_a_first_request_that_met_an_outage_is_answered_again_at_once(server, monkeypatch):
+    """The database was away when the claim was to be dropped."""
+    database, write, begun = type(server.context.database), type(server.context.database).write, []
+
+    def away(self, **how):
+        begun.append(None)
+        if len(begun) > 1:  # the claim is written, and nothing after it
+            raise Unavailable("the database does not answer", retry_after=1)
+        return write(self, **how)
+
+    with monkeypatch.context() as outage:
+        outage.setattr(database, "write", away)
+        assert post(server.client, "outage", {"name": "bad"}).status_code == 422
+    assert len(begun) == 2
+    assert post(server.client, "outage", {"name": "bad"}).status_code == 422
+
+
+def test_a_claim_is_taken_by_nobody_while_its_request_runs(server):
+    """However long ago its process could say so last: the database may have been away."""
+    with ThreadPoolExecutor(1) as threads, client_of(server.url, server.key) as other:
+        first = threads.submit(post, other, "long", None, "/api/v1/test/slow")
+        with server.context.database.read() as connection:
+            while (
+                connection.scalar(sa.select(replays.c.key).where(replays.c.key == "long")) is None
+            ):
+                connection.rollback()
+        with server.context.database.write() as connection:
+            row = replays.update().where(replays.c.key == "long")
+            connection.execute(row.values(alive_until=None))
+        assert post(server.client, "long", None, "/api/v1/test/slow").status_code == 409
+        assert first.result().status_code == 201
 
 
 def test_old_answers_are_forgotten(server):
     post(server.client, "old", {"name": "a"})
-    with server.house.database.write() as connection:
-        now = server.house.database.now(connection)
+    with server.context.database.write() as connection:
+        now = server.context.database.now(connection)
         day = replays.update().where(replays.c.key == "old")
         connection.execute(day.values(created_at=now - timedelta(hours=25)))
-    assert idempotency.forget(server.house) == 1
-    with server.house.database.read() as connection:
+    assert idempotency.forget(server.context) == 1
+    with server.context.database.read() as connection:
         assert connection.execute(sa.select(replays).where(replays.c.key == "old")).first() is None
 
 

@@ -131,7 +131,7 @@ def _a_body_without_length_is_not_held_back(client, served):
     def body():
         yield data[:50_000]
         for _ in range(200):
-            with served.house.database.read() as connection:
+            with served.context.database.read() as connection:
                 writing.append(connection.scalar(sa.select(uploads.c.lease_holder).where(mine)))
             if writing[-1]:
                 break

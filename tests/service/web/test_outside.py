@@ -26,8 +26,8 @@ def test_readyz_says_what_does_not_answer(tmp_path):
             def path(self, key):
                 return None
 
-        store = served.house.store
-        object.__setattr__(served.house, "store", Away())
+        store = served.context.store
+        object.__setattr__(served.context, "store", Away())
         answer = served.anyone.get("/readyz")
         assert answer.status_code == 503
         assert answer.json() == {
@@ -35,23 +35,25 @@ def test_readyz_says_what_does_not_answer(tmp_path):
             "database": "ok",
             "store": "does not answer",
             "draining": "no",
+            "browser": "not used here",
+            "disk": "ok",
         }
-        object.__setattr__(served.house, "store", store)
+        object.__setattr__(served.context, "store", store)
         assert served.anyone.get("/readyz").status_code == 200
 
 
 def test_a_database_that_is_away_is_503_and_comes_back(tmp_path):
     with serving(tmp_path) as served:
-        database = served.house.database
+        database = served.context.database
         nobody = Database("postgresql+psycopg://nobody@127.0.0.1:1/nothing")
-        object.__setattr__(served.house, "database", nobody)
+        object.__setattr__(served.context, "database", nobody)
         asked = {"json": {"url": "/api/v1/x"}}
         answer = served.client.post("/api/v1/url-token", **asked)
         assert answer.status_code == 503
         assert answer.headers["retry-after"]
         assert "127.0.0.1" not in answer.text
         assert served.anyone.get("/readyz").status_code == 503
-        object.__setattr__(served.house, "database", database)
+        object.__setattr__(served.context, "database", database)
         assert served.client.post("/api/v1/url-token", **asked).status_code == 200
 
 
@@ -59,7 +61,7 @@ def test_a_full_store_is_507(server, monkeypatch):
     def full(*args):
         raise StoreFull("no room")
 
-    monkeypatch.setattr(server.house.store.__class__, "path", full)
+    monkeypatch.setattr(server.context.store.__class__, "path", full)
     answer = server.client.get("/api/v1/test/bytes")
     assert answer.status_code == 507
 

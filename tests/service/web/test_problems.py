@@ -73,7 +73,7 @@ def test_GET_of_no_path_is_404(client):
 def test_DELETE_of_a_path_that_takes_none_is_405_with_Allow(client):
     answer = client.delete("/healthz")
     is_problem(answer, 405)
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD"
 
 
 def test_POST_of_a_field_of_the_wrong_type_names_its_place(client):
@@ -116,7 +116,7 @@ def test_405_names_the_methods_of_every_route_of_the_path(client):
     answer = client.put("/api/v1/image_files/0192f0c1-0000-7000-8000-000000000000")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "DELETE, GET, HEAD"
-    assert client.put("/api/v1/image_files/x.json").headers["allow"] == "GET"
+    assert client.put("/api/v1/image_files/x.json").headers["allow"] == "GET, HEAD"
 
 
 def test_without_a_key_even_odd_paths_are_401(server):

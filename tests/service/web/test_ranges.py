@@ -7,8 +7,10 @@ import hashlib
 import socket
 import time
 
+import httpx
 import pytest
 
+from fragdex.errors import SourceUnavailable
 from fragdex.service.records.identifiers import md5_text
 from fragdex.service.store.opening import open_store
 from fragdex.service.web.ranges import MAX_PARTS
@@ -26,8 +28,8 @@ def client(request, tmp_path_factory):
     with serving(tmp_path_factory.mktemp("ranges"), router) as served:
         if request.param == "objects":
             store = open_store("memory://")
-            object.__setattr__(served.house, "store", store)
-        served.house.store.write(KEY, [BYTES])
+            object.__setattr__(served.context, "store", store)
+        served.context.store.write(KEY, [BYTES])
         yield served.client
 
 
@@ -142,10 +144,10 @@ def test_bytes_that_are_gone_are_404(tmp_path):
 
 def test_behind_nginx_a_local_file_is_named_and_not_sent(tmp_path):
     with serving(tmp_path, router, x_accel_prefix="/inside/") as served:
-        served.house.store.write(KEY, [BYTES])
+        served.context.store.write(KEY, [BYTES])
         answer = served.client.get(PATH, headers={"Range": "bytes=0-9"})
         named = answer.headers["x-accel-redirect"].removeprefix("/inside/")
-        assert (served.house.settings.store_folder / named).read_bytes() == BYTES
+        assert (served.context.settings.store_folder / named).read_bytes() == BYTES
         assert answer.content == b""
         answer = served.client.get(PATH, headers={"If-None-Match": ETAG})
         assert answer.status_code == 304
@@ -161,3 +163,26 @@ def test_a_client_that_takes_nothing_is_cut_off(server):
         port = dawdling.getsockname()[1]
         there = {one.client[1] for one in list(server.server.server_state.connections)}
         assert port not in there, "the server let go of it"
+
+
+def test_a_store_that_goes_away_during_an_answer_is_a_line_and_no_traceback(tmp_path, caplog):
+    caplog.set_level("INFO")
+
+    class Away:
+        def path(self, key):
+            return None
+
+        def read(self, key, part):
+            yield bytes(1 << 20)
+            raise SourceUnavailable("the store does not answer")
+
+    with serving(tmp_path, router) as served:
+        object.__setattr__(served.context, "store", Away())
+        with (
+            served.client.stream("GET", "/api/v1/test/bytes") as answer,
+            pytest.raises(httpx.RemoteProtocolError),
+        ):
+            answer.read()
+    loud = [one for one in caplog.records if one.levelname in ("WARNING", "ERROR", "CRITICAL")]
+    assert [one.getMessage() for one in loud] == ["an answer broke off: the store does not answer"]
+    assert not any(one.exc_info for one in caplog.records)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fragdex.service.config import Settings, load_settings, strange_variables
+from fragdex.service.config import Settings, load_settings
 from fragdex.service.errors import ConfigError
 
 
@@ -42,7 +42,9 @@ def test_database_and_store_lie_in_the_data_folder(tmp_path):
         ({"log_level": "loud"}, "log_level"),
         ({"max_image_bytes": "many"}, "max_image_bytes"),
         ({"public_url": "media.example"}, "public_url"),
-        ({"public_url": "https://media.example/below"}, "public_url"),
+        ({"public_url": "https://media.example/a/../b"}, "public_url"),
+        ({"public_url": "https://media.example/a//b"}, "public_url"),
+        ({"public_url": "https://media.example/a?b"}, "public_url"),
         ({"unknown": 1}, "unknown"),
     ],
 )
@@ -70,10 +72,13 @@ def test_secrets_are_not_shown():
     assert "media:***@db/fragdex" in settings.shown()["database_url"]
 
 
-def test_variables_that_are_no_settings_are_told(monkeypatch):
-    monkeypatch.setenv("FRAGDEX_PROT", "1")
-    assert "FRAGDEX_PROT" in strange_variables()
-    assert "FRAGDEX_PORT" not in strange_variables()
+def test_a_variable_that_is_no_setting_is_refused(monkeypatch):
+    monkeypatch.setenv("FRAGDEX_PROT", "9000")
+    with pytest.raises(
+        ConfigError, match="FRAGDEX_PROT in the environment is not a setting"
+    ) as found:
+        load_settings()
+    assert found.value.advice == "did you mean FRAGDEX_PORT?"
 
 
 def test_options_of_an_object_store_are_told_by_name_alone(monkeypatch):

@@ -15,6 +15,7 @@ from dataclasses import replace
 import pytest
 
 from fragdex.service.errors import BrowserGone, EngineUnavailable, PageFailed, TooLarge
+from fragdex.service.renders.browser import running
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
@@ -375,6 +376,50 @@ def test_a_heap_bomb_ends_its_own_browser_alone(script):
     else:
         assert any(word in why for word in ("memory", "crashed", "ready"))
     rendered("fine")
+
+
+# Waits while it writes a MiB after the other: until it is refused, or all of them are written.
+KEEPING = """<script>window.fragdex = {ready: (async () => {
+  const piece = new Uint8Array(1 << 20)
+  for (let at = 0; at < piece.length; at += 65536)
+    crypto.getRandomValues(piece.subarray(at, at + 65536))
+  try { for (let i = 0; i < %d; i += 1) await (%s)(i, piece); console.error("kept all") }
+  catch (error) { console.error(error.name) }
+})()}</script>"""
+KEEPERS = {
+    "files": """async (i, piece) => {
+        const root = await navigator.storage.getDirectory()
+        const file = await (await root.getFileHandle(`${i}`, {create: true})).createWritable()
+        await file.write(piece); await file.close()
+    }""",
+    "a database": """(i, piece) => new Promise((done, failed) => {
+        const opening = indexedDB.open("kept")
+        opening.onupgradeneeded = () => opening.result.createObjectStore("pieces")
+        opening.onsuccess = () => {
+            const adding = opening.result.transaction("pieces", "readwrite")
+            adding.onabort = () => failed(adding.error); adding.oncomplete = done
+            adding.objectStore("pieces").put(piece, i)
+        }
+    })""",
+    "a cache": """async (i, piece) =>
+        (await caches.open("kept")).put(`/${i}`, new Response(piece))""",
+}
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_what_a_page_keeps_on_the_disk_is_bounded(keeper):
+    notes, why = outcome(
+        KEEPING % (64, KEEPERS[keeper]), limits=Limits(storage_bytes=8 << 20, ready_ms=300_000)
+    )
+    assert why is None
+    assert notes.console == ["error: QuotaExceededError"]
+
+
+def test_a_page_that_keeps_much_in_many_places_is_ended(monkeypatch):
+    monkeypatch.setattr(running, "_BROWSERS_OWN", -(1 << 30))
+    notes, why = outcome("<p>" * 10, limits=Limits(storage_bytes=8 << 20))
+    assert notes is None
+    assert "more on the disk" in why
 
 
 def png_bomb(side):

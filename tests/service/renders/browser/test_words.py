@@ -8,7 +8,7 @@ import pytest
 from fragdex.cli import doctor as doctoring
 from fragdex.service.renders.browser.console import TELL, Console
 from fragdex.service.renders.browser.model import Limits, Notes
-from fragdex.service.renders.browser.requests import Door
+from fragdex.service.renders.browser.requests import RequestInterceptor
 from fragdex.service.renders.outside import NOTHING
 from fragdex.service.renders.site import Page
 
@@ -89,7 +89,7 @@ def test_the_log_is_sorted_into_what_was_blocked_and_what_went_wrong(listening):
 )
 def test_every_request_has_its_answer(url, method, answer, reason):
     pipe, notes = Heard(), Notes()
-    Door(pipe, Page("<p>x"), NOTHING, notes, Limits())
+    RequestInterceptor(pipe, Page("<p>x"), NOTHING, notes, Limits())
     pipe.tell("Fetch.requestPaused", requestId="1", request={"url": url, "method": method})
     ((said, params),) = pipe.said
     if answer is not None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from fractions import Fraction
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.renders.browser.timing import instant_us
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.plan import View, plan
@@ -239,7 +241,7 @@ child.slice(View(320, 180), 0, 9000, Path(sys.argv[1]), progress=progress)
 """
 
 
-def test_nothing_is_left_of_a_process_whose_parent_was_killed(tmp_path):
+def test_nothing_is_left_of_a_process_whose_parent_was_killed(tmp_path, monkeypatch):
     (tmp_path / "scratch").mkdir()
     (tmp_path / "scratch").chmod(0o711)
     # the browser may run as somebody else, who must come through
@@ -262,6 +264,10 @@ def test_nothing_is_left_of_a_process_whose_parent_was_killed(tmp_path):
     parent.wait()
     parent.stdout.close()
     assert gone(below)
+    (left,) = (tmp_path / "scratch").iterdir()
+    assert not list(left.iterdir())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    OwnFolder().remove()
     assert not list((tmp_path / "scratch").iterdir())
 
 

@@ -157,13 +157,20 @@ def test_encrypted_sound_is_refused_in_the_end(hear):
     assert told.value.start == 0
 
 
-def test_days_of_empty_time_are_refused():
-    data = bytearray((SPEECH / "pauses-aac.mp4").read_bytes())
-    index = fragdex.index(bytes(data), exact=True)
+def test_days_that_a_fragment_claims_and_its_samples_do_not_last_are_not_heard():
+    data = (SPEECH / "pauses-aac.mp4").read_bytes()
+    index = fragdex.index(data, exact=True)
     table = index.tracks[0].fragments
+    with fragdex.open_source(data) as source:
+        plan = Listener(index, source).plan(5_000, Echo())
     table.cts_end[-1] = table.cts_min[-1] + 48_000 * 3600 * 24 * 400
-    with fragdex.open_source(bytes(data)) as source, pytest.raises(LimitExceeded, match="48 hours"):
-        Listener(index, source).plan(5_000, Echo())
+    with fragdex.open_source(data) as source:
+        assert Listener(index, source).plan(5_000, Echo()) == plan
+
+
+def test_days_of_sound_are_refused():
+    with pytest.raises(LimitExceeded, match="48 hours"):
+        plan_of(1, 5_000, [(0, 100), (200, 100 * 3600 * 24 * 400)], 0.0, None)
 
 
 def test_merging_sorts_and_clamps():

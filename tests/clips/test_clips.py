@@ -1,0 +1,43 @@
+"""Clips of every fixture: pictures, sound and lengths are those of the asked span.
+
+Of each fixture a few clips in every run, and 50 with `-m slow` (three minutes); what FFmpeg reads
+otherwise is listed with its reason, and held to be exactly that.
+"""
+
+import pytest
+
+pytest.importorskip("av", exc_type=ImportError)
+
+from clips.agreement import PATHS, compare
+
+OTHERWISE = {
+    "frag-av1-opus.mp4": "without an edit list FFmpeg takes the pre-skip of Opus off by itself",
+    "frag-vp9-opus.mp4": "as frag-av1-opus.mp4",
+    "frag-every-frame.mp4": "FFmpeg hears the last packet of the source at another place",
+    "frag-pcm.mov": "all its sound is one packet, which FFmpeg drops where an edit begins in it",
+}
+"""Files in which FFmpeg finds a difference that is none of the clip."""
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+def test_a_few_clips_of_each(path):
+    check(path, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+def test_fifty_clips_of_each(path):
+    check(path, 50)
+    assert path.name not in OTHERWISE or compare(path, 50).wrong, "this exception is not needed"
+
+
+def check(path, count):
+    found = compare(path, count)
+    wrong = [line for line in found.wrong if path.name not in OTHERWISE]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_is_something_to_compare():
+    found = [compare(path, 3) for path in PATHS if path.name in ("faststart.mp4", "frag-cmaf.mp4")]
+    assert all(one.pictures and one.sound and one.samples and one.lengths for one in found)
+    assert not any(one.wrong for one in found)

@@ -1,0 +1,115 @@
+"""Sync samples as runs: overlapping runs are written out only where they overlap, and not without
+bound."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.fragments.sync import Expansion, expanded, merged
+from fragdex.fragments.table import SyncTable
+from fragdex.testing import repeated
+from fragdex.testing.descriptions import Run, Sample, Traf
+from fragdex.testing.files import Brand, make_file
+from fragdex.testing.fragments import Fragment
+from fragdex.testing.tracks import Moov, Track
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> SyncTable:
+    """Runs of neighbouring samples, one a fragment, at any times."""
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(-20, 60), st.integers(0, 5), st.integers(1, 8)),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    cts, step, count = np.array(rows, np.int64).T
+    return SyncTable(
+        cts,
+        cts - 3,
+        np.where(count > 1, step, 0),
+        count,
+        np.cumsum(count) - count,
+        np.ones_like(cts),
+        np.arange(len(cts)),
+    )
+
+
+def each(table: SyncTable, starts: np.ndarray) -> list[tuple[int, ...]]:
+    """Every sync sample in the table's order: time, number, decode time, fragment."""
+    singles = expanded(table, starts)
+    columns = (singles.cts, singles.sample, singles.dts, singles.fragment)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@given(tables())
+def test_what_overlaps_is_written_out_and_nothing_else_changes(table: SyncTable) -> None:
+    starts = table.sample
+    every = sorted(each(table, starts))
+    whole = merged([table], starts, expansion=Expansion(1000))
+    assert each(whole, starts) == every
+    needed = Expansion(int(table.count.sum()) - 1)
+    try:
+        part = merged([table], starts, expansion=needed)
+    except fragdex.errors.LimitExceeded:
+        # Nothing but samples beside each other in time was left to be written out.
+        last = table.cts + (table.count - 1) * table.step
+        alone = np.array(
+            [
+                ((table.cts > b) | (last < a)).sum() == len(table) - 1
+                for a, b in zip(table.cts, last, strict=True)
+            ]
+        )
+        assert not alone.any()
+        return
+    assert each(part, starts) == every
+    last = part.cts + (part.count - 1) * part.step
+    assert (last[:-1] <= part.cts[1:]).all()
+
+
+def test_long_runs_that_overlap_a_little_cost_a_little() -> None:
+    count = 1 << 22
+    cts = np.arange(4) * (count - 10)
+    numbers = np.arange(4) * count
+    table = SyncTable(
+        cts,
+        cts,
+        np.ones_like(cts),
+        np.full(4, count),
+        numbers,
+        np.ones_like(cts),
+        np.arange(4),
+    )
+    allowed = Expansion(100)
+    found = merged([table], numbers, expansion=allowed)
+    assert allowed.left == 100 - 3 * 20
+    assert found.count.sum() == 4 * count
+    assert len(found) < 70
+
+
+def test_two_fragments_that_claim_samples_of_no_bytes_at_one_time_are_refused() -> None:
+    """A file of a kilobyte took three gigabytes."""
+    with pytest.raises(fragdex.errors.LimitExceeded) as caught:
+        fragdex.index(repeated("overlapping-runs-of-nothing", 2))
+    error = caught.value
+    assert error.path == "moof/traf/trun"
+    assert error.offset is not None
+    assert "at most" in str(error)
+    assert str(2 * (1 << 23) - 2) in str(error)
+
+
+def test_fragments_of_sound_that_overlap_by_a_sample_are_indexed() -> None:
+    """Defaults alone tell the samples: PCM, a thousand a fragment, of more than is written out."""
+    fragments, samples = 300, 1000
+    run = Run((Sample(1, 1),) * samples, 0x1)
+    parts = [Fragment((Traf(1, (run,), tfdt=n * (samples - 1)),)) for n in range(fragments)]
+    track = Track(1, "audio", 1024, trex=(1, 1, 0))
+    made = make_file(Brand(), Moov((track,)), *parts)
+    index = fragdex.index(made.data)
+    times = np.arange(0, fragments * (samples - 1), 777)
+    hits = index.track(1).seek_many(times / 1024)
+    assert (hits.cts == times).all()
+    assert index.track(1).sync.count.sum() == fragments * samples

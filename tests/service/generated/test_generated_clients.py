@@ -1,0 +1,89 @@
+"""Clients that two generators write from the OpenAPI document build, and walk through the service.
+
+An upload that is broken off and goes on, a transcription, a render: with names and types as the
+generators make them.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fragdex.service.errors import EngineUnavailable
+from fragdex.service.renders.browser.finding import find_engine
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+PYTHON = ROOT / ".venv-clients" / "bin" / "python"
+NODE = HERE / "node"
+SOUND = ROOT / "fixtures" / "speech" / "pauses-flac.mp4"
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command, cwd, **environment):
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=ENVIRONMENT | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def browser():
+    try:
+        find_engine()
+    except EngineUnavailable:
+        return "none"
+    return "browser"
+
+
+@pytest.fixture(scope="module")
+def document(working, tmp_path_factory):
+    pytest.importorskip("pocketsphinx")
+    path = tmp_path_factory.mktemp("document") / "openapi.json"
+    path.write_text(json.dumps(working.anyone.get("/openapi.json").json()))
+    return path
+
+
+def test_a_client_in_Python(working, document, tmp_path, browser):
+    if not PYTHON.exists():
+        pytest.skip("openapi-python-client is missing: ./dev setup installs it in .venv-clients")
+    package = tmp_path / "media_client"
+    told = run(
+        PYTHON, "-m", "openapi_python_client", "generate", "--path", document, "--config",
+        HERE / "config.yaml", "--output-path", package, "--meta", "none",
+        cwd=tmp_path, PATH=f"{PYTHON.parent}:{ENVIRONMENT['PATH']}",
+    )  # fmt: skip
+    assert "WARNING" not in told, told[:3000]
+    names = {path.stem for path in (package / "models").iterdir()}
+    # what has no name gets that of its place, and a number
+    assert not [name for name in names if "type_0" in name or "response_" in name]
+    walk = shutil.copy(HERE / "walk.py", tmp_path)
+    told = run(PYTHON, walk, working.url, working.key, SOUND, browser, cwd=tmp_path)
+    assert told.startswith("walked ")
+
+
+def test_a_client_in_TypeScript(working, document, tmp_path, browser):
+    if not (NODE / "node_modules" / ".bin" / "openapi-ts").exists() or not shutil.which("node"):
+        pytest.skip("@hey-api/openapi-ts is missing: ./dev setup installs it where npm is there")
+    for name in ("walk.ts", "tsconfig.json", "package.json"):
+        shutil.copy(NODE / name, tmp_path)
+    (tmp_path / "node_modules").symlink_to(NODE / "node_modules")
+    tools = tmp_path / "node_modules" / ".bin"
+    run(tools / "openapi-ts", "-i", document, "-o", "client", cwd=tmp_path)
+    types = (tmp_path / "client" / "types.gen.ts").read_text()
+    assert "200: unknown" not in types
+    run(tools / "tsc", "--outDir", "built", cwd=tmp_path)
+    told = run("node", "built/walk.js", working.url, working.key, SOUND, browser, cwd=tmp_path)
+    assert told.startswith("walked ")

@@ -1,0 +1,92 @@
+"""The log: why something failed, said once a minute."""
+
+import logging
+import re
+
+import pytest
+
+from fragdex.service.errors import Unavailable
+from fragdex.service.logs import OncePerMinute, SafeFormatter, explained
+from fragdex.service.records.database import Database
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("sqlite:////nowhere/at/all.db", ("/nowhere/at/all.db", "unable to open database file")),
+        (
+            "postgresql+psycopg://media:hidden@127.0.0.1:9/films",
+            ("127.0.0.1:9/films", "(?i)connection.*refused"),
+        ),
+    ],
+)
+def test_a_database_that_does_not_answer_is_named_with_the_driver_s_reason(url, parts):
+    with pytest.raises(Unavailable) as found, Database(url).read():
+        pass
+    text = explained(found.value)
+    assert all(re.search(part, text) for part in parts), text
+    assert "hidden" not in text
+    # clients are told nothing of it
+    assert str(found.value) == "the database does not answer"
+
+
+@pytest.fixture
+def log(monkeypatch):
+    """A logger with the filter, a clock to turn, and the lines that were written."""
+    lines, clock = [], [1000.0]
+    monkeypatch.setattr("fragdex.service.logs.time.monotonic", lambda: clock[0])
+
+    class Lines(logging.Handler):
+        def emit(self, record):
+            lines.append(record.getMessage())
+
+    handler = Lines()
+    handler.addFilter(OncePerMinute())
+    logger = logging.Logger("test")
+    logger.addHandler(handler)
+    return logger, clock, lines
+
+
+def test_what_is_said_again_and_again_is_written_once_a_minute(log):
+    logger, clock, lines = log
+    for _ in range(1400):
+        logger.warning("the %s does not answer", "database")
+        clock[0] += 0.125
+    assert lines == [
+        "the database does not answer",
+        "the database does not answer (479 times more)",
+        "the database does not answer (479 times more)",
+    ]
+
+
+def test_other_lines_and_what_is_no_warning_are_all_written(log):
+    logger, _, lines = log
+    for number in range(3):
+        logger.warning("job %d waits", number)
+        logger.info("a request")
+    assert len(lines) == 6
+
+
+def divide():
+    return 1 / 0
+
+
+def look_up():
+    return {}["missing"]
+
+
+def test_faults_at_two_places_are_two_lines(log):
+    logger, _, lines = log
+    for fault in (divide, look_up, divide):
+        try:
+            fault()
+        except (ZeroDivisionError, KeyError):
+            logger.exception("fault")
+    assert len(lines) == 2
+
+
+def test_a_message_that_quotes_a_stranger_begins_no_line_of_its_own():
+    quoted = "a.mp4\n2030-01-01 ERROR forged\x1b[2J\r\u2028"
+    record = logging.makeLogRecord({"msg": "%s was refused", "args": (quoted,)})
+    line = SafeFormatter("%(message)s").format(record)
+    assert line == r"a.mp4\n2030-01-01 ERROR forged\x1b[2J\r\u2028 was refused"

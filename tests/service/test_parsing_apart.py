@@ -1,0 +1,97 @@
+"""Boxes that strangers send are parsed in children, and beside answers only where they are few."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fragdex
+from fragdex import service
+from fragdex.formats.captions_track import with_captions
+from fragdex.service.indexing.apart import IN_THREAD, run_apart
+from fragdex.service.indexing.exact import exact_index
+from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces
+from fragdex.testing import movie
+from service.isobmff.conftest import context  # noqa: F401
+
+SERVICE = Path(service.__file__).parent
+PARSES = {"index", "with_captions", "Indexer", "why_not", "true_time"}
+
+WHERE = {
+    "indexing/exact.py": "files of at most IN_THREAD",
+    "indexing/child.py": "a child",
+    "isobmff/true_sync.py": "at most IN_THREAD is read",
+    "isobmff/true_sync_child.py": "a child",
+    "renders/finishing.py": "what the service made itself",
+    "renders/page_media/medium.py": "a child",
+    "store/conformance.py": "tests of stores",
+    "transcode/process.py": "a child",
+    "transcode/track_file.py": "a child",
+    "transcriptions/copying_child.py": "a child",
+    "transcriptions/whole.py": "the library's: not called by the service",
+    "unprocessed/indexing_child.py": "a child",
+    "unprocessed/processing.py": "files of at most IN_THREAD",
+    "unprocessed/structure.py": "boxes of at most IN_THREAD",
+}
+
+
+def calls(path):
+    """What a module calls by one of these names, of the library's."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            name = node.func
+            if isinstance(name, ast.Name) and name.id in PARSES:
+                yield name.id
+            elif ast.unparse(name) == "fragdex.index":
+                yield "index"
+
+
+def test_whoever_parses_is_known():
+    found = {str(path.relative_to(SERVICE)) for path in SERVICE.rglob("*.py") if any(calls(path))}
+    assert found == set(WHERE)
+
+
+LARGE = (8 + IN_THREAD).to_bytes(4, "big") + b"free" + bytes(IN_THREAD)
+FILMS = {"small": movie(fragments=3), "large": movie(fragments=3) + LARGE}
+
+
+@pytest.fixture
+def stored(context):  # noqa: F811
+    def store(data):
+        context.store.write("test/film", [data])
+        return context, "one", "test/film", len(data)
+
+    return store
+
+
+@pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
+def test_an_exact_index_is_that_of_the_library(stored, data):
+    found, wanted = exact_index(*stored(data)), fragdex.index(data, exact=True)
+    assert found.exact
+    for ours, theirs in zip(found.tracks, wanted.tracks, strict=True):
+        assert ours.fragments.offset.tolist() == theirs.fragments.offset.tolist()
+
+
+@pytest.mark.parametrize("data", [b"no film", b"no film" * IN_THREAD])
+def test_what_is_no_film_is_told_so(stored, data):
+    with pytest.raises(fragdex.errors.FormatError):
+        exact_index(*stored(data))
+
+
+@pytest.mark.parametrize("data", [*FILMS.values(), movie(fragments=0)], ids=[*FILMS, "progressive"])
+def test_a_copy_is_put_together_of_what_the_library_says(stored, tmp_path, data):
+    cues = [(0, 500, "one"), (700, 900, "two")]
+    wanted = with_captions(
+        fragdex.index(data, exact=True), lambda part: data[part.start : part.stop], cues
+    )
+    pieces = Pieces(tmp_path / PLACES, tmp_path / MADE)
+    into = {PLACES: pieces.places, MADE: pieces.made}
+    module = "fragdex.service.transcriptions.copying_child"
+    run_apart(*stored(data), module, "captions", into, cues=cues, language=None)
+    made, copy = pieces.made.open("rb"), b""
+    for start, stop in pieces:
+        copy += made.read(stop - start) if start < 0 else data[start:stop]
+    assert copy == b"".join(
+        piece if isinstance(piece, bytes) else data[piece.start : piece.stop] for piece in wanted
+    )
+    made.close()

@@ -1,0 +1,155 @@
+"""Two films of one md5 and other bytes are two: processed, looked up and deleted apart."""
+
+import hashlib
+import io
+import uuid
+from types import SimpleNamespace
+
+import av
+import pytest
+
+from fragdex.service.jobs.api import Job
+from fragdex.service.unprocessed import worker
+from fragdex.service.uploads import hashing
+from service.serving import API
+from service.uploads.test_collisions import announce, kept_for, md5_of, pair, send, swept
+from service.working import FIXTURES, announced, fixture_bytes
+
+
+def films():
+    """Two films whose md5 is really one: a demuxer of MPEG-TS looks for its first packet."""
+    out = io.BytesIO()
+    with (
+        av.open(str(FIXTURES / "faststart.mp4")) as source,
+        av.open(out, "w", format="mpegts") as target,
+    ):
+        streams = {s.index: target.add_stream_from_template(s) for s in source.streams}
+        for packet in source.demux():
+            if packet.dts is not None:
+                packet.stream = streams[packet.stream.index]
+                target.mux(packet)
+    return [blocks + out.getvalue() for blocks in pair()]
+
+
+@pytest.fixture
+def one_md5(monkeypatch):
+    """Whatever is uploaded has this md5: films that differ in all else collide."""
+    mark = uuid.uuid4().bytes
+    digest = SimpleNamespace(update=lambda _: None, digest=lambda: mark)
+    weak = SimpleNamespace(md5=lambda **_: digest, sha256=hashlib.sha256)
+    monkeypatch.setattr(hashing, "hashlib", weak)
+    return mark.hex()
+
+
+def sent(server, data):
+    """The id of a film that is uploaded, and processed where it does not come as a track."""
+    place = announce(server.client, data)
+    assert send(server.client, place, data).status_code == 201
+    id = place.rpartition("/")[2]
+    runs = server.client.get(f"{API}/process_isobmff").json()["processes"]
+    (run,) = (one for one in runs if one["unprocessed_file_id"] == id)
+    if run["status"] != "complete":
+        name = f"{worker.PROCESS}-{run['id']}"
+        job = Job(name, worker.PROCESS, run["id"], {}, 1, lambda _: True, None)
+        worker._run(server.context, job)
+    return id
+
+
+def shown(client, id):
+    answer = client.get(f"{API}/files/{id}", headers={"Accept": "application/json"})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def tracks(client, id):
+    """The bytes of a film's tracks."""
+    ids = [track["track_id"] for track in shown(client, id)["tracks"]]
+    found = {track_id: client.get(f"{API}/files/{id}/tracks/{track_id}") for track_id in ids}
+    assert {answer.status_code for answer in found.values()} == {200}
+    return {track_id: answer.content for track_id, answer in found.items()}
+
+
+def of_md5(client, md5):
+    return [
+        client.get(f"{API}/{family}/md5/{md5}").json().get("id")
+        for family in ("files", "isobmff_files")
+    ]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_both_are_processed_and_outlive_each_other(server, first):
+    both = films()
+    both = [both[first], both[1 - first]]
+    md5 = md5_of(both[0])
+    assert md5 == md5_of(both[1])
+    ids = [sent(server, data) for data in both]
+    for id, data in zip(ids, both, strict=True):
+        assert shown(server.client, id)["status"] == "ready"
+        assert set(tracks(server.client, id)) == {1, 2, -1}
+        assert server.client.get(f"{API}/isobmff_files/{id}").json()["status"] == "ready"
+        assert kept_for(server, f"/{id}") == data
+        for family in ("files", "isobmff_files", "unprocessed_files"):
+            assert server.stranger.get(f"{API}/{family}/{id}").status_code == 404
+    assert of_md5(server.client, md5) == [ids[1]] * 2
+    assert of_md5(server.stranger, md5) == [None] * 2
+    before = tracks(server.client, ids[0])
+    assert server.client.delete(f"{API}/files/{ids[1]}").status_code == 204
+    swept(server)
+    assert tracks(server.client, ids[0]) == before
+    assert kept_for(server, f"/{ids[0]}") == both[0]
+    assert of_md5(server.client, md5) == [ids[0]] * 2
+
+
+def test_films_that_need_no_work_keep_their_own_bytes(server, one_md5):
+    names = ("frag-global-sidx-video.mp4", "frag-audio.m4a")
+    both = [fixture_bytes(name, salt=server.url) for name in names]
+    ids = [sent(server, data) for data in both]
+    for id, data in zip(ids, both, strict=True):
+        assert list(tracks(server.client, id).values()) == [data]
+        size = server.client.get(f"{API}/isobmff_files/{id}").json()["byte_size"]
+        assert size == len(data)
+    assert server.client.delete(f"{API}/isobmff_files/{ids[0]}").status_code == 204
+    swept(server)
+    assert list(tracks(server.client, ids[1]).values()) == [both[1]]
+
+
+def test_tracks_that_a_client_made_go_to_the_film_they_are_of(server, one_md5):
+    made = sent(server, fixture_bytes("frag-audio.m4a", salt=server.url))
+    data = fixture_bytes("faststart.mp4", salt=server.url)
+    other = announced(server.client, data, md5=one_md5)["id"]
+    assert send(server.client, f"{API}/unprocessed_files/{other}", data).status_code == 201
+    track = {"track_id": 7, "type": "video", "byte_size": 10}
+    assert server.client.post(f"{API}/files/{other}/tracks", json=track).status_code == 201
+    numbers = [
+        {track["track_id"] for track in server.client.get(place).json()["tracks"]}
+        for place in (f"{API}/isobmff_files/{made}", f"{API}/isobmff_files/{other}")
+    ]
+    assert 7 not in numbers[0]
+    assert 7 in numbers[1]
+
+
+def test_each_is_listed_once(server, one_md5):
+    """Also where a third is announced, whose bytes may be those of either."""
+    names = ("frag-global-sidx-video.mp4", "frag-audio.m4a")
+    ids = [sent(server, fixture_bytes(name, salt=server.url)) for name in names]
+    third = announced(server.client, b"to come", md5=one_md5)["id"]
+    # what was made of it stays
+    assert server.client.delete(f"{API}/unprocessed_files/{ids[0]}").status_code == 204
+    listed = server.client.get(f"{API}/files").json()["files"]
+    md5 = str(uuid.UUID(one_md5))
+    assert [file["id"] for file in listed if file["md5"] == md5] == [third, ids[1], ids[0]]
+    assert shown(server.client, third)["tracks"] == shown(server.client, ids[1])["tracks"]
+
+
+def test_a_film_that_was_named_is_not_taken_by_another(server, one_md5):
+    """Its tracks came before its bytes; those of another film of its md5 came in between."""
+    data = fixture_bytes("frag-audio.m4a", salt=server.url)
+    named = announced(server.client, data, md5=one_md5)["id"]
+    track = {"track_id": 7, "type": "video", "byte_size": 10}
+    assert server.client.post(f"{API}/files/{named}/tracks", json=track).status_code == 201
+    other = sent(server, fixture_bytes("frag-global-sidx-video.mp4", salt=server.url))
+    place = f"{API}/unprocessed_files/{named}"
+    assert send(server.client, place, data).status_code == 201
+    assert server.client.post(f"{place}/process").status_code == 201
+    for id, numbers in ((other, {1}), (named, {1, 7})):
+        assert {track["track_id"] for track in shown(server.client, id)["tracks"]} == numbers

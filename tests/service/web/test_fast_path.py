@@ -1,0 +1,186 @@
+"""Shortcuts answer what their routes answer, and leave to them whatever is unusual."""
+
+import hashlib
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+import fragdex
+from fragdex.service.app import SHORTCUTS
+from fragdex.service.web.fast_path import Shortcuts
+from service.serving import API, serving
+
+FILM = (Path(__file__).parents[3] / "fixtures" / "frag-default-base.mp4").read_bytes()
+MD5 = hashlib.md5(FILM).hexdigest()
+
+# rates are counted on the long way alone: with a limit, only routes answer
+LIMIT = {"rate_limit": 1e6, "rate_burst": 1_000_000}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A data folder with one film, and the id of its file."""
+    folder = tmp_path_factory.mktemp("shortcuts")
+    with serving(folder) as served:
+        client = served.client
+        new = {"md5": MD5, "filename": "film.mp4"}
+        file_id = client.post(f"{API}/isobmff_files", json=new).json()["id"]
+        index = folder / "film.fidx"
+        fragdex.index(FILM).save(index)
+        place = f"{API}/isobmff_files/{file_id}/index/upload"
+        assert client.post(place, content=index.read_bytes()).status_code == 201
+        track = {"file_id": file_id, "track_id": 1, "type": "video", "byte_size": len(FILM)}
+        assert client.post(f"{API}/isobmff_tracks", json=track).status_code == 201
+        place = f"{API}/isobmff_tracks/{file_id}/1"
+        assert client.post(f"{place}/upload", content=FILM).status_code == 201
+        open_track = track | {"track_id": 2, "byte_size": 7}
+        assert client.post(f"{API}/isobmff_tracks", json=open_track).status_code == 201
+    return folder, file_id
+
+
+def requests(file_id):
+    files, tracks = f"{API}/isobmff_files/{file_id}", f"{API}/isobmff_tracks/{file_id}"
+    other = "01a1fccb-da24-74f1-acb1-71a165f56055"
+    etag = f'"{MD5}"'
+    return [
+        (f"{files}/seek?time_ms=0", {}),
+        (f"{files}/seek?time_ms=1500.25&track=1", {}),
+        (f"{files}/seek?track=1&time_ms=99999999", {}),
+        (f"{files}/seek?track=9&time_ms=1", {}),
+        (f"{files}/seek?time_ms=-3", {}),
+        (f"{files}/seek?time_ms=0&end_ms=2000", {}),
+        (f"{files}/seek?time_ms=1&time_ms=2", {}),
+        (f"{files}/seek?time_ms=nan", {}),
+        (f"{files}/seek?track=x&time_ms=1", {}),
+        (f"{files}/seek?track=99999999999999999999&time_ms=1", {}),
+        (f"{files}/seek", {}),
+        (f"{API}/isobmff_files/{other}/seek?time_ms=0", {}),
+        (f"{API}/isobmff_files/md5/{MD5}", {}),
+        (f"{API}/isobmff_files/md5/{MD5.upper()}", {}),
+        (f"{API}/isobmff_files/md5/{MD5[:-1]}0", {}),
+        (f"{API}/isobmff_files/md5/{'-' * 36}", {}),
+        (f"{tracks}/1", {}),
+        (f"{tracks}/1", {"Range": "bytes=10-99"}),
+        (f"{tracks}/1", {"Range": "bytes=0-1,5-8"}),
+        (f"{tracks}/1", {"Range": "bytes=99999999-"}),
+        (f"{tracks}/1", {"Range": "bytes=1-4", "If-Range": '"no"'}),
+        (f"{tracks}/1", {"If-None-Match": etag}),
+        (f"{tracks}/2", {}),
+        (f"{tracks}/9", {}),
+        (f"{tracks}/01", {}),
+        (f"{tracks}/9999999999", {}),
+    ]
+
+
+def answers_of(served, file_id, who):
+    told = []
+    for path, headers in requests(file_id):
+        # the first request of a key is never short, nor is the first look into an index
+        for _ in range(2):
+            answer = getattr(served, who).get(path, headers={"Origin": "http://a.test"} | headers)
+        kept = {name: value for name, value in answer.headers.items() if name != "date"}
+        body = answer.content
+        boundary = kept.get("content-type", "").partition("boundary=")[2]
+        if boundary:
+            body = body.replace(boundary.encode(), b"-")
+            kept["content-type"] = kept["content-type"].replace(boundary, "-")
+        told.append((path, answer.status_code, kept, body))
+    return told
+
+
+@pytest.mark.parametrize("who", ["client", "stranger", "anyone"])
+def test_short_and_long_answers_are_equal(file, who, monkeypatch):
+    folder, file_id = file
+    taken = []
+    usual = Shortcuts.answer
+
+    def counted(self, scope, receive):
+        found = usual(self, scope, receive)
+        if found is not None:
+            taken.append(found[0])
+        return found
+
+    monkeypatch.setattr(Shortcuts, "answer", counted)
+    with serving(folder, **LIMIT) as served:
+        long = answers_of(served, file_id, who)
+    assert not taken
+    with serving(folder) as served:
+        short = answers_of(served, file_id, who)
+        metrics = served.anyone.get("/metrics").text
+    assert short == long
+    if who == "client":
+        assert set(taken) == {shortcut.route for shortcut in SHORTCUTS}
+    else:
+        assert not taken
+    for route in set(taken):
+        assert f'route="{route}"' in metrics
+
+
+@pytest.mark.parametrize("origins", ["*", "http://a.test https://c.test", "https://c.test", ""])
+@pytest.mark.parametrize("origin", [None, "http://a.test", "null"])
+def test_pages_of_other_origins_are_told_the_same(file, origins, origin):
+    folder, _ = file
+    path, headers = f"{API}/isobmff_files/md5/{MD5}", {"Origin": origin} if origin else {}
+    told = []
+    for limit in ({}, LIMIT):
+        with serving(folder, cors_origins=origins, **limit) as served:
+            for _ in range(2):
+                answer = served.client.get(path, headers=headers)
+        told.append({name: value for name, value in answer.headers.items() if name != "date"})
+    assert told[0] == told[1]
+
+
+def test_what_a_shortcut_fails_at_its_route_answers(file, monkeypatch, caplog):
+    folder, _ = file
+
+    def failing(self, scope, receive):
+        raise KeyError("a fault")
+
+    monkeypatch.setattr(Shortcuts, "answer", failing)
+    with serving(folder) as served:
+        answer = served.client.get(f"{API}/isobmff_files/md5/{MD5}")
+    assert answer.status_code == 200
+    assert "its route answers" in caplog.text
+
+
+def test_every_shortcut_stands_beside_a_route(file):
+    folder, _ = file
+    with serving(folder) as served:
+        paths = json.loads(served.anyone.get("/openapi.json").content)["paths"]
+    assert all("get" in paths[shortcut.route] for shortcut in SHORTCUTS)
+
+
+def test_a_revoked_key_opens_no_shortcut_for_long(file, monkeypatch):
+    from fragdex.service.records import keys
+    from fragdex.service.web import auth
+
+    folder, _ = file
+    monkeypatch.setattr(auth, "REMEMBER_SECONDS", 0.2)
+    with serving(folder) as served:
+        path = f"{API}/isobmff_files/md5/{MD5}"
+        key = keys.create_key(served.context.database, "passing")
+        with type(served.client)(
+            base_url=served.url, headers={"Authorization": f"Bearer {key}"}, trust_env=False
+        ) as client:
+            assert client.get(path).status_code == 404
+            keys.revoke_key(served.context.database, keys.find_key(served.context.database, key).id)
+            time.sleep(0.3)
+            assert client.get(path).status_code == 401
+
+
+def test_bytes_that_are_gone_are_told_by_the_route(file):
+    folder, file_id = file
+    with serving(folder) as served:
+        path = f"{API}/isobmff_tracks/{file_id}/1"
+        assert served.client.get(path).status_code == 200
+        files = (found for found in (folder / "store").rglob("*") if found.is_file())
+        blob = next(found for found in files if found.read_bytes() == FILM)
+        moved = blob.rename(blob.with_name("away"))
+        try:
+            short = served.client.get(path)
+            assert short.status_code >= 400
+            assert short.headers["content-type"] == "application/problem+json"
+        finally:
+            moved.rename(blob)

@@ -1,0 +1,268 @@
+"""What an index costs grows with the bytes, whatever a file repeats; steps are counted.
+
+A step is a line of Python that runs, or 256 bytes that it allocates for what it makes: numpy's
+loops show in what they write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import tracemalloc
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import fragdex
+from fragdex.boxes import limits, parse
+from fragdex.build import embedded_index
+from fragdex.cli import info
+from fragdex.cli.tree_json import box_pieces
+from fragdex.cli.tree_text import box_lines
+from fragdex.formats.clip import clip
+from fragdex.fragments import scan_state
+from fragdex.testing import DIMENSIONS, repeated, repeated_to
+from fragdex.testing.repeats import CLAIMED
+
+LINE = 256
+"""Bytes allocated that count as a line."""
+MOST = 1.2
+"""Exponent of the steps from one size to the next."""
+FREE = 6000
+"""Steps that are not looked at: at that size a file costs what starting costs."""
+HOUSE = str(Path(fragdex.__file__).parent)
+
+LENDS = {"one-sidx-for-many-tracks"}
+"""Up to `MAX_LENT_ROWS`, rows stand for tracks that the file's index does not name."""
+
+
+class Counter:
+    """Counts lines that run and bytes that they allocate, and the greatest memory in use."""
+
+    def __init__(self) -> None:
+        self.lines = self.bytes = self.peak = 0
+
+    def run(self, work: Callable[[], object]) -> None:
+        before = sys.gettrace()
+        tracemalloc.start()
+        held = start = tracemalloc.get_traced_memory()[0]
+
+        def called(frame: FrameType, event: str, argument: Any) -> Any:
+            return line if frame.f_code.co_filename.startswith(HOUSE) else None
+
+        def line(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal held
+            self.lines += 1
+            now, most = tracemalloc.get_traced_memory()
+            if most > held:
+                self.bytes += most - held
+                self.peak = max(self.peak, most - start)
+            held = now
+            tracemalloc.reset_peak()
+            return line
+
+        sys.settrace(called)
+        try:
+            work()
+        finally:
+            sys.settrace(before)
+            self.peak = max(self.peak, tracemalloc.get_traced_memory()[1] - start)
+            tracemalloc.stop()
+
+    @property
+    def steps(self) -> float:
+        return self.lines + self.bytes / LINE
+
+
+def indexed(data: bytes) -> fragdex.FragmentIndex | None:
+    with contextlib.suppress(fragdex.FragdexError):
+        return fragdex.index(data)
+    return None
+
+
+def asked(data: bytes, folder: Path) -> None:
+    """Index a file and ask what is usually asked."""
+    index = indexed(data)
+    if index is None:
+        return
+    for track in index.tracks:
+        with contextlib.suppress(fragdex.FragdexError):
+            index.track(track.id)
+            track.seek(1)
+    with contextlib.suppress(fragdex.FragdexError):
+        index.ranges(0, 5)
+    repr(index)
+    index.save(folder / "saved.fidx")
+    for track in fragdex.open_index(folder / "saved.fidx").tracks:
+        _ = track.fragments
+
+
+def hold(
+    dimension: str,
+    sizes: tuple[int, ...],
+    work: Callable[[bytes], object],
+    *,
+    memory: bool = True,
+) -> None:
+    """The steps grow no faster than they may from each size to the next, nor does the memory."""
+
+    def counted(data: bytes) -> Counter:
+        counter = Counter()
+        counter.run(lambda: work(data))
+        return counter
+
+    one = repeated(dimension, 1)
+    work(one)  # what is loaded once
+    least = counted(one).steps
+    known: list[tuple[int, float]] = []
+    for size in sizes:
+        data = repeated_to(dimension, size)
+        counter = counted(data)
+        known.append((len(data) - len(one), max(counter.steps - least, FREE)))
+        room = 50 << 20 if dimension in CLAIMED else 2 << 20
+        assert counter.peak <= 60 * len(data) + room or not memory
+    for (small, few), (large, many) in pairwise(known):
+        exponent = math.log(many / few) / math.log(large / small)
+        assert exponent <= MOST or dimension in LENDS, (dimension, known)
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_an_index_costs_what_its_bytes_cost(dimension: str) -> None:
+    hold(dimension, (2_000, 8_000), indexed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "dimension",
+    ["tracks", "trafs", "truns", "movies", "chunks", "sync-samples", "sidx-chain", "fragments"],
+)
+def test_a_larger_index_and_its_answers_cost_what_its_bytes_cost(
+    dimension: str, tmp_path: Path
+) -> None:
+    """The others are tried at sizes of megabytes by `benchmarks/cost.py`."""
+    hold(dimension, (8_000, 32_000), lambda data: asked(data, tmp_path), memory=False)
+
+
+@pytest.mark.parametrize("form", ["json", "mfra", "csv"])
+def test_an_export_costs_what_its_tracks_cost(form: str) -> None:
+    """For each track, all tracks were gone through."""
+    steps = []
+    for tracks in (60, 240):
+        index = fragdex.index(repeated("fragments-of-many-tracks", tracks), exact=True)
+        index.export(form)  # what is loaded once, and samples
+        counter = Counter()
+        counter.run(lambda index=index: index.export(form))
+        steps.append(counter.steps)
+    assert math.log(steps[1] / steps[0], 4) <= MOST, steps
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_boxes_and_their_text_cost_what_their_bytes_cost(dimension: str) -> None:
+    def dumped(data: bytes) -> None:
+        with contextlib.suppress(fragdex.FragdexError):
+            for box in parse(data):
+                for _ in (*box_lines(box, full=True), *box_pieces(box, full=True)):
+                    pass
+
+    hold(dimension, (2_000, 8_000), dumped)
+
+
+def cut(data: bytes) -> None:
+    """Make a clip, all pieces of it."""
+    index = indexed(data)
+    with contextlib.suppress(fragdex.FragdexError), fragdex.open_source(data) as source:
+        if index is not None:
+            list(clip(index, source.read, 0, 10).pieces)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "dimension", ["tracks", "hybrid-movies", "fragments-of-many-tracks", "trafs"]
+)
+def test_a_clip_costs_what_its_bytes_cost(dimension: str) -> None:
+    """The parts that are copied are listed once, and a moof is read once, not once a track."""
+    hold(dimension, (16_000, 64_000), cut, memory=False)
+
+
+@pytest.mark.parametrize(
+    "dimension",
+    ["sizes-of-one-number", "samples-of-one-number-with-sync", "long-samples"],
+)
+def test_a_clip_of_tracks_in_the_same_bytes_takes_memory_by_the_bytes(dimension: str) -> None:
+    """Each of many tracks claimed a sample for every byte of the file."""
+    data = repeated_to(dimension, 64_000)
+    cut(repeated(dimension, 1))  # what is loaded once
+    tracemalloc.start()
+    cut(data)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60 * len(data) + (50 << 20)
+
+
+@pytest.mark.parametrize("dimension", ["sizes-of-one-number", "movies"])
+def test_what_is_said_of_tracks_costs_what_the_bytes_cost(dimension: str) -> None:
+    """Bit rates were counted of every sample that any track claims."""
+
+    def said(data: bytes) -> None:
+        index = fragdex.index(data)
+        info._value(index)
+        info._more(index)
+
+    hold(dimension, (4_000, 16_000), said, memory=False)
+
+
+def test_info_has_lines_for_as_many_tracks_as_it_has_rows_for() -> None:
+    """Of a file of many movies, it had a line for each."""
+    index = fragdex.index(repeated("movies", 60))
+    assert len(info._more(index).splitlines()) == 50
+    assert "  and 10 more tracks" in repr(index).splitlines()
+
+
+def test_a_count_that_grows_too_fast_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counter itself: a pass over everything for each thing does not get through."""
+
+    def squared(data: bytes) -> None:
+        for one in range(len(data)):
+            bytes(one)
+
+    monkeypatch.setattr(squared, "__code__", squared.__code__.replace(co_filename=HOUSE))
+    with pytest.raises(AssertionError):
+        hold("empty-boxes", (2_000, 8_000), squared)
+
+
+def test_limits_say_what_where_and_how_many() -> None:
+    for dimension, path in (
+        ("track-headers", "moov/trak"),
+        ("empty-trafs", "moof/traf/tfhd"),
+    ):
+        with pytest.raises(fragdex.errors.LimitExceeded) as caught:
+            fragdex.index(repeated(dimension, limits.MAX_TRACKS + 10))
+        assert caught.value.path == path
+        assert caught.value.offset
+        assert str(limits.MAX_TRACKS) in str(caught.value)
+    assert len(fragdex.index(repeated("track-headers", limits.MAX_TRACKS)).tracks) == 4096
+
+
+def test_more_movies_than_anyone_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_state, "MAX_PERIODS", 5)
+    assert len(fragdex.index(repeated("movies", 5)).periods) == 5
+    with pytest.raises(fragdex.errors.LimitExceeded, match="movies") as caught:
+        fragdex.index(repeated("movies", 6))
+    assert caught.value.path == "moov"
+    assert caught.value.offset
+
+
+def test_a_sidx_that_stands_for_too_many_tracks_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = repeated("one-sidx-for-many-tracks", 30)
+    assert fragdex.index(data).how.method == "sidx"
+    monkeypatch.setattr(embedded_index, "MAX_LENT_ROWS", 500)
+    index = fragdex.index(data)
+    assert index.how.method == "boxes"
+    assert "sidx-limit" in [finding.code for finding in index.findings]
