@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import shutil
 import sys
 from pathlib import Path
@@ -103,5 +104,39 @@ def start(setting: Setting) -> Row:
         [
             Want("import ≤ numpy's own + 50 ms", over, 50, at_most=True, unit="ms"),
             Want("--help < 0.3 s", helped and helped / 1e9, 0.3, at_most=True, unit="s"),
+        ],
+    )
+
+
+def first_call(setting: Setting) -> Row:
+    """What the first call costs in a fresh process, beyond the interpreter and numpy."""
+    # As pip leaves an installation; an editable one may have no compiled modules.
+    compileall.compile_dir(Path(fragdex.__file__).parent, quiet=2)
+    movie = Path(__file__).parents[1] / "fixtures" / "frag-cmaf.mp4"
+    saved = peers.BUILD / "first-call.fidx"
+    peers.BUILD.mkdir(exist_ok=True)
+    fragdex.index(movie).save(saved)
+    numpy, made, opened = "import numpy", "fragdex.index", "open_index and seek"
+    programs = {
+        numpy: "import numpy",
+        made: f"import fragdex; fragdex.index({str(movie)!r})",
+        opened: f"import fragdex; fragdex.open_index({str(saved)!r}).track(1).seek(1)",
+    }
+    f = run(
+        [process(name, [sys.executable, "-c", code]) for name, code in programs.items()],
+        setting.rounds,
+    )
+
+    def beyond(name: str) -> float | None:
+        ours, theirs = median(f, name), median(f, numpy)
+        return (ours - theirs) / 1e6 if ours is not None and theirs is not None else None
+
+    return Row(
+        "first-call",
+        f"the first call of a process, {movie.stat().st_size / 1024:.0f} KiB of MP4",
+        f,
+        [
+            Want("index ≤ numpy's import + 100 ms", beyond(made), 100, at_most=True, unit="ms"),
+            Want("open and seek ≤ + 100 ms", beyond(opened), 100, at_most=True, unit="ms"),
         ],
     )

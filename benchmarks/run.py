@@ -36,6 +36,7 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "md5": rows_process.digest,
     "command-line": rows_process.command_line,
     "start": rows_process.start,
+    "first-call": rows_process.first_call,
 }
 
 

@@ -98,7 +98,7 @@ def story(source: Path | None, seconds: int) -> None:
     if numbered:
         check_first_picture(moment)
 
-    chapter("Cut a clip", "Whole fragments are copied, nothing is encoded anew.")
+    chapter("Cut a clip", "It shows exactly this span, and nothing is encoded anew.")
     command("extract", "movie.mp4", start, stop, "-o", "clip.mp4")
     if numbered:
         check_clip(start, stop)
@@ -114,7 +114,7 @@ def story(source: Path | None, seconds: int) -> None:
             "  Playlists need fragments, and your file has none: a fragmented copy is made first."
         )
         fragmented = saved = "fragmented.mp4"
-        command("extract", "movie.mp4", "0", "end", "-o", fragmented)
+        command("extract", "movie.mp4", "0", "end", "--fragmented", "-o", fragmented)
     command("index", saved, "--format", "hls", "-o", "movie.m3u8")
     print_start(Path("movie.m3u8"), 10)
 

@@ -11,9 +11,9 @@ from fragdex.boxes.tree import Entry, entries
 
 HEAD = """# Boxes
 
-Every box that fragdex reads and writes field by field, nested as in files. All others are kept as
-they are: `build(parse(x)) == x` holds for every box, declared or not. This page is written by
-`docs/make_boxes.py` from `src/fragdex/boxes/tree.py`; a test holds it to the table.
+Every box that fragdex parses into fields, nested as in files. All others are opaque bytes:
+`build(parse(x)) == x` holds for every box, declared or not. This page is written by
+`docs/make_boxes.py` from `src/fragdex/boxes/tree.py`; a test compares them.
 
 ```python
 from fragdex.boxes import build, make_box, parse
@@ -22,17 +22,17 @@ boxes = parse(data)  # views of data; mdat is not copied
 tkhd = boxes[1].find("trak[2]/tkhd")  # the second track's header
 tkhd["width"] >> 16  # raw integers, the standard's names
 build(tkhd.replace(width=1280 << 16))  # changes the bytes of that field alone
-make_box("stts", entries=[(48, 512)])  # counts follow, the rest is zero
+make_box("stts", entries=[(48, 512)])  # counts are set, the rest is zero
 ```
 
-Values are the integers that stand in the file: fixed-point numbers are not divided, language is
+Values are the integers of the file: fixed-point numbers are not divided, language is
 the packed 16 bits, reserved bits are fields. Tables are numpy arrays with named columns. Full boxes
 have `version` and `flags`; boxes of user types have `type` `uuid` and the field `user_type`.
 
-A code in several places is described once, where it stands first, and may stand elsewhere: `meta`
-also in `moov`, `trak` and `udta`, `sbgp` and `sgpd` also in `traf`, `free` anywhere. A **bold**
-code is one the index stands on: damage there is an error. Any other box that does not fit its
-declaration is kept as bytes, and `Box.misfit` says why; `parse(data, strict=True)` refuses it.
+A code that occurs in several places is listed once, at the first of them: `meta`
+also in `moov`, `trak` and `udta`, `sbgp` and `sgpd` also in `traf`, `free` anywhere. An index
+needs the **bold** codes: damage there is an error. Any other box that does not fit its declaration
+stays opaque, and `Box.misfit` says why; `parse(data, strict=True)` refuses it.
 
 ## Declared
 
@@ -44,8 +44,8 @@ LIMITS = f"""
 ## Limits
 
 At most {MAX_BOXES:,} boxes side by side, {MAX_BOXES_PER_ROOT:,} inside one top-level box,
-{MAX_DEPTH} levels deep, {MAX_ITEMS:,} items in a list that is no table. Counts are held against the
-bytes that remain before anything is allocated.
+{MAX_DEPTH} levels deep, {MAX_ITEMS:,} items in a list that is not a table. Counts are checked
+against the remaining bytes before anything is allocated.
 """
 
 

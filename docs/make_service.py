@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fragdex.cli.app import SERVICE_COMMANDS, SERVICE_GROUPS
-from fragdex.service.app import close_house, make_app, open_house
+from fragdex.service.app import close_context, make_app, open_context
 from fragdex.service.config import Settings
 from fragdex.service.web.documents import METHODS
 from fragdex.service.web.problems import HTTP, PROBLEMS
@@ -29,9 +29,9 @@ OPENAPI = HERE / "openapi.json"
 def document() -> dict[str, Any]:
     """What `/openapi.json` answers."""
     with tempfile.TemporaryDirectory() as folder:
-        house = open_house(Settings(data=folder))
-        told = make_app(house).openapi()
-        close_house(house)
+        context = open_context(Settings(data=folder))
+        told = make_app(context).openapi()
+        close_context(context)
     return told
 
 

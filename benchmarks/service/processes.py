@@ -103,19 +103,29 @@ def service(folder: Path, **settings: str) -> Iterator[Server]:
 
     It works on no jobs, so nothing else runs beside.
     """
-    made = subprocess.run(
-        [sys.executable, "-m", "fragdex", "key", "create", "--data", str(folder)],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env=_environment(),
-    )
+    key = _new_key(folder)
     command = [sys.executable, "-m", "fragdex", "serve", "--port", "0", "--data", str(folder)]
     more = {f"FRAGDEX_{name.upper()}": value for name, value in settings.items()}
     with _running(
         command, **{"FRAGDEX_JOB_WORKERS": "0", "FRAGDEX_LOG_LEVEL": "warning", **more}
     ) as (child, url):
-        yield Server(url, child.pid, made.stdout.split()[-1], folder)
+        yield Server(url, child.pid, key, folder)
+
+
+def another_key(server: Server, tenant: str) -> str:
+    """A key of another tenant of a service."""
+    return _new_key(server.folder, "--tenant", tenant)
+
+
+def _new_key(folder: Path, *more: str) -> str:
+    made = subprocess.run(
+        [sys.executable, "-m", "fragdex", "key", "create", "--data", str(folder), *more],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=_environment(),
+    )
+    return made.stdout.split()[-1]
 
 
 @contextmanager

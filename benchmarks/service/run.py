@@ -21,6 +21,7 @@ sys.path.insert(1, str(HERE.parent))
 import film  # noqa: E402
 import inputs  # noqa: E402
 import processes  # noqa: E402
+import rows_attacks  # noqa: E402
 import rows_requests  # noqa: E402
 import rows_uploads  # noqa: E402
 import told  # noqa: E402
@@ -28,7 +29,7 @@ from measure import Measured, Setting  # noqa: E402
 from processes import Server  # noqa: E402
 from results import Report  # noqa: E402
 
-ROWS = ("look-ups", "ranges", "upload", "large-index", "many-uploads")
+ROWS = ("look-ups", "ranges", "upload", "large-index", "many-uploads", "attacks")
 MIB = 1 << 20
 
 
@@ -62,6 +63,9 @@ def measure(key: str, setting: Setting, folder: Path) -> Measured:
         "upload": lambda server: rows_uploads.upload(setting, server, large),
         "large-index": lambda server: rows_requests.large_index(
             setting, server, inputs.make(setting.data)["2h"][0], frames()
+        ),
+        "attacks": lambda server: rows_attacks.under_attack(
+            setting, server, inputs.make(setting.data)["2h"][0]
         ),
     }
     if key in served:

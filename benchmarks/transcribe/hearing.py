@@ -59,7 +59,7 @@ def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = F
         try:
             for child in children:
                 child.open()
-                child.take(index, source, place=str(path))
+                child.take(index, source)
             plan = children[0].plan(work_slice_ms)
             numbers = list(plan.slices)
             if shuffled:

@@ -188,7 +188,7 @@ def long(work: Work) -> Row:
     index = fragdex.index(path)
     with fragdex.open_source(path) as source, Child(EngineChoice()) as child:
         child.open()
-        child.take(index, source, place=str(path))
+        child.take(index, source)
         plan = child.plan(10_000)
         memory: list[int] = []
         chosen = plan.slices[:: max(1, len(plan.slices) // 8)][:8]
