@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import struct
+from fragdex.boxes.header import read_header
 
 __all__ = ["is_chain", "only_zeros"]
-
-_HEADER = struct.Struct(">I4s")
 
 
 def is_chain(body: memoryview) -> bool:
@@ -20,13 +18,12 @@ def is_chain(body: memoryview) -> bool:
     False
     """
     at, stop = 0, len(body)
-    while stop - at >= 8:
-        size, code = _HEADER.unpack_from(body, at)
-        if size == 1 and stop - at >= 16:
-            size = int.from_bytes(body[at + 8 : at + 16], "big")
-        if size < 8 or at + size > stop or min(code) < 0x20:
-            return size == 0 and only_zeros(body[at:])
-        at += size
+    while (header := read_header(body, at)) is not None:
+        if header.form == "to_end" or min(header.type) < 0x20:
+            return only_zeros(body[at:])
+        if not header.fits(stop - at):
+            return False
+        at += header.size
     return only_zeros(body[at:])
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from types import MappingProxyType
 from typing import Any
 
-from fragdex.boxes.box import Box, SizeForm
+from fragdex.boxes.box import Box
 from fragdex.boxes.chain import only_zeros
+from fragdex.boxes.header import read_header
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
 from fragdex.boxes.opaque import ESSENTIAL
@@ -16,8 +16,6 @@ from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInp
 
 __all__ = ["parse", "parse_box"]
 
-_HEADER = struct.Struct(">I4s")
-_SIZE64 = struct.Struct(">Q")
 _EMPTY = MappingProxyType({"data": memoryview(b"")})
 """Fields of every box without a body, of which a file may hold a million."""
 
@@ -121,21 +119,15 @@ class _Reader:
     def box(self, at: int, stop: int, parent: str | None, depth: int) -> Box:
         """The box at `at`, which must end at or before `stop`; both count from `view`'s start."""
         view = self.view
-        if stop - at < 8:
+        head = read_header(view, at, stop)
+        if head is None:
             raise TruncatedInput("the input ends inside a box header", offset=self.base + at)
-        size, code_bytes = _HEADER.unpack_from(view, at)
+        code_bytes, size, header, form = head
         code = code_bytes.decode("latin-1")
-        form: SizeForm = "compact"
-        header = 8
-        if size == 1:
-            if stop - at < 16:
-                raise self._short(code, at, 16, stop - at, depth)
-            (size,) = _SIZE64.unpack_from(view, at + 8)
-            form, header = "large", 16
-        elif size == 0 and depth == 0:
-            size, form = stop - at, "to_end"
-        if code == "uuid":
-            header += 16
+        if form == "cut":
+            raise self._short(code, at, 16, stop - at, depth)
+        if form == "to_end" and depth == 0:
+            size = stop - at
         if size < header:
             raise MalformedBox(
                 f"a box size smaller than its header ({code!r})",

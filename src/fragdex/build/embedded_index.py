@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fragdex.boxes import parse_box
+from fragdex.boxes.header import read_header
 from fragdex.boxes.limits import MAX_LENT_ROWS, MAX_TRACKS
 from fragdex.build.assemble import assemble
 from fragdex.build.periods import Moov, init_ranges, movie_of
@@ -38,6 +39,8 @@ MAX_READS = 32
 """Reads for sidx boxes that others point to; a hierarchy that needs more is walked."""
 MAX_MFRA_READS = 3
 """Reads for an index from an mfra: the start, the end, and one of the last fragment."""
+TAIL = (b"mfra", b"free", b"skip")
+"""What may stand alone behind the reach of a sidx."""
 ENOUGH_READS = 2
 """Reads of a remote file with a sidx at its front after which no more is asked for."""
 SMALL_TAIL = 0.02
@@ -228,7 +231,8 @@ def by_mfra(source: Source, scan: Scan, head: Head, init: Moov | None) -> Fragme
         if found is None:
             continue
         heads[place] = found
-        whole = head.at(place, int.from_bytes(found[:4], "big"))
+        header = read_header(found)
+        whole = head.at(place, header.size) if header is not None else None
         if found[4:] == b"moof" and whole is not None:
             with suppress(FormatError):
                 moofs[place] = parse_box(whole, offset=place)
@@ -262,8 +266,10 @@ def _box_behind(source: Source, head: Head, covered: int) -> bool:
         if covered + 8 > size or _not_worth(source, size - covered):
             return True
         known = head.piece(source, ByteRange(covered, min(covered + 16, size)))
-    length, kind = int.from_bytes(known[:4], "big"), int.from_bytes(known[4:8], "big")
-    return kind in MEDIA_TYPES or 8 <= length <= size - covered
+    header = read_header(known)
+    if header is None:
+        return False
+    return int.from_bytes(header.type, "big") in MEDIA_TYPES or 8 <= header.size <= size - covered
 
 
 def _not_worth(source: Source, behind: int) -> bool:
@@ -287,8 +293,8 @@ def _only_tail(source: Source, head: Head, covered: int, size: int, findings: Fi
             )
             return True
         known = head.piece(source, ByteRange(covered, min(covered + 16, size)))
-    length, kind = int.from_bytes(known[:4], "big"), known[4:8]
-    return kind in (b"mfra", b"free", b"skip") and covered + length == size
+    header = read_header(known)
+    return header is not None and header.type in TAIL and covered + header.size == size
 
 
 def _before(parts: Tables, covered: int) -> Tables:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fragdex.boxes.header import read_header
 from fragdex.build.pace import LARGEST_WINDOW, REQUEST_BYTES, Pace
 from fragdex.build.steps import FIRST_GUESS, read_there
 from fragdex.byterange import ByteRange
@@ -67,7 +68,8 @@ def moof_in(data: bytes | bytearray, largest: int = 1 << 20) -> int | None:
     """
     at = data.find(MOOF, 4)
     while at >= 0:
-        if 24 <= int.from_bytes(data[at - 4 : at], "big") <= largest:
+        header = read_header(data, at - 4)
+        if header is not None and 24 <= header.size <= largest:
             return at - 4
         at = data.find(MOOF, at + 1)
     return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fragdex.boxes import OPAQUE, Box, parse_box
+from fragdex.boxes.header import BoxHeader, read_header
 from fragdex.boxes.limits import MAX_BOXES, MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput
@@ -35,13 +36,13 @@ def top_level_boxes(source: Any, paths: list[str] | None, strict: bool) -> Itera
     at = count = 0
     ahead = _Ahead(source)
     while head := ahead.header(at):
-        size = _size(head, at, source)
+        header, size = _header(head, at, source)
         count += 1
         if count > MAX_BOXES:
             raise LimitExceeded("too many boxes", offset=at, expected=MAX_BOXES)
-        code = head[4:8].decode("latin-1")
+        code = header.type.decode("latin-1")
         whole = source.size is None or at + size <= source.size
-        if not at and not whole and int.from_bytes(head[4:8], "big") not in MEDIA_TYPES:
+        if not at and not whole and int.from_bytes(header.type, "big") not in MEDIA_TYPES:
             raise _no_media(source)
         if not whole:
             raise TruncatedInput(
@@ -52,7 +53,7 @@ def top_level_boxes(source: Any, paths: list[str] | None, strict: bool) -> Itera
                 found=source.size - at,
             )
         if code in _SKIPPED or not wanted & {"*", code, code.rstrip()}:
-            yield _without_payload(head, code, at, size)
+            yield _without_payload(header, code, at, size)
         else:
             if size > MAX_MOOV_SIZE:
                 raise LimitExceeded(
@@ -103,35 +104,31 @@ class _Ahead:
         return bytes(self._source.read(ByteRange.of(at, size)))
 
 
-def _size(head: bytes, at: int, source: Any) -> int:
-    """Bytes of the box that starts with `head`; 0 is to the end of the file (4.2)."""
-    if len(head) < 8:
+def _header(head: bytes, at: int, source: Any) -> tuple[BoxHeader, int]:
+    """What the header of a box says, and the bytes of the box."""
+    header = read_header(head)
+    if header is None:
         raise TruncatedInput("the input ends inside a box header", offset=at)
-    size, least = int.from_bytes(head[:4], "big"), 8
-    if size == 1 and len(head) >= 16:
-        size, least = int.from_bytes(head[8:16], "big"), 16
-    elif size == 0 and source.size is not None:
-        return int(source.size) - at
-    if size < least:
+    if header.form == "to_end" and source.size is not None:
+        return header, int(source.size) - at
+    if header.size < header.length:
         if at == 0:
             raise _no_media(source)
         raise MalformedBox(
             "a box size smaller than its header",
             offset=at,
-            expected=f"at least {least}",
-            found=size,
+            expected=f"at least {header.length}",
+            found=header.size,
         )
-    return size
+    return header, header.size
 
 
-def _without_payload(head: bytes, code: str, at: int, size: int) -> Box:
-    short = int.from_bytes(head[:4], "big")
-    header = 16 if short == 1 else 8
+def _without_payload(header: BoxHeader, code: str, at: int, size: int) -> Box:
     return Box(
         code,
         {"data": b""},
-        size_form="large" if short == 1 else "to_end" if short == 0 else "compact",
+        size_form="compact" if header.form == "cut" else header.form,
         offset=at,
         size=size,
-        header_size=header,
+        header_size=header.length,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.header import read_header
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded, MalformedBox
@@ -125,19 +126,15 @@ def _boxes(read: Read, place: ByteRange) -> Iterator[tuple[_Place, bytes | None]
     at = place.start
     while at < place.stop:
         head = read(ByteRange(at, min(at + 16, place.stop)))
-        size, code = int.from_bytes(head[:4], "big"), head[4:8].decode("latin-1")
-        if size == 1:
-            size = int.from_bytes(head[8:16], "big")
-        elif size == 0:
-            size = place.stop - at
-        if size < 8 or at + size > place.stop:
+        header = read_header(head)
+        if header is None or not (size := header.size_in(place.stop - at)):
             raise MalformedBox(
                 "the fragment is not where the index says",
                 offset=at,
                 expected=f"a box of at most {place.stop - at} bytes",
-                found=size,
+                found=header.size if header else 0,
             )
-        data = None
+        code, data = header.type.decode("latin-1"), None
         if code in ("moof", "emsg", *OBSOLETE):
             if size > MAX_MOOV_SIZE:
                 raise LimitExceeded("the box is too large", offset=at, expected=MAX_MOOV_SIZE)

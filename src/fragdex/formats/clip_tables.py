@@ -119,7 +119,7 @@ def _check(head: bytes, parts: Sequence[Part], pieces: Sequence[Piece]) -> None:
     """Read the moov again, and follow each sample back to the source."""
     copied = Places.of(copied_parts(pieces))
     size = sum(len(p) if isinstance(p, bytes) else p.size for p in pieces)
-    moov = parse_box(head[: int.from_bytes(head[:4], "big")], leave=NO_PLACES)
+    moov = parse_box(head, leave=NO_PLACES)
     tables = sample_tables(moov)
     for part in parts:
         runs = read_sample_runs(tables[part.track.id], part.track.id, Findings(), file_end=size)

@@ -13,6 +13,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from fragdex.boxes import parse_box
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.formats.hls import uri_of
@@ -122,13 +123,13 @@ def index_range(
     stop = int(found.offset[0] + found.size[0])
     start, data = at, b""
     while at < stop:
-        if at + 8 > start + len(data):
+        if at + 16 > start + len(data):
             start, data = at, _read(source, at, FIRST_GUESS)
-        size = int.from_bytes(data[at - start : at - start + 4], "big")
-        code = data[at - start + 4 : at - start + 8]
-        if size < 8 or code in (b"moof", b"mdat", b""):
+        header = read_header(data, at - start)
+        if header is None or header.size < 8 or header.type in (b"moof", b"mdat"):
             return None
-        if code == b"sidx":
+        size = header.size
+        if header.type == b"sidx":
             if at + size > start + len(data):
                 start, data = at, _read(source, at, min(size, LARGEST))
             here = ByteRange.of(at, size)

@@ -14,6 +14,7 @@ from contextlib import suppress
 import numpy as np
 
 from fragdex.boxes import build
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.embed_fragments import (
@@ -143,14 +144,10 @@ def walked(read: Read, at: int, stop: int) -> Iterator[tuple[str, ByteRange]]:
     """Types and places of the top-level boxes; what is not whole ends the walk, and is copied."""
     while stop - at >= 8:
         head = read(ByteRange(at, min(at + 16, stop)))
-        size, code = int.from_bytes(head[:4], "big"), head[4:8].decode("latin-1")
-        if size == 1 and len(head) == 16:
-            size = int.from_bytes(head[8:], "big")
-        elif size == 0:
-            size = stop - at
-        if size < 8 or at + size > stop:
+        header = read_header(head)
+        if header is None or not (size := header.size_in(stop - at)):
             return
-        yield code, ByteRange.of(at, size)
+        yield header.type.decode("latin-1"), ByteRange.of(at, size)
         at += size
 
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fragdex.boxes import build, parse_box
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex, MalformedBox
 from fragdex.formats.copy_check import check_runs, copied_parts
@@ -161,14 +162,10 @@ class Fragments:
 
 def _moof_at(read: Read, at: int) -> tuple[ByteRange, int]:
     """A moof's place, and the bytes of its header."""
-    head = read(ByteRange.of(at, 16))
-    size = int.from_bytes(head[:4], "big")
-    header = 8
-    if size == 1:
-        size, header = int.from_bytes(head[8:], "big"), 16
-    if head[4:8] != b"moof" or size < header:
+    header = read_header(read(ByteRange.of(at, 16)))
+    if header is None or header.type != b"moof" or header.size < header.length:
         raise MalformedBox("there is no moof where the index says", offset=at)
-    return ByteRange.of(at, size), header
+    return ByteRange.of(at, header.size), header.length
 
 
 def whole(read: Read, part: ByteRange) -> bytes:

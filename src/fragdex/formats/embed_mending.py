@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
@@ -15,7 +16,6 @@ __all__ = ["Shifts", "mended_box", "mended_mfra", "needs_rebasing"]
 
 BASE_DATA_OFFSET = 0x1
 """base-data-offset-present in tfhd's flags (ISO/IEC 14496-12, 8.8.7)."""
-HEADER = 8
 
 
 class Shifts:
@@ -192,21 +192,20 @@ def needs_rebasing(moof: bytes, header: int) -> bool:
     True
     """
     return any(
-        code == b"saio" or moof[at + 11] & BASE_DATA_OFFSET
+        code == b"saio" or moof[body + 3] & BASE_DATA_OFFSET
         for traf, end in _inside(moof, header, len(moof), b"traf")
         for code in (b"tfhd", b"saio")
-        for at, _ in _inside(moof, traf + HEADER, end, code)
+        for body, _ in _inside(moof, traf, end, code)
     )
 
 
 def _inside(data: bytes, at: int, stop: int, code: bytes) -> list[tuple[int, int]]:
-    """Places of the boxes of one type among the boxes from `at` to `stop`."""
+    """Bodies, as (start, stop), of the boxes of one type among the boxes from `at` to `stop`."""
     found: list[tuple[int, int]] = []
-    while stop - at >= HEADER:
-        size = int.from_bytes(data[at : at + 4], "big")
-        if size < HEADER or at + size > stop:
+    while (header := read_header(data, at, stop)) is not None:
+        if not header.fits(stop - at):
             break
-        if data[at + 4 : at + HEADER] == code:
-            found.append((at, at + size))
-        at += size
+        if header.type == code:
+            found.append((at + header.length, at + header.size))
+        at += header.size
     return found

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
@@ -125,13 +126,11 @@ def _numbers(moof: Box, track: int, sample: int) -> tuple[int, int, int]:
 
 def _moof(source: Any, at: int) -> Box:
     data = _read(source, at, FIRST_GUESS)
-    size = int.from_bytes(data[:4], "big")
-    if size == 1:
-        size = int.from_bytes(data[8:16], "big")
-    if size > len(data):
-        data = _read(source, at, size)
-    if data[4:8] != b"moof":
+    header = read_header(data)
+    if header is None or header.type != b"moof":
         raise BuildError("the index and the file disagree", offset=at, expected="moof")
+    if header.size > len(data):
+        data = _read(source, at, header.size)
     return parse_box(data, offset=at)
 
 

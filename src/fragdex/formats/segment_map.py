@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from fragdex.boxes.header import read_header
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.fragments.track_info import Movie
@@ -21,6 +22,8 @@ __all__ = ["SegmentMap", "Stream", "Tables", "approximate", "rescaled", "tables"
 
 Tables = tuple[FragmentTable, SyncTable]
 
+LEADS = (b"moof", b"styp", b"emsg", b"prft", b"sidx")
+"""What a fragment begins with, or what introduces it."""
 FAR = 1 << 62
 """Times from here on are no claims but damage; sums and differences of two still fit."""
 
@@ -119,9 +122,8 @@ def _doubt(
     if (stream.access == NULL).all():
         add("sidx-without-access", "the sidx names no access point")
     for at in heads.keys() & {int(stream.reference[0]), int(stream.reference[-1])}:
-        head = heads[at]
-        kind, length = bytes(head[4:8]), int.from_bytes(head[:4], "big")
-        if kind not in (b"moof", b"styp", b"emsg", b"prft", b"sidx") or 1 < length < 8:
+        header = read_header(heads[at])
+        if header is None or header.type not in LEADS or header.impossible:
             add("sidx-lie", "there is no fragment where the sidx says", at)
 
 

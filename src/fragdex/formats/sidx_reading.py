@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import Box, parse_box
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.formats.segment_map import FAR, SegmentMap, Stream, rescaled
@@ -78,14 +79,12 @@ class SidxReader:
         """
         view = memoryview(data).cast("B")
         at = 0
-        while len(view) - at >= 8:
-            length, kind = int.from_bytes(view[at : at + 4], "big"), bytes(view[at + 4 : at + 8])
-            if length == 1 and len(view) - at >= 16:
-                length = int.from_bytes(view[at + 8 : at + 16], "big")
-            if kind in LEAD and 8 <= length <= len(view) - at:
+        while (header := read_header(view, at)) is not None:
+            length = header.size
+            if header.type in LEAD and header.fits(len(view) - at):
                 at += length
                 continue
-            if kind != b"sidx" or not 8 <= length <= LARGEST:
+            if header.type != b"sidx" or not 8 <= length <= LARGEST:
                 break
             if length > len(view) - at:
                 # A second answer that is still too short: the file ends inside the box.

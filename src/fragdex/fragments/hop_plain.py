@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.boxes.header import read_header
 from fragdex.fragments.headers import (
     DESCEND,
     DONE,
@@ -46,7 +47,7 @@ def _codes(packed: bytes) -> frozenset[int]:
 
 
 _CONTAINERS, WHOLE_CODES, _PASSED = map(_codes, (DESCEND, WHOLE, PASSED))
-_MOOF, _MDAT, _UUID = code("moof"), code("mdat"), code("uuid")
+_MOOF, _MDAT = code("moof"), code("mdat")
 MAX_DEPTH = 8
 """Containers inside containers; moof and traf make two."""
 
@@ -73,25 +74,13 @@ def header_at(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, in
     >>> header_at(memoryview(bytes.fromhex("00000008 66726565")), 0, 8)[1]
     8
     """
-    left = stop - at
-    if left < 8:
+    header = read_header(buffer, at, stop)
+    if header is None or header.form == "cut":
         return PARTIAL, 0, 0, 0
-    size, kind = (
-        int.from_bytes(buffer[at : at + 4], "big"),
-        int.from_bytes(buffer[at + 4 : at + 8], "big"),
-    )
-    length = 8
-    if size == 1:
-        if left < 16:
-            return PARTIAL, 0, 0, 0
-        size, length = int.from_bytes(buffer[at + 8 : at + 16], "big"), 16
-        if size < 16 or size >= 2**63:
-            return MALFORMED, 0, 0, 0
-    if kind == _UUID:
-        length += 16
-    if size and size < length:
+    kind, size, length, form = header
+    if size >= 2**63 or (size < length and form != "to_end"):
         return MALFORMED, 0, 0, 0
-    return DONE, size, kind, length
+    return DONE, size, int.from_bytes(kind, "big"), length
 
 
 _HEAD = Struct(">II").unpack_from

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from struct import unpack_from
 from typing import NamedTuple
 
 from fragdex.boxes import Box, parse_box
+from fragdex.boxes.header import read_header
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.findings import Findings
 
@@ -123,25 +123,18 @@ def _around(data: bytearray, place: int) -> list[int]:
     Only of boxes inside of a trak; else at most the moov alone.
     """
     chain = [0]
-    at, stop = _header(data, 0), len(data)
-    while at + 8 <= stop:
-        size = unpack_from(">I", data, at)[0]
-        if size == 1 and at + 16 <= stop:
-            size = unpack_from(">Q", data, at + 8)[0]
-        if size < 8 or at + size > stop or place < at:
+    moov = read_header(data)
+    at, stop = moov.length if moov is not None else 0, len(data)
+    while (header := read_header(data, at, stop)) is not None:
+        if not header.fits(stop - at) or place < at:
             break
-        if place >= at + size:
-            at += size
+        if place >= at + header.size:
+            at += header.size
             continue
-        kind = bytes(data[at + 4 : at + 8])
-        if len(chain) == 1 and kind != b"trak":
+        if len(chain) == 1 and header.type != b"trak":
             break
         chain.append(at)
-        if kind not in CONTAINERS or place == at:
+        if header.type not in CONTAINERS or place == at:
             break
-        at, stop = at + _header(data, at), at + size
+        at, stop = at + header.length, at + header.size
     return chain
-
-
-def _header(data: bytearray, at: int) -> int:
-    return 16 if unpack_from(">I", data, at)[0] == 1 else 8

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop
@@ -144,33 +145,28 @@ class Scan(Gathered):
             self._want_more(head, status)
 
     def _want_more(self, head: memoryview | bytes, status: int) -> None:
-        if len(head) < 8:
+        header = read_header(head)
+        if header is None:
             self._want = 8
-            return
-        size, kind = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:8], "big")
-        if status == headers.TO_END:
-            self.to_end = (self.position, kind)
+        elif status == headers.TO_END:
+            self.to_end = (self.position, int.from_bytes(header.type, "big"))
             self._want = MAX_WHOLE_BOX
-            return
-        if size == 1:
-            if len(head) < 16:
-                self._want = 16
-                return
-            size = int.from_bytes(head[8:16], "big")
-        if size > MAX_WHOLE_BOX:
+        elif header.form == "cut":
+            self._want = 16
+        elif header.size > MAX_WHOLE_BOX:
             error = LimitExceeded(
                 "a box that must be read whole is too large",
-                path=kind.to_bytes(4, "big").decode("latin-1"),
+                path=header.type.decode("latin-1"),
                 offset=self.position,
                 expected=f"at most {MAX_WHOLE_BOX} bytes",
-                found=size,
+                found=header.size,
             )
-            self._too_large = self.position + size, error
+            self._too_large = self.position + header.size, error
             self._carry += head
             if self.size is not None:
                 self.refuse_the_large(self.size)
-            return
-        self._want = size
+        else:
+            self._want = header.size
 
     @property
     def cut_off(self) -> bool:
@@ -229,7 +225,8 @@ class Scan(Gathered):
     @property
     def waiting_for(self) -> int:
         """Type of the box that is not whole yet, or 0."""
-        return int.from_bytes(self._carry[4:8], "big") if len(self._carry) >= 8 else 0
+        header = read_header(self._carry)
+        return int.from_bytes(header.type, "big") if header is not None else 0
 
     @property
     def carried(self) -> int:

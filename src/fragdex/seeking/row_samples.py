@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from fragdex.boxes import find, parse
+from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import InexactIndex
 from fragdex.fragments.findings import Findings
@@ -131,15 +132,14 @@ def read_moof(source: Source, offset: int) -> bytes:
         InexactIndex: there is none.
         TruncatedInput: the file ends within it.
     """
-    head = source.read(ByteRange.of(offset, 8))
-    size = int.from_bytes(head[:4], "big")
-    if head[4:] != b"moof" or not 8 <= size <= MOST_MOOF:
+    header = read_header(source.read(ByteRange.of(offset, 8)))
+    if header is None or header.type != b"moof" or not 8 <= header.size <= MOST_MOOF:
         raise InexactIndex(
             "there is no moof where the index says",
             offset=offset,
             advice="build the index again",
         )
-    return source.read(ByteRange.of(offset, size))
+    return source.read(ByteRange.of(offset, header.size))
 
 
 def _stretches(flags: object) -> Iterator[tuple[int, int]]:
