@@ -20,8 +20,9 @@ settings.register_profile("fragdex", deadline=None, suppress_health_check=[Healt
 settings.register_profile(
     "ci", settings.get_profile("fragdex"), derandomize=True, print_blob=True, database=None
 )
-settings.register_profile("short", settings.get_profile("fragdex"), max_examples=25)
-settings.load_profile("ci" if os.environ.get("CI", "") not in ("", "false", "0") else "fragdex")
+PROFILE = "ci" if os.environ.get("CI", "") not in ("", "false", "0") else "fragdex"
+settings.register_profile("short", settings.get_profile(PROFILE), max_examples=25)
+settings.load_profile(PROFILE)
 
 
 def pytest_make_parametrize_id(val, argname):
@@ -29,6 +30,14 @@ def pytest_make_parametrize_id(val, argname):
     processes that run tests side by side must agree about the names of the tests.
     """
     return argname if isinstance(val, bytes) else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Slow tests hang later; a test's own `timeout` stands."""
+    allowed = 3 * float(config.getini("timeout"))
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(allowed))
 
 
 @pytest.fixture(scope="session")
