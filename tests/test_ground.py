@@ -24,6 +24,7 @@ ROOMS = (
     "errors",
     "_hop",
     "byterange",
+    "box_header",
     "digest",
     "sources",
     "boxes",

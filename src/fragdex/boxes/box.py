@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
+from fragdex.box_header import SizeForm
 from fragdex.boxes.field import Field
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.lists import LISTS
 from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError
 
-__all__ = ["Box", "SizeForm", "find", "find_all"]
-
-SizeForm = Literal["compact", "large", "to_end"]
+__all__ = ["Box", "find", "find_all"]
 
 _STEP = re.compile(r"(.{1,4}?)(?:\[([1-9]\d*)\])?\Z", re.DOTALL)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fragdex.boxes.header import read_header
+from fragdex.box_header import read_header
 
 __all__ = ["is_chain", "only_zeros"]
 

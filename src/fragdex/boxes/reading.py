@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
+from fragdex.box_header import read_header
 from fragdex.boxes.box import Box
 from fragdex.boxes.chain import only_zeros
-from fragdex.boxes.header import read_header
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
 from fragdex.boxes.opaque import ESSENTIAL

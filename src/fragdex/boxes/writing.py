@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fragdex.boxes.box import Box, SizeForm
+from fragdex.box_header import SizeForm
+from fragdex.boxes.box import Box
 from fragdex.boxes.tree import layout_of
 from fragdex.errors import BuildError
 

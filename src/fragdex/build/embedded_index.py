@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fragdex.box_header import read_header
 from fragdex.boxes import parse_box
-from fragdex.boxes.header import read_header
 from fragdex.boxes.limits import MAX_LENT_ROWS, MAX_TRACKS
 from fragdex.build.assemble import assemble
 from fragdex.build.periods import Moov, init_ranges, movie_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fragdex.boxes.header import read_header
+from fragdex.box_header import read_header
 from fragdex.build.pace import LARGEST_WINDOW, REQUEST_BYTES, Pace
 from fragdex.build.steps import FIRST_GUESS, read_there
 from fragdex.byterange import ByteRange

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fragdex.box_header import BoxHeader, read_header
 from fragdex.boxes import OPAQUE, Box, parse_box
-from fragdex.boxes.header import BoxHeader, read_header
 from fragdex.boxes.limits import MAX_BOXES, MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
-from fragdex.boxes.header import read_header
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded, MalformedBox

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from fragdex.box_header import read_header
 from fragdex.boxes import parse_box
-from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.formats.hls import uri_of

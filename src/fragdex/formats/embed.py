@@ -13,8 +13,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from fragdex.box_header import read_header
 from fragdex.boxes import build
-from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.embed_fragments import (

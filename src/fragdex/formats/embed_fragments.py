@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fragdex.box_header import read_header
 from fragdex.boxes import build, parse_box
-from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex, MalformedBox
 from fragdex.formats.copy_check import check_runs, copied_parts

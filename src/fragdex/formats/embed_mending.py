@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
-from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64

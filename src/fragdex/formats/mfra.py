@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
-from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks

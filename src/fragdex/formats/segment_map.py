@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from fragdex.boxes.header import read_header
+from fragdex.box_header import read_header
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.fragments.track_info import Movie

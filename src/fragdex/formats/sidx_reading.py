@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fragdex.box_header import read_header
 from fragdex.boxes import Box, parse_box
-from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.formats.segment_map import FAR, SegmentMap, Stream, rescaled

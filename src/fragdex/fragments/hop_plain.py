@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.header import read_header
+from fragdex.box_header import read_header
 from fragdex.fragments.headers import (
     DESCEND,
     DONE,

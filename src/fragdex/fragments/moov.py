@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fragdex.box_header import read_header
 from fragdex.boxes import Box, parse_box
-from fragdex.boxes.header import read_header
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.findings import Findings
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fragdex.boxes.header import read_header
+from fragdex.box_header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments import headers, hop

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from fragdex.box_header import read_header
 from fragdex.boxes import find, parse
-from fragdex.boxes.header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.errors import InexactIndex
 from fragdex.fragments.findings import Findings

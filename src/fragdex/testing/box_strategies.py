@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, BoxLayout, build, layout_of, make_box
-from fragdex.boxes.box import SizeForm
 from fragdex.boxes.descriptor import Descriptor
 from fragdex.boxes.field import Field
 from fragdex.boxes.kinds import (

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, build, make_box
-from fragdex.boxes.box import SizeForm
 from fragdex.testing.descriptions import Sample
 from fragdex.testing.fragments import Fragment, Laid
 from fragdex.testing.ready_indexes import Mfra, Sidx, mfra_bytes, sidx_bytes, sidx_size

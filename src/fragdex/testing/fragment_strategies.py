@@ -9,8 +9,8 @@ import functools
 
 from hypothesis import strategies as st
 
+from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, make_box
-from fragdex.boxes.box import SizeForm
 from fragdex.boxes.tfhd import (
     BASE_DATA_OFFSET,
     DEFAULT_BASE_IS_MOOF,

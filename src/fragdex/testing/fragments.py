@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, build, make_box
-from fragdex.boxes.box import SizeForm
 from fragdex.boxes.tfhd import BASE_DATA_OFFSET, DEFAULT_BASE_IS_MOOF, DURATION_IS_EMPTY
 from fragdex.boxes.tfhd import DEFAULT_SAMPLE_DURATION as TFHD_DURATION
 from fragdex.boxes.tfhd import DEFAULT_SAMPLE_FLAGS as TFHD_FLAGS

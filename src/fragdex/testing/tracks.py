@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, build, make_box
-from fragdex.boxes.box import SizeForm
 from fragdex.fragments.track_info import Edit
 from fragdex.testing.descriptions import Sample, TrueSample
 

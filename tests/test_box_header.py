@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fragdex.box_header import BoxHeader, read_header
 from fragdex.boxes import parse_box
-from fragdex.boxes.header import BoxHeader, read_header
 from fragdex.errors import FormatError
 from fragdex.fragments import headers, hop
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 import struct
 from typing import Literal, NamedTuple, TypeAlias
 
-from fragdex.boxes.box import SizeForm
+__all__ = ["BoxHeader", "SizeForm", "read_header"]
 
-__all__ = ["BoxHeader", "read_header"]
-
-Form: TypeAlias = SizeForm | Literal["cut"]
+SizeForm: TypeAlias = Literal["compact", "large", "to_end"]
 
 _short = struct.Struct(">I4s").unpack_from
 _large = struct.Struct(">Q").unpack_from
@@ -35,7 +33,7 @@ class BoxHeader(NamedTuple):
     type: bytes
     size: int
     length: int
-    form: Form
+    form: SizeForm | Literal["cut"]
 
     @property
     def impossible(self) -> bool:
@@ -87,7 +85,7 @@ def read_header(
         return None
     size, kind = _short(data, at)
     length = 8
-    form: Form = "compact"
+    form: SizeForm | Literal["cut"] = "compact"
     if size == 1:
         length = 16
         if left < 16:
