@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -142,8 +143,8 @@ def test_damage_in_what_is_beside_the_point_says_nothing(
 ) -> None:
     damaged = Box("avc1", {"data": bytes(78)}, [Box(code, {"data": body}) for code, body in boxes])
     whole = Box("trak", {}, [Box("udta", {"data": data}), Box("tref", {"data": data})])
-    facts(whole, damaged)
-    chapters(Box("moov", {}, [Box("udta", {"data": data})]))
+    assert facts(whole, damaged).keys() <= {one.name for one in fields(TrackInfo)}
+    assert chapters(Box("moov", {}, [Box("udta", {"data": data})])) == ()
 
 
 @pytest.mark.parametrize(

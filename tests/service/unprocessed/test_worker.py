@@ -202,8 +202,13 @@ def test_who_is_cancelled_leaves_nothing_behind(context, tenant):
     assert not list((context.settings.data / "work").iterdir())
 
 
-def test_a_deleted_process_is_no_work(context):
-    worker._run(context, job_of(new_id()))
+def test_a_deleted_process_is_no_work(context, tenant):
+    process = order(context, tenant, upload(context, tenant, b"no film at all"))
+    with context.database.write() as connection:
+        connection.execute(tables.processes.delete())
+    worker._run(context, job_of(process))  # which would refuse these bytes
+    assert count(context, tables.processes) == count(context, tables.isobmff_files) == 0
+    assert not list((context.settings.data / "work").glob("*"))
 
 
 @pytest.mark.slow
