@@ -76,7 +76,7 @@ ROOMS_NAMED_TWICE: set[str] = set()
 FILES_NAMED_TWICE = {
     *("answers", "batch", "cues", "fields", "files", "hashing", "indexing", "made", "mixing"),
     *("objects", "opening", "pictures", "progress", "rates", "records", "requests"),
-    *("running", "runs", "samples", "slices", "steps", "walls"),
+    *("running", "runs", "samples", "slices", "walls"),
     *("whole", "work", "writing"),
 }
 # The compiled hop, and the one room that may know of it.

@@ -1,14 +1,13 @@
-"""How the tables came to be: one file per step under `versions`, applied in order.
+"""How the tables came to be: one file per step under `versions`, applied in order by Alembic.
 
 They see the tables that begin with `fragdex_` and nothing else: the job engine keeps its own in
 the same database. A step is never changed once it was released. Its file is named after the
-version that it leads to: `r0001_first.py` leads to 0001.
+version that it leads to: `r0010_first.py` leads to 0010.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,7 +16,7 @@ from fragdex.service.errors import ConfigError
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import PREFIX
 
-__all__ = ["VERSION_TABLE", "differences", "is_current", "newest", "upgrade"]
+__all__ = ["VERSION_TABLE", "is_current", "upgrade", "versions"]
 
 VERSION_TABLE = f"{PREFIX}version"
 
@@ -31,49 +30,52 @@ def upgrade(database: Database) -> None:
     All steps are one transaction. Processes that start at the same moment take turns.
 
     Raises:
-        ConfigError: the database was upgraded by a newer version of the service.
+        ConfigError: the database is of a newer version of the service, or of one before the first
+            release.
         Unavailable: the database does not answer.
     """
     if is_current(database):
         return
-    from fragdex.service.records.migrations import steps  # Alembic takes 11 MB
+    from alembic import command, config  # takes 11 MB
 
     with database.write(remaking=True) as connection:
         if database.dialect == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        known, found = steps.known(), _versions(connection)
-        if not known.issuperset(found):
-            raise ConfigError(
-                "the database was made by a newer version of fragdex",
-                expected=f"one of {', '.join(sorted(known))}",
-                found=", ".join(found),
-                advice="upgrade fragdex",
-            )
-        steps.take(connection, VERSION_TABLE)
+        _need_known(_found(connection))
+        alembic = config.Config(attributes={"connection": connection})
+        alembic.set_main_option("script_location", str(Path(__file__).parent))
+        command.upgrade(alembic, "head")
 
 
 def is_current(database: Database) -> bool:
     """Whether the tables are those of this version."""
     with database.read() as connection:
-        return _versions(connection) == [newest()]
+        return _found(connection) == versions()[-1]
 
 
-def newest() -> str:
-    """The version that the last step leads to, by the names of the files."""
+def versions() -> list[str]:
+    """The versions that steps lead to, oldest first, by the names of the files."""
     files = (Path(__file__).parent / "versions").glob("r*.py")
-    return max(path.name.partition("_")[0] for path in files)[1:]
+    return sorted(path.name.partition("_")[0][1:] for path in files)
 
 
-def differences(database: Database) -> list[Any]:
-    """What sets the tables of a database apart from `tables.metadata`; nothing, if all is well."""
-    from fragdex.service.records.migrations import steps
+def _need_known(found: str | None) -> None:
+    known = versions()
+    if found is None or found in known:
+        return
+    older = found < known[0]
+    raise ConfigError(
+        f"the database was made by {'an unreleased' if older else 'a newer'} version of fragdex",
+        expected=f"one of {', '.join(known)}",
+        found=found,
+        advice="begin with a new database, or go on with the version that made this one"
+        if older
+        else "upgrade fragdex",
+    )
 
-    with database.read() as connection:
-        return steps.differences(connection, VERSION_TABLE)
 
-
-def _versions(connection: Connection) -> list[str]:
+def _found(connection: Connection) -> str | None:
     if not sa.inspect(connection).has_table(VERSION_TABLE):
-        return []
-    numbers = sa.table(VERSION_TABLE, sa.column("version_num"))
-    return sorted(connection.scalars(sa.select(numbers.c.version_num)))
+        return None
+    number = sa.table(VERSION_TABLE, sa.column("version_num"))
+    return connection.scalar(sa.select(number.c.version_num))

@@ -1,0 +1,329 @@
+"""The tables of the first release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0010"
+down_revision = None
+
+_ID = sa.String(36)
+_NAME = sa.String(40)
+_MD5 = sa.LargeBinary(16)
+_SHA256 = sa.LargeBinary(32)
+_INSTANT = sa.DateTime(timezone=True)
+
+# Copied from `tables`, which may change: this step may not.
+_metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def upgrade() -> None:
+    """Make them all."""
+    _callers()
+    _stored()
+    _files()
+    _renders()
+    _transcriptions()
+    _work()
+    _metadata.create_all(op.get_bind(), checkfirst=False)
+
+
+def _callers() -> None:
+    _table(
+        "tenants",
+        _key(_ID, "id"),
+        [sa.Column("name", sa.Text(), nullable=False, unique=True)],
+        _created(),
+    )
+    _table(
+        "keys",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(_SHA256, "secret_hash"),
+        _needed(sa.Text(), "note"),
+        _created(),
+        _optional(_INSTANT, "revoked_at"),
+    )
+    _table("secrets", _key(_NAME, "name"), _needed(sa.LargeBinary(), "value"))
+    _table(
+        "replays",
+        _of("tenants", "tenant_id", primary_key=True),
+        _key(sa.String(255), "key"),
+        _needed(_SHA256, "request_hash"),
+        _optional(sa.Integer(), "status"),
+        _optional(sa.JSON(), "headers"),
+        _optional(sa.LargeBinary(), "body"),
+        _created(),
+        _optional(_INSTANT, "alive_until"),
+        indexes=["created_at"],
+    )
+
+
+def _stored() -> None:
+    _table(
+        "blobs",
+        _of("tenants", "tenant_id", primary_key=True),
+        _key(_SHA256, "sha256"),
+        _needed(_MD5, "md5"),
+        _needed(sa.BigInteger(), "byte_size"),
+        _needed(sa.Text(), "store_key"),
+        _created(),
+        indexes=["store_key", "tenant_id md5"],
+    )
+    _table(
+        "blob_uses",
+        _of("tenants", "tenant_id", primary_key=True),
+        _key(_SHA256, "sha256"),
+        _key(sa.String(20), "family"),
+        _key(sa.String(60), "record_id"),
+        indexes=["family record_id"],
+    )
+    _table(
+        "trash",
+        _key(sa.Text(), "store_key"),
+        _needed(_INSTANT, "delete_after"),
+        _optional(_INSTANT, "let_go_at", "deleting_at"),
+        indexes=["delete_after"],
+    )
+    _table(
+        "uploads",
+        _key(sa.String(20), "family"),
+        _key(sa.String(60), "record_id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.BigInteger(), "byte_size", "next_byte"),
+        _optional(_MD5, "md5"),
+        _optional(_SHA256, "sha256"),
+        _needed(sa.Text(), "draft"),
+        _optional(sa.Text(), "object_key"),
+        _optional(_ID, "lease_holder"),
+        _created(),
+        _optional(_INSTANT, "lease_until", "written_at", "completed_at"),
+        indexes=["draft"],
+    )
+
+
+def _files() -> None:
+    found = ["tenant_id id", "tenant_id md5", "expires_at"]
+    for name, sizes in {"image_files": ("width", "height"), "caption_files": ()}.items():
+        _table(
+            name,
+            _key(_ID, "id"),
+            _of("tenants", "tenant_id"),
+            _needed(sa.Text(), "filename"),
+            _needed(_NAME, "mime_type"),
+            _needed(sa.BigInteger(), "byte_size"),
+            _optional(_MD5, "md5"),
+            _optional(sa.Integer(), *sizes),
+            _optional(sa.JSON(), "problem"),
+            _created(),
+            _ends(),
+            indexes=found,
+        )
+    _table(
+        "unprocessed_files",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.Text(), "filename"),
+        _optional(_NAME, "mime_type"),
+        _needed(sa.BigInteger(), "byte_size"),
+        _optional(_MD5, "md5"),
+        _optional(_SHA256, "sha256"),
+        _needed(sa.Boolean(), "process_when_complete"),
+        _optional(sa.Text(), "index_key"),
+        _optional(sa.JSON(), "problem"),
+        _created(),
+        _ends(),
+        indexes=found,
+    )
+    isobmff_files = _table(
+        "isobmff_files",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.Text(), "filename"),
+        _needed(_MD5, "md5"),
+        _optional(_SHA256, "sha256"),
+        _optional(sa.BigInteger(), "byte_size"),
+        _optional(sa.Text(), "index_key", "index_json_key"),
+        _created(),
+        _optional(_INSTANT, "index_completed_at", "expires_at"),
+        indexes=found,
+    )
+    column = isobmff_files.c
+    unknown = column.sha256.is_(None)
+    sa.Index(None, column.tenant_id, column.md5, column.sha256, unique=True)
+    sa.Index(
+        "ix_fragdex_isobmff_files_unknown",
+        column.tenant_id,
+        column.md5,
+        unique=True,
+        sqlite_where=unknown,
+        postgresql_where=unknown,
+    )
+    _table(
+        "isobmff_tracks",
+        _of("isobmff_files", "file_id", primary_key=True),
+        _key(sa.Integer(), "track_id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.String(10), "type"),
+        _optional(sa.JSON(), "probe_info"),
+        _optional(sa.BigInteger(), "duration_ms", "byte_size"),
+        _optional(_NAME, "codec_name"),
+        _optional(_MD5, "md5"),
+        _optional(sa.Text(), "index_key"),
+        _created(),
+        _optional(_INSTANT, "completed_at"),
+    )
+    _table(
+        "processes",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _of("unprocessed_files", "unprocessed_file_id"),
+        _optional(_ID, "isobmff_file_id"),
+        _needed(sa.Float(), "progress"),
+        _optional(sa.JSON(), "problem"),
+        _created(),
+        _optional(_INSTANT, "started_at", "completed_at", "failed_at"),
+        indexes=["unprocessed_file_id"],
+    )
+
+
+def _renders() -> None:
+    _table(
+        "renders",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.JSON(), "metadata", "wanted"),
+        _needed(sa.String(10), "status"),
+        _needed(sa.Boolean(), "is_archive"),
+        _optional(_MD5, "md5", "page_md5", "result_md5"),
+        _optional(sa.Integer(), "width", "height"),
+        _optional(sa.BigInteger(), "duration_ms", "frames", "byte_size"),
+        _optional(_NAME, "media_type"),
+        _optional(sa.Text(), "index_key"),
+        _optional(sa.JSON(), "seconds", "notes", "problem"),
+        _created(),
+        _optional(_INSTANT, "queued_at", "started_at", "completed_at", "failed_at"),
+        indexes=["tenant_id id", "tenant_id md5"],
+    )
+    _table(
+        "render_parts",
+        _of("renders", "render_id", primary_key=True),
+        _key(sa.Integer(), "number"),
+        _needed(sa.BigInteger(), "first", "stop", "done"),
+        _needed(sa.Integer(), "attempts"),
+        _optional(_ID, "slice_id"),
+        _needed(sa.Boolean(), "reused"),
+        _optional(sa.JSON(), "seconds", "notes"),
+    )
+    _table(
+        "render_slices",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _optional(_ID, "render_id"),
+        _needed(_SHA256, "recipe"),
+        _needed(sa.JSON(), "reads", "made"),
+        _created(),
+        _optional(_INSTANT, "expires_at"),
+        indexes=["tenant_id recipe", "render_id", "expires_at"],
+    )
+
+
+def _transcriptions() -> None:
+    _table(
+        "transcriptions",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _of("isobmff_files", "file_id"),
+        _needed(sa.Integer(), "track_id", "work_slice_ms", "copy_orders"),
+        _needed(sa.String(12), "status"),
+        _needed(_NAME, "engine"),
+        _needed(sa.BigInteger(), "duration_ms"),
+        _optional(sa.String(35), "wanted_language", "language"),
+        _optional(sa.Integer(), "slices", "words"),
+        _optional(_NAME, "engine_version"),
+        _optional(sa.Text(), "model"),
+        _optional(sa.JSON(), "plan", "missing", "seconds", "problem", "copy_problem"),
+        _optional(sa.String(12), "copy_status"),
+        _optional(_ID, "copy_file_id"),
+        _created(),
+        _optional(_INSTANT, "started_at", "completed_at", "failed_at"),
+        indexes=["tenant_id id", "file_id id"],
+    )
+    _table(
+        "transcription_slices",
+        _of("transcriptions", "transcription_id", primary_key=True),
+        _key(sa.Integer(), "number"),
+        _needed(sa.Integer(), "attempts"),
+        _optional(sa.JSON(), "heard"),
+        _optional(sa.Float(), "seconds"),
+        _optional(_INSTANT, "completed_at"),
+    )
+
+
+def _work() -> None:
+    _table(
+        "jobs",
+        _key(sa.String(120), "id"),
+        _needed(_NAME, "name"),
+        _needed(sa.Integer(), "attempt"),
+        _optional(sa.JSON(), "problem"),
+        _created(),
+        _optional(_INSTANT, "cancelled_at", "ended_at"),
+        _optional(_ID, "tenant_id"),
+        _optional(sa.BigInteger(), "turn"),
+        indexes=["tenant_id ended_at"],
+    )
+    _table("executors", _key(sa.String(80), "id"), _needed(_INSTANT, "seen_at"))
+    _table(
+        "turns",
+        _key(_NAME, "queue"),
+        _key(_ID, "tenant_id"),
+        _needed(sa.BigInteger(), "next"),
+    )
+
+
+def _table(name: str, *parts: list[sa.Column[Any]], indexes: Sequence[str] = ()) -> sa.Table:
+    """A table of these columns; an index is named by its columns."""
+    columns = [column for part in parts for column in part]
+    table = sa.Table(f"fragdex_{name}", _metadata, *columns)
+    for index in indexes:
+        sa.Index(None, *(table.c[column] for column in index.split()))
+    return table
+
+
+def _key(kind: Any, name: str) -> list[sa.Column[Any]]:
+    """A column of the primary key."""
+    return [sa.Column(name, kind, primary_key=True)]
+
+
+def _of(table: str, name: str, *, primary_key: bool = False) -> list[sa.Column[Any]]:
+    """The id of a row that this one goes with."""
+    owner = sa.ForeignKey(f"fragdex_{table}.id", ondelete="CASCADE")
+    return [sa.Column(name, _ID, owner, nullable=False, primary_key=primary_key)]
+
+
+def _needed(kind: Any, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False) for name in names]
+
+
+def _optional(kind: Any, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind) for name in names]
+
+
+def _created() -> list[sa.Column[Any]]:
+    return _needed(_INSTANT, "created_at")
+
+
+def _ends() -> list[sa.Column[Any]]:
+    return _optional(_INSTANT, "completed_at", "failed_at", "expires_at")
