@@ -112,6 +112,28 @@ ROOMS_OF_EXTRAS = {
 # Distributions whose import name is another.
 IMPORT_NAMES = {"pillow": "PIL", "pyjwt": "jwt"}
 
+# What functions of the service still change in a module of their own. State belongs to the context
+# or to an object that somebody owns: a new name fails, and so does one that is gone and still here.
+STATE_IN_MODULES = {
+    "jobs.engine._runner",
+    "processes.child._told",
+    "processes.limits._children",
+    "renders.browser.finding._version",
+    "renders.browser.scripts.script",
+    "renders.browser.walls._taken_over",
+    "renders.browser.walls.walls_for",
+    "renders.repeats.repeat_unit",
+    "store.disk_direct._made",
+    "store.disk_direct._spare",
+    "store.object_draft._all",
+    "transcriptions.listening._idle",
+}
+CHANGING = {
+    *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "move_to_end", "pop"),
+    *("popitem", "popleft", "put", "remove", "setdefault", "update"),
+}
+MEMOS = {"cache", "lru_cache"}
+
 LONG, TOO_LONG = 400, 600
 WORDS_WITHOUT_MEANING = {"util", "helper", "common", "core", "misc", "manager"}
 
@@ -460,6 +482,98 @@ def loaded_packages(program):
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
     )
     return set(done.stdout.split())
+
+
+# ---- state ----------------------------------------------------------------------------------
+
+
+def last_name(node):
+    """`cache` of `@functools.cache`, `@cache` and `@lru_cache(4)`."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return getattr(node, "attr", None) or getattr(node, "id", None)
+
+
+def parameters(function):
+    return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
+
+
+def own_names(function):
+    """The names that are a function's own: its parameters, and what it assigns."""
+    return parameters(function) | {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def changed_names(function):
+    """The names from outside of a function whose values it changes, or binds anew."""
+    shared, own = set(), own_names(function)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Global):
+            yield from node.names
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in CHANGING:
+                shared.add(node.func.value)
+        elif isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            shared.add(node.value)
+    yield from (node.id for node in shared if isinstance(node, ast.Name) and node.id not in own)
+
+
+def state_of(tree):
+    """What lives in a module and changes.
+
+    A memo of a function without parameters is a constant that is made when it is first needed. An
+    object of ours that is called as constants are (`IMAGES`) is one, whatever its methods are.
+    """
+    bound = {
+        target.id
+        for node in tree.body
+        for target in getattr(node, "targets", [getattr(node, "target", None)])
+        if isinstance(target, ast.Name)
+        and not (target.id.isupper() and (last_name(node.value) or "a")[0].isupper())
+    }
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if MEMOS & set(map(last_name, function.decorator_list)) and parameters(function):
+            yield function.name
+        yield from bound.intersection(changed_names(function))
+
+
+def test_state_in_a_module_is_found():
+    program = """
+names = set()
+fixed = {}
+count = 0
+owned = []
+table: dict = {}
+
+@functools.lru_cache(maxsize=4)
+def square(number): return number * number
+
+@cache
+def constant(): return 1
+
+def change(owned):
+    global count
+    names.add(1)
+    table["a"] = 1
+    owned.append(1)
+    return fixed.get("a")
+"""
+    assert set(state_of(ast.parse(program))) == {"square", "names", "table", "count"}
+
+
+def test_modules_of_the_service_hold_no_state():
+    found = {
+        f"{module.removeprefix('fragdex.service.')}.{name}"
+        for module, tree in SYNTAX.items()
+        if room(module) == "service"
+        for name in state_of(tree)
+    }
+    assert found == STATE_IN_MODULES
 
 
 # ---- files and words ------------------------------------------------------------------------

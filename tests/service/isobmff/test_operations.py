@@ -203,7 +203,6 @@ def test_an_index_is_opened_once_and_few_are_kept(context, tenant, monkeypatch):
     opens = []
     real = opened.open_index
     monkeypatch.setattr(opened, "open_index", lambda what: opens.append(what) or real(what))
-    monkeypatch.setattr(opened, "_indexes", opened.LRUCache())
     ids = []
     for number in range(limit + 1):
         new = NewFile(md5=fresh_md5(f"kept {number}"), filename="a.mp4")

@@ -31,7 +31,9 @@ MAX_KEPT_FORM = 1 << 20
 
 Address = Callable[[int], str]
 
-_forms: LRUCache[bytes] = LRUCache()
+
+class KeptForms(LRUCache[bytes]):
+    """The forms that a process has at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +95,12 @@ def exported(
     """
     of = of or Shown()
     name = (keys, form, of, tuple(map(address, of.tracks)))
-    found = _forms.find(name)
+    kept = context.part(KeptForms)
+    found = kept.find(name)
     if found is None:
         found = _export(context, keys, form, of, address)
         if keep and len(found) <= MAX_KEPT_FORM:
-            _forms.put(name, MAX_KEPT_FORMS, found)
+            kept.put(name, MAX_KEPT_FORMS, found)
     return found
 
 

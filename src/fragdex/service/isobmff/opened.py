@@ -23,6 +23,7 @@ from fragdex.service.isobmff.model import IndexKeys
 
 __all__ = [
     "LRUCache",
+    "OpenIndexes",
     "Opened",
     "alone",
     "at_hand",
@@ -67,6 +68,11 @@ class LRUCache(Generic[T]):
             while len(self._items) > limit:
                 self._items.popitem(last=False)
 
+    def close(self) -> None:
+        """Keep nothing."""
+        with self._lock:
+            self._items.clear()
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -76,7 +82,8 @@ class Opened:
     inits: tuple[ByteRange, ...]
 
 
-_indexes: LRUCache[Opened] = LRUCache()
+class OpenIndexes(LRUCache[Opened]):
+    """The indexes that a process has open."""
 
 
 def opened(context: ServiceContext, keys: IndexKeys) -> Opened:
@@ -93,12 +100,12 @@ def opened(context: ServiceContext, keys: IndexKeys) -> Opened:
         index = joined(context, keys)
         return Opened(index, tuple(map(init_place, index.periods)))
 
-    return _indexes.get(keys, context.settings.open_indexes, make)
+    return context.part(OpenIndexes).get(keys, context.settings.open_indexes, make)
 
 
-def at_hand(keys: IndexKeys) -> Opened | None:
+def at_hand(context: ServiceContext, keys: IndexKeys) -> Opened | None:
     """The index of a file if it is open already."""
-    return _indexes.find(keys)
+    return context.part(OpenIndexes).find(keys)
 
 
 def etag_md5(keys: IndexKeys) -> bytes:

@@ -64,7 +64,7 @@ def fast_read(
 ) -> SeekAnswer | None:
     """`seek` without waiting, where the index is open already; None: ask it."""
     keys = fast_keys(context, tenant_id, file_id)
-    ready = None if keys is None else at_hand(keys)
+    ready = None if keys is None else at_hand(context, keys)
     return None if ready is None else _answer(ready, track_id, Fraction(time_ms) / 1000)[0]
 
 

@@ -56,7 +56,7 @@ def fast_read(context: ServiceContext, tenant_id: str, file_id: str) -> FileWith
     if rows is None:
         return None
     keys = _keys(rows)
-    ready = None if keys is None else at_hand(keys)
+    ready = None if keys is None else at_hand(context, keys)
     return None if keys is not None and ready is None else _record_of(rows, ready)
 
 

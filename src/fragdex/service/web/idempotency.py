@@ -75,11 +75,22 @@ class _Claim:
         return and_(replays.c.tenant_id == self.tenant_id, replays.c.key == self.key)
 
 
-_running: set[tuple[str, str]] = set()
-"""Claims whose request runs in this process: they are taken by nobody, whatever the clock says."""
+class _Claims:
+    """The claims of this process.
 
-_left: dict[tuple[str, str], datetime] = {}
-"""Claims that this process could not give up, and when they were made: taken at once."""
+    Attributes:
+        running: those whose request runs: they are taken by nobody, whatever the clock says.
+        left: those that could not be given up, and when they were made: taken at once.
+    """
+
+    def __init__(self) -> None:
+        self.running: set[tuple[str, str]] = set()
+        self.left: dict[tuple[str, str], datetime] = {}
+
+    def close(self) -> None:
+        """Forget them; leases end by themselves."""
+        self.running.clear()
+        self.left.clear()
 
 
 async def replayed(
@@ -109,7 +120,7 @@ async def replayed(
         return response
     finally:
         alive.cancel()
-        _running.discard(claimed.name)
+        context.part(_Claims).running.discard(claimed.name)
         if not kept:
             # an outage must not hide why the request failed
             with suppress(FragdexError), CancelScope(shield=True):
@@ -135,16 +146,16 @@ def _claim(
 ) -> _Claim | Response:
     with context.database.read() as connection:
         now = context.database.now(connection)
-    claim = _Claim(tenant_id, key, request_hash, now)
+    claim, own = _Claim(tenant_id, key, request_hash, now), context.part(_Claims)
     since = func.coalesce(replays.c.alive_until, replays.c.created_at)
     over = [since < now]
-    if (left := _left.get(claim.name)) is not None:
+    if (left := own.left.get(claim.name)) is not None:
         over.append(replays.c.created_at == left)
     outdated = or_(
         replays.c.created_at < now - timedelta(hours=context.settings.replay_hours),
         and_(replays.c.status.is_(None), or_(*over)),
     )
-    if claim.name in _running:
+    if claim.name in own.running:
         raise _busy()
     try:
         with context.database.write() as connection:
@@ -158,8 +169,8 @@ def _claim(
                     alive_until=now + LEASE,
                 )
             )
-        _running.add(claim.name)
-        _left.pop(claim.name, None)
+        own.running.add(claim.name)
+        own.left.pop(claim.name, None)
         return claim
     except IntegrityError:
         pass
@@ -188,10 +199,11 @@ def _save_answer(context: ServiceContext, claim: _Claim, response: Response) -> 
 
 def _give_up(context: ServiceContext, claim: _Claim) -> None:
     mine = and_(claim.row, replays.c.created_at == claim.at, replays.c.status.is_(None))
-    _left[claim.name] = claim.at
+    left = context.part(_Claims).left
+    left[claim.name] = claim.at
     with context.database.write() as connection:
         connection.execute(delete(replays).where(mine))
-    _left.pop(claim.name, None)
+    left.pop(claim.name, None)
 
 
 def forget(context: ServiceContext) -> int:

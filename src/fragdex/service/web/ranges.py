@@ -13,7 +13,6 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -37,9 +36,6 @@ MAX_PARTS = 16
 
 PIECE = 512 << 10
 """Bytes read and sent at a time: what one answer holds in memory."""
-
-REMEMBERED = 1024
-"""Objects whose fields are not written anew for each range that is asked for."""
 
 CACHE_CONTROL = "private, max-age=3600"
 """Bytes under an id never change; a private cache may keep what a tenant may see."""
@@ -149,13 +145,11 @@ def _may_be_partial(asked: Headers, etag: str) -> bool:
     return condition is None or condition.strip() == etag
 
 
-@lru_cache(REMEMBERED)
 def _marks(md5: bytes, sha256: bytes) -> tuple[str, str]:
     """ETag and Repr-Digest."""
     return etag_of(md5), f"sha-256=:{base64.b64encode(sha256).decode()}:"
 
 
-@lru_cache(REMEMBERED)
 def _named(prefix: str, folder: Path, path: Path) -> str | None:
     """A file of the store's folder, by the internal location of nginx that is over it."""
     if not path.is_relative_to(folder):
