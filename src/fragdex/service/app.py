@@ -17,7 +17,6 @@ from pathlib import Path
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import APIRouter, FastAPI
 from sqlalchemy.engine import make_url
-from starlette.types import Receive, Scope, Send
 
 from fragdex.errors import FragdexError
 from fragdex.service.captions import routes as captions
@@ -26,7 +25,6 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import ConfigError
 from fragdex.service.files import routes as files
 from fragdex.service.images import routes as images
-from fragdex.service.isobmff import fast_seek as isobmff_shortcuts
 from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
 from fragdex.service.jobs.api import upgrade as upgrade_engine
@@ -49,10 +47,10 @@ from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import cors, documents, health, idempotency, links, problems
 from fragdex.service.web.auth import Authenticator
-from fragdex.service.web.fast_path import Shortcut, Shortcuts
 from fragdex.service.web.front import Front
 from fragdex.service.web.metrics import Metrics
 from fragdex.service.web.prefix import Prefix
+from fragdex.service.web.routing import has_no_fast_path
 from fragdex.service.web.watching import Watcher
 
 __all__ = [
@@ -83,9 +81,6 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 WORK: tuple[Work, ...] = (*processing.WORK, *rendering.WORK, *transcribing.WORK)
 """What the families have done by workers."""
-
-SHORTCUTS: tuple[Shortcut, ...] = (*isobmff_shortcuts.SHORTCUTS,)
-"""What is answered before the framework where it is at hand."""
 
 HOUSEKEEPING_SECONDS = 60.0
 HURRIED_SECONDS = 5.0
@@ -155,24 +150,6 @@ def close_context(context: ServiceContext) -> None:
     context.database.close()
 
 
-class _Application(FastAPI):
-    """FastAPI that is asked where no shortcut answers."""
-
-    shortcuts: Shortcuts
-    prefix: Prefix | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.prefix is not None and scope["type"] == "http":
-            await self.prefix.ask(self._answer, scope, receive, send)
-        else:
-            await self._answer(scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = self
-        if not await self.shortcuts.answered(scope, receive, send):
-            await super().__call__(scope, receive, send)
-
-
 def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     """The application over a context; `routers` come beside those of the families.
 
@@ -196,7 +173,7 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
                 log.warning("%d jobs did not end and were handed back", len(stuck))
             await run_sync(keeping.join, 5.0)
 
-    app = _Application(
+    app = FastAPI(
         title="fragdex",
         version=version("fragdex"),
         docs_url=None,
@@ -207,25 +184,25 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     )
     metrics = Metrics()
     app.state.context = context
-    app.state.authenticator = authenticator = Authenticator(context)
+    app.state.nonblocking = context.nonblocking()
+    app.state.authenticator = Authenticator(context)
     app.state.metrics = metrics
     app.state.watcher = Watcher(context)
-    app.shortcuts = Shortcuts(context, authenticator, metrics, SHORTCUTS)
     # the first signal has come; then, once balancers could see it, no more requests are taken
     app.state.ending = False
-    if context.settings.public_path:
-        app.prefix = Prefix(context.settings.public_path)
     app.state.draining = asyncio.Event()
     app.state.browser = partial(readiness.browser_state, context)
     app.state.no_browser = readiness.NOT_FOUND
     app.state.stuck_jobs = []
     problems.install(app)
-    documents.install(app)
-    for router in (*ROUTERS, *routers):
-        # not `include_router`, which looks at every route twice for each request
-        app.router.routes.extend(router.routes)
+    declared = [route for router in (*ROUTERS, *routers) for route in router.routes]
+    # not `include_router`, which looks at every route twice for each request; asked one by one
+    app.router.routes.extend(sorted(declared, key=has_no_fast_path))
+    documents.install(app, declared)
     app.add_middleware(Front, metrics=metrics)
     cors.install(app, context.settings)
+    if context.settings.public_path:
+        app.add_middleware(Prefix, path=context.settings.public_path)
     return app
 
 

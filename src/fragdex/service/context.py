@@ -10,7 +10,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -50,6 +50,10 @@ class ServiceContext:
             # Of two that ask at once, both get the one that came first.
             found = self._parts.setdefault(kind, kind())
         return found
+
+    def nonblocking(self) -> ServiceContext:
+        """The same for the event loop: an operation raises BlockingIOError where it would wait."""
+        return replace(self, database=self.database.nonblocking())
 
     def close_parts(self) -> None:
         """Close what families have of their own."""

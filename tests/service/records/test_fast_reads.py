@@ -37,19 +37,21 @@ def test_a_fast_read_gives_what_a_query_gives(database):
     ):
         with database.read() as connection:
             long_way = connection.execute(statement, values).all()
-        found = database.fast_read(statement, **values)
+        assert database.rows(statement, **values) == long_way
         if database.dialect == "postgresql":
-            assert found is None
+            with pytest.raises(BlockingIOError):
+                database.nonblocking().rows(statement, **values)
         else:
+            found = database.nonblocking().rows(statement, **values)
             assert [row._asdict() for row in found] == [row._asdict() for row in long_way]
 
 
 def test_a_fast_read_sees_what_was_committed_and_nothing_else(sqlite_database):
-    assert sqlite_database.fast_read(TRASH, key="a") == []
+    assert sqlite_database.nonblocking().rows(TRASH, key="a") == []
     with sqlite_database.write() as connection:
         connection.execute(tables.trash.insert().values(store_key="a", delete_after=instant()))
-        assert sqlite_database.fast_read(TRASH, key="a") == []
-    assert len(sqlite_database.fast_read(TRASH, key="a")) == 1
+        assert sqlite_database.nonblocking().rows(TRASH, key="a") == []
+    assert len(sqlite_database.nonblocking().rows(TRASH, key="a")) == 1
 
 
 def test_where_it_would_have_to_wait_it_tells_nothing(sqlite_database):
@@ -59,15 +61,16 @@ def test_where_it_would_have_to_wait_it_tells_nothing(sqlite_database):
     other.execute("PRAGMA locking_mode=EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")
     began = time.monotonic()
-    assert sqlite_database.fast_read(TRASH, key="a") is None
+    with pytest.raises(BlockingIOError):
+        sqlite_database.nonblocking().rows(TRASH, key="a")
     assert time.monotonic() - began < 10  # and not the 30 s of others
     other.rollback()
     other.close()
-    assert len(sqlite_database.fast_read(TRASH, key="a")) == 1
+    assert len(sqlite_database.nonblocking().rows(TRASH, key="a")) == 1
 
 
 def test_a_fast_read_cannot_write(sqlite_database):
-    assert sqlite_database.fast_read(TRASH, key="a") == []
+    assert sqlite_database.nonblocking().rows(TRASH, key="a") == []
     (connection,) = sqlite_database._fast_reads._open
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM fragdex_trash")
@@ -77,7 +80,9 @@ def test_each_thread_reads_by_itself(sqlite_database):
     add(sqlite_database, "a")
     found = []
     threads = [
-        threading.Thread(target=lambda: found.append(sqlite_database.fast_read(TRASH, key="a")))
+        threading.Thread(
+            target=lambda: found.append(sqlite_database.nonblocking().rows(TRASH, key="a"))
+        )
         for _ in range(4)
     ]
     for thread in threads:

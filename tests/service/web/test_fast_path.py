@@ -1,28 +1,32 @@
-"""Shortcuts answer what their routes answer, and leave to them whatever is unusual."""
+"""The fast path of a route answers what the route answers, and leaves to it what is unusual."""
 
 import hashlib
-import json
 import time
 from pathlib import Path
 
 import pytest
 
 import fragdex
-from fragdex.service.app import SHORTCUTS
-from fragdex.service.web.fast_path import Shortcuts
+from fragdex.service.app import ROUTERS
+from fragdex.service.isobmff import seeking
 from service.serving import API, serving
 
 FILM = (Path(__file__).parents[3] / "fixtures" / "frag-default-base.mp4").read_bytes()
 MD5 = hashlib.md5(FILM).hexdigest()
 
-# rates are counted on the long way alone: with a limit, only routes answer
-LIMIT = {"rate_limit": 1e6, "rate_burst": 1_000_000}
+FAST = {
+    f"{API}/isobmff_files/{{id}}",
+    f"{API}/isobmff_files/{{id}}/seek",
+    f"{API}/isobmff_files/md5/{{md5}}",
+    f"{API}/isobmff_tracks/{{file_id}}/{{track_id}}",
+}
+"""The routes that are asked below; other families have some by the same words."""
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """A data folder with one film, and the id of its file."""
-    folder = tmp_path_factory.mktemp("shortcuts")
+    folder = tmp_path_factory.mktemp("fast-path")
     with serving(folder) as served:
         client = served.client
         new = {"md5": MD5, "filename": "film.mp4"}
@@ -45,10 +49,14 @@ def requests(file_id):
     other = "01a1fccb-da24-74f1-acb1-71a165f56055"
     etag = f'"{MD5}"'
     return [
+        (files, {}),
+        (f"{files}?verified=1", {}),
         (f"{files}/seek?time_ms=0", {}),
         (f"{files}/seek?time_ms=1500.25&track=1", {}),
         (f"{files}/seek?track=1&time_ms=99999999", {}),
         (f"{files}/seek?track=9&time_ms=1", {}),
+        (f"{files}/seek?track=1&time_ms=1&track=2", {}),
+        (f"{files}/seek?track=01&time_ms=%31", {}),
         (f"{files}/seek?time_ms=-3", {}),
         (f"{files}/seek?time_ms=0&end_ms=2000", {}),
         (f"{files}/seek?time_ms=1&time_ms=2", {}),
@@ -90,31 +98,56 @@ def answers_of(served, file_id, who):
     return told
 
 
+def watched(served):
+    """Have the routes of a service told that answer by their fast path."""
+    taken = set()
+
+    def watch(route):
+        answer, query = route.fast_path
+
+        def counted(*asked):
+            response = answer(*asked)
+            taken.add(route.path)
+            return response
+
+        route.fast_path = counted, query
+
+    for route in routes_of(served):
+        watch(route)
+    return taken
+
+
+def without_fast_path(served):
+    for route in routes_of(served):
+        route.fast_path = None
+
+
+def routes_of(served):
+    return [route for route in served.app.routes if getattr(route, "fast_path", None)]
+
+
+@pytest.fixture(autouse=True)
+def _as_they_were():
+    """Applications of one process share their routes."""
+    routes = [route for router in ROUTERS for route in router.routes]
+    before = [(route, route.fast_path) for route in routes if hasattr(route, "fast_path")]
+    yield
+    for route, fast_path in before:
+        route.fast_path = fast_path
+
+
 @pytest.mark.parametrize("who", ["client", "stranger", "anyone"])
-def test_short_and_long_answers_are_equal(file, who, monkeypatch):
+def test_fast_and_long_answers_are_equal(file, who):
     folder, file_id = file
-    taken = []
-    usual = Shortcuts.answer
-
-    def counted(self, scope, receive):
-        found = usual(self, scope, receive)
-        if found is not None:
-            taken.append(found[0])
-        return found
-
-    monkeypatch.setattr(Shortcuts, "answer", counted)
-    with serving(folder, **LIMIT) as served:
-        long = answers_of(served, file_id, who)
-    assert not taken
     with serving(folder) as served:
-        short = answers_of(served, file_id, who)
+        taken = watched(served)
+        fast = answers_of(served, file_id, who)
         metrics = served.anyone.get("/metrics").text
-    assert short == long
-    if who == "client":
-        assert set(taken) == {shortcut.route for shortcut in SHORTCUTS}
-    else:
-        assert not taken
-    for route in set(taken):
+        without_fast_path(served)
+        long = answers_of(served, file_id, who)
+    assert fast == long
+    assert taken == (FAST if who == "client" else set())
+    for route in taken:
         assert f'route="{route}"' in metrics
 
 
@@ -123,36 +156,42 @@ def test_short_and_long_answers_are_equal(file, who, monkeypatch):
 def test_pages_of_other_origins_are_told_the_same(file, origins, origin):
     folder, _ = file
     path, headers = f"{API}/isobmff_files/md5/{MD5}", {"Origin": origin} if origin else {}
-    told = []
-    for limit in ({}, LIMIT):
-        with serving(folder, cors_origins=origins, **limit) as served:
-            for _ in range(2):
-                answer = served.client.get(path, headers=headers)
-        told.append({name: value for name, value in answer.headers.items() if name != "date"})
-    assert told[0] == told[1]
+    with serving(folder, cors_origins=origins) as served:
+        fast = served.client.get(path, headers=headers).headers
+        without_fast_path(served)
+        long = served.client.get(path, headers=headers).headers
+    del fast["date"], long["date"]
+    assert fast == long
 
 
-def test_what_a_shortcut_fails_at_its_route_answers(file, monkeypatch, caplog):
-    folder, _ = file
+def test_the_rate_of_a_key_holds_for_each_request_once(file):
+    folder, file_id = file
+    seek = f"{API}/isobmff_files/{file_id}/seek?time_ms=0"
+    with serving(folder, rate_limit=0.001, rate_burst=4) as served:
+        taken = watched(served)
+        # the index is not open yet: the fast path gives up, and the long way is no other request
+        asked = [seek, f"{seek}&end_ms=1", seek, f"{API}/isobmff_files/md5/{MD5}", seek]
+        answers = [served.client.get(path) for path in asked]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 429]
+    assert int(answers[-1].headers["Retry-After"]) > 1
+    assert len(taken) == 2
 
-    def failing(self, scope, receive):
-        raise KeyError("a fault")
 
-    monkeypatch.setattr(Shortcuts, "answer", failing)
+def test_what_would_have_to_wait_takes_the_long_way(file):
+    folder, file_id = file
     with serving(folder) as served:
-        answer = served.client.get(f"{API}/isobmff_files/md5/{MD5}")
-    assert answer.status_code == 200
-    assert "its route answers" in caplog.text
+        nonblocking = served.context.nonblocking()
+        with pytest.raises(BlockingIOError), nonblocking.database.read():
+            pass
+        with pytest.raises(BlockingIOError), nonblocking.database.write():
+            pass
+        with pytest.raises(BlockingIOError):
+            seeking.seek(nonblocking, served.tenant, file_id, None, 0)
+        seeking.seek(served.context, served.tenant, file_id, None, 0)
+        assert seeking.seek(nonblocking, served.tenant, file_id, None, 0).track == 1
 
 
-def test_every_shortcut_stands_beside_a_route(file):
-    folder, _ = file
-    with serving(folder) as served:
-        paths = json.loads(served.anyone.get("/openapi.json").content)["paths"]
-    assert all("get" in paths[shortcut.route] for shortcut in SHORTCUTS)
-
-
-def test_a_revoked_key_opens_no_shortcut_for_long(file, monkeypatch):
+def test_a_revoked_key_opens_nothing_for_long(file, monkeypatch):
     from fragdex.service.records import keys
     from fragdex.service.web import auth
 

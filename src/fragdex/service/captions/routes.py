@@ -22,7 +22,7 @@ routes = Family(router, "/caption_files", "caption file", record_at="/{id}.json"
 
 routes.creation(NewCaption, CaptionRecord, _create)
 routes.listing(CaptionList, FileStatus, operations.list_captions)
-routes.by_md5(CaptionRecord, CAPTIONS.find, CAPTIONS.fast_read)
+routes.by_md5(CaptionRecord, CAPTIONS.find)
 routes.upload(
     CaptionRecord,
     CAPTIONS.get,

@@ -19,7 +19,7 @@ routes = Family(router, "/image_files", "image file", record_at="/{id}.json")
 
 routes.creation(NewImage, ImageRecord, operations.create_image)
 routes.listing(ImageList, FileStatus, operations.list_images)
-routes.by_md5(ImageRecord, IMAGES.find, IMAGES.fast_read)
+routes.by_md5(ImageRecord, IMAGES.find)
 routes.upload(
     ImageRecord,
     IMAGES.get,

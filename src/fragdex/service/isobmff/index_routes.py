@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
-from anyio.to_thread import run_sync
 from fastapi import Query, Request, Response
 
 from fragdex.errors import (
@@ -19,6 +19,7 @@ from fragdex.errors import (
     UnverifiedSync,
 )
 from fragdex.formats import FORMS as ALL_FORMS
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import (
     InvalidRequest,
     NotAcceptable,
@@ -34,9 +35,10 @@ from fragdex.service.isobmff.model import FileRecord, SeekAnswer
 from fragdex.service.isobmff.router import router
 from fragdex.service.web.auth import Asking, InContext, bearer_of
 from fragdex.service.web.bodies import in_thread
-from fragdex.service.web.fields import RecordId
+from fragdex.service.web.fields import RecordId, record_id
 from fragdex.service.web.negotiation import chosen, etag_of, has_already
 from fragdex.service.web.problems import answers
+from fragdex.service.web.routing import with_fast_path
 from fragdex.service.web.schemas import INDEX
 
 __all__ = ["MEDIA_TYPES", "index_answer", "router"]
@@ -156,6 +158,25 @@ def _accepted(accept: str | None) -> forms.FormName:
     return next(form for form, media_type in MEDIA_TYPES.items() if media_type == wanted)
 
 
+# What players ask; of two tracks that are named, the last one counts.
+_PLAIN_SEEK = re.compile(
+    rb"(?:track=(-1|[0-9]{1,9})&)?time_ms=([0-9]{1,12}(?:\.[0-9]{1,6})?)(?:&track=(-1|[0-9]{1,9}))?"
+)
+
+
+def _seek_at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+    asked = _PLAIN_SEEK.fullmatch(request.scope["query_string"])
+    assert asked is not None
+    track_id, file_id = asked[3] or asked[1], record_id(request.path_params["id"])
+    track = None if track_id is None else int(track_id)
+    return _told(seeking.seek(context, tenant_id, file_id, track, float(asked[2])))
+
+
+def _told(answer: SeekAnswer) -> Response:
+    # made once, and not once more to see whether it is what it is
+    return Response(answer.model_dump_json(exclude_unset=True), media_type="application/json")
+
+
 @router.get(
     "/isobmff_files/{id}/seek",
     response_model=SeekAnswer,
@@ -172,7 +193,8 @@ def _accepted(accept: str | None) -> forms.FormName:
         InexactIndex,
     ),
 )
-async def seek_isobmff_file(
+@with_fast_path(_seek_at_once, _PLAIN_SEEK)
+def seek_isobmff_file(
     id: RecordId,
     caller: Asking,
     context: InContext,
@@ -191,12 +213,4 @@ async def seek_isobmff_file(
     ] = False,
 ) -> Response:
     """The bytes at which decoding starts for a moment of the presentation."""
-    answer = None
-    if end_ms is None and not verified:
-        answer = seeking.fast_read(context, caller.tenant_id, id, track, time_ms)
-    if answer is None:
-        of = context, caller.tenant_id, id, track, time_ms, end_ms, verified
-        answer = await run_sync(seeking.seek, *of)
-    # made once, and not once more to see whether it is what it is
-    told = answer.model_dump_json(exclude_unset=True)
-    return Response(told, media_type="application/json")
+    return _told(seeking.seek(context, caller.tenant_id, id, track, time_ms, end_ms, verified))

@@ -26,7 +26,6 @@ __all__ = [
     "OpenIndexes",
     "Opened",
     "alone",
-    "at_hand",
     "chosen_track",
     "etag_md5",
     "joined",
@@ -94,18 +93,16 @@ def opened(context: ServiceContext, keys: IndexKeys) -> Opened:
     Raises:
         SourceNotFound: it was deleted meanwhile.
         DamagedIndex: the stored bytes are damaged.
+        BlockingIOError: it is not open yet, and the context is `nonblocking`.
     """
 
     def make() -> Opened:
+        if not context.database.blocking:
+            raise BlockingIOError("the index is not open yet")
         index = joined(context, keys)
         return Opened(index, tuple(map(init_place, index.periods)))
 
     return context.part(OpenIndexes).get(keys, context.settings.open_indexes, make)
-
-
-def at_hand(context: ServiceContext, keys: IndexKeys) -> Opened | None:
-    """The index of a file if it is open already."""
-    return context.part(OpenIndexes).find(keys)
 
 
 def etag_md5(keys: IndexKeys) -> bytes:

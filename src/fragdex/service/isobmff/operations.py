@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,8 +27,6 @@ __all__ = [
     "NOT_FOUND",
     "create_file",
     "delete_file",
-    "fast_by_md5",
-    "fast_keys",
     "file_by_id",
     "file_by_md5",
     "file_bytes",
@@ -108,15 +105,10 @@ def file_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> FileReco
 
     Raises as `file_by_id`.
     """
-    with context.database.read() as connection:
-        rows = connection.execute(_BY_MD5, {"tenant": tenant_id, "md5": md5}).all()
-    return _only(rows)
-
-
-def fast_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> FileRecord | None:
-    """`file_by_md5` without waiting; None: ask it."""
-    rows = context.database.fast_read(_BY_MD5, tenant=tenant_id, md5=md5)
-    return None if rows is None else _only(rows)
+    rows = context.database.rows(_BY_MD5, tenant=tenant_id, md5=md5)
+    if not rows:
+        raise RecordNotFound(NOT_FOUND)
+    return record_of(rows[0])
 
 
 _BY_MD5 = (
@@ -127,12 +119,6 @@ _BY_MD5 = (
     )
     .order_by(isobmff_files.c.index_completed_at.is_not(None).desc(), isobmff_files.c.id.desc())
 )
-
-
-def _only(rows: Sequence[Any]) -> FileRecord:
-    if not rows:
-        raise RecordNotFound(NOT_FOUND)
-    return record_of(rows[0])
 
 
 def list_files(
@@ -183,15 +169,13 @@ def index_keys(context: ServiceContext, tenant_id: str, file_id: str) -> IndexKe
     Raises:
         RecordNotFound: this tenant has no such file, or it has no index yet.
     """
-    with context.database.read() as connection:
-        rows = connection.execute(_KEYS, {"tenant": tenant_id, "file": file_id}).all()
-    return _keys(rows)
-
-
-def fast_keys(context: ServiceContext, tenant_id: str, file_id: str) -> IndexKeys | None:
-    """`index_keys` without waiting; None: ask it."""
-    rows = context.database.fast_read(_KEYS, tenant=tenant_id, file=file_id)
-    return None if rows is None else _keys(rows)
+    rows = context.database.rows(_KEYS, tenant=tenant_id, file=file_id)
+    if not rows:
+        raise RecordNotFound(NOT_FOUND)
+    tracks = tuple((row[2], row[3]) for row in rows if row[2] is not None)
+    if rows[0][0] is None and not tracks:
+        raise RecordNotFound("the file has no index yet")
+    return IndexKeys(rows[0][0], rows[0][1], tracks)
 
 
 # One statement, made once: it is what a seek asks.
@@ -215,15 +199,6 @@ _KEYS = (
     )
     .order_by(isobmff_tracks.c.track_id)
 )
-
-
-def _keys(rows: Sequence[Any]) -> IndexKeys:
-    if not rows:
-        raise RecordNotFound(NOT_FOUND)
-    tracks = tuple((row[2], row[3]) for row in rows if row[2] is not None)
-    if rows[0][0] is None and not tracks:
-        raise RecordNotFound("the file has no index yet")
-    return IndexKeys(rows[0][0], rows[0][1], tracks)
 
 
 def record_of(row: Any) -> FileRecord:

@@ -29,15 +29,8 @@ routes.creation(
     said="Register a file by its md5; its index and its tracks follow.",
 )
 routes.listing(FileList, IsobmffFileStatus, operations.list_files)
-routes.by_md5(
-    FileRecord, operations.file_by_md5, operations.fast_by_md5, said="The file of this md5."
-)
-routes.record(
-    FileWithTracks,
-    whole.file_with_tracks,
-    whole.fast_read,
-    said="A file and its tracks.",
-)
+routes.by_md5(FileRecord, operations.file_by_md5, said="The file of this md5.")
+routes.record(FileWithTracks, whole.file_with_tracks, said="A file and its tracks.")
 routes.deletion(
     operations.delete_file, said="Delete a file, its index, its tracks and their bytes."
 )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fragdex import NULL, FragmentIndex, TrackIndex
+from fragdex import NULL
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest
 from fragdex.service.isobmff.model import Place, SeekAnswer
-from fragdex.service.isobmff.opened import Opened, at_hand, chosen_track, opened
-from fragdex.service.isobmff.operations import fast_keys, index_keys
+from fragdex.service.isobmff.opened import chosen_track, opened
+from fragdex.service.isobmff.operations import index_keys
 from fragdex.service.isobmff.true_sync import verified_time
 
-__all__ = ["fast_read", "seek"]
+__all__ = ["seek"]
 
 
 def seek(
@@ -42,36 +42,10 @@ def seek(
     """
     keys = index_keys(context, tenant_id, file_id)
     ready = opened(context, keys)
+    track = chosen_track(ready.index, track_id)
     time = Fraction(time_ms) / 1000
     if verified:
-        found = chosen_track(ready.index, track_id)
-        track_id = found.id
-        time = verified_time(context, tenant_id, file_id, keys, found, time)
-    answer, track, index = _answer(ready, track_id, time)
-    if end_ms is not None:
-        if end_ms < time_ms:
-            raise InvalidRequest(
-                "the span ends before it starts", pointer="end_ms", expected=f"at least {time_ms}"
-            )
-        stop = max(time, Fraction(end_ms) / 1000)
-        span = index.ranges(time, stop, tracks=[track.id])
-        answer.ranges = [Place(offset=part.start, size=part.size) for part in span.media]
-    return answer
-
-
-def fast_read(
-    context: ServiceContext, tenant_id: str, file_id: str, track_id: int | None, time_ms: float
-) -> SeekAnswer | None:
-    """`seek` without waiting, where the index is open already; None: ask it."""
-    keys = fast_keys(context, tenant_id, file_id)
-    ready = None if keys is None else at_hand(context, keys)
-    return None if ready is None else _answer(ready, track_id, Fraction(time_ms) / 1000)[0]
-
-
-def _answer(
-    ready: Opened, track_id: int | None, time: Fraction
-) -> tuple[SeekAnswer, TrackIndex, FragmentIndex]:
-    track = chosen_track(ready.index, track_id)
+        time = verified_time(context, tenant_id, file_id, keys, track, time)
     hit = track.seek(time)
     shift = whole_ticks(hit.shift)
     duration = int(track.fragments.duration[hit.fragment])
@@ -88,4 +62,12 @@ def _answer(
         size=hit.size,
         init=Place(offset=init.start, size=init.size),
     )
-    return answer, track, ready.index
+    if end_ms is not None:
+        if end_ms < time_ms:
+            raise InvalidRequest(
+                "the span ends before it starts", pointer="end_ms", expected=f"at least {time_ms}"
+            )
+        stop = max(time, Fraction(end_ms) / 1000)
+        span = ready.index.ranges(time, stop, tracks=[track.id])
+        answer.ranges = [Place(offset=part.start, size=part.size) for part in span.media]
+    return answer

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import Depends, Path, Query, Request, Response
 
+from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import MAX_TRACK_ID, NewTrack, TrackList, TrackRecord
@@ -18,7 +19,7 @@ from fragdex.service.web.fields import record_id
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import PREFIX
+from fragdex.service.web.routing import PREFIX, with_fast_path
 
 __all__ = [
     "TrackFile",
@@ -64,9 +65,7 @@ async def track_number(
     track_id: Annotated[str, Path(description="track_ID; -1: the scrub track", examples=["1"])],
 ) -> int:
     """The `track_id` of a path; what is no number is of no track."""
-    if not _NUMBER.fullmatch(track_id) or int(track_id) > MAX_TRACK_ID:
-        raise RecordNotFound("there is no such track")
-    return int(track_id)
+    return _number(track_id)
 
 
 async def track_file(
@@ -76,7 +75,13 @@ async def track_file(
     ],
 ) -> int:
     """The same where the bytes are: some players look at how an address ends."""
-    return await track_number(caller, track_id.removesuffix(".mp4"))
+    return _number(track_id.removesuffix(".mp4"))
+
+
+def _number(text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > MAX_TRACK_ID:
+        raise RecordNotFound("there is no such track")
+    return int(text)
 
 
 FileId = Annotated[str, Depends(_file_id)]
@@ -170,8 +175,15 @@ def sent_track(context: InContext, tenant_id: str, file_id: str, track_id: int) 
     return record
 
 
+def _media_at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+    asked = request.path_params
+    file_id, track_id = record_id(asked["file_id"]), _number(asked["track_id"].removesuffix(".mp4"))
+    return track_media(request, context, tenant_id, file_id, track_id)
+
+
 @router.get(TRACK, response_class=Response, responses=MEDIA)
 @router.head(TRACK, response_class=Response, responses=MEDIA)
+@with_fast_path(_media_at_once)
 def download_isobmff_track(
     file_id: FileId, track_id: TrackFile, request: Request, caller: Asking, context: InContext
 ) -> Response:
@@ -180,7 +192,7 @@ def download_isobmff_track(
 
 
 def track_media(
-    request: Request, context: InContext, tenant_id: str, file_id: str, track_id: int
+    request: Request, context: ServiceContext, tenant_id: str, file_id: str, track_id: int
 ) -> Response:
     """The answer to GET or HEAD of the bytes of a track."""
     return media_of(request, tracks.track_bytes(context, tenant_id, file_id, track_id))

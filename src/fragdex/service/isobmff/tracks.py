@@ -156,11 +156,16 @@ def track_bytes(context: ServiceContext, tenant_id: str, file_id: str, track_id:
         RecordNotFound: this tenant has no such track.
         NotReady: not all of them are here.
     """
-    with context.database.read() as connection:
-        row = connection.execute(
-            _BYTES, {"tenant": tenant_id, "file": file_id, "track": track_id}
-        ).one_or_none()
-    return _bytes_of(row)
+    rows = context.database.rows(_BYTES, tenant=tenant_id, file=file_id, track=track_id)
+    if not rows:
+        raise RecordNotFound(_NOT_FOUND)
+    (row,) = rows
+    if row.store_key is None:
+        raise NotReady("bytes of this track are missing", more={"state": "uploading"})
+    kind = row.type if row.type in ("video", "audio") else "application"
+    return TrackBytes(
+        row.store_key, row.byte_size, bytes(row.md5), bytes(row.sha256), f"{kind}/mp4"
+    )
 
 
 def media_of(
@@ -185,14 +190,6 @@ def media_of(
     return blob, own is not None
 
 
-def fast_bytes(
-    context: ServiceContext, tenant_id: str, file_id: str, track_id: int
-) -> TrackBytes | None:
-    """`track_bytes` without waiting; None: ask it."""
-    rows = context.database.fast_read(_BYTES, tenant=tenant_id, file=file_id, track=track_id)
-    return None if rows is None else _bytes_of(rows[0] if rows else None)
-
-
 # One statement, made once: every range that a player fetches asks it.
 _BYTES = (
     sa.select(
@@ -209,17 +206,6 @@ _BYTES = (
         isobmff_tracks.c.track_id == sa.bindparam("track"),
     )
 )
-
-
-def _bytes_of(row: Any) -> TrackBytes:
-    if row is None:
-        raise RecordNotFound(_NOT_FOUND)
-    if row.store_key is None:
-        raise NotReady("bytes of this track are missing", more={"state": "uploading"})
-    kind = row.type if row.type in ("video", "audio") else "application"
-    return TrackBytes(
-        row.store_key, row.byte_size, bytes(row.md5), bytes(row.sha256), f"{kind}/mp4"
-    )
 
 
 def delete_track(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> None:

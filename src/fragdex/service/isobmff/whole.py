@@ -12,10 +12,10 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import RecordNotFound
 from fragdex.service.isobmff import operations, tracks
 from fragdex.service.isobmff.model import FileWithTracks, IndexKeys
-from fragdex.service.isobmff.opened import Opened, at_hand, opened
+from fragdex.service.isobmff.opened import Opened, opened
 from fragdex.service.records.tables import isobmff_files, isobmff_tracks, uploads
 
-__all__ = ["fast_read", "file_with_tracks"]
+__all__ = ["file_with_tracks"]
 
 _OF_TRACK = (*isobmff_tracks.c, uploads.c.next_byte)
 _Row = namedtuple("_Row", [column.name for column in _OF_TRACK])  # type: ignore[misc]
@@ -44,20 +44,9 @@ def file_with_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> F
         RecordNotFound: this tenant has none.
         SourceNotFound, DamagedIndex: as `opened`.
     """
-    with context.database.read() as connection:
-        rows = connection.execute(_WHOLE, {"tenant": tenant_id, "file": file_id}).all()
+    rows = context.database.rows(_WHOLE, tenant=tenant_id, file=file_id)
     keys = _keys(rows)
     return _record_of(rows, None if keys is None else opened(context, keys))
-
-
-def fast_read(context: ServiceContext, tenant_id: str, file_id: str) -> FileWithTracks | None:
-    """`file_with_tracks` without waiting, where the index is open already; None: ask it."""
-    rows = context.database.fast_read(_WHOLE, tenant=tenant_id, file=file_id)
-    if rows is None:
-        return None
-    keys = _keys(rows)
-    ready = None if keys is None else at_hand(context, keys)
-    return None if keys is not None and ready is None else _record_of(rows, ready)
 
 
 def _tracks(rows: Sequence[Any]) -> list[Any]:

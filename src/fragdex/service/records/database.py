@@ -8,10 +8,11 @@ between, whatever the time-out: so every transaction takes the write lock at its
 
 from __future__ import annotations
 
+import copy
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -68,6 +69,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = _url(url)
         self.secrets: dict[str, bytes] = {}
+        self.blocking = True
         if self.url.get_backend_name() == "sqlite":
             self.engine = sa.create_engine(
                 self.url,
@@ -116,6 +118,7 @@ class Database:
             Unavailable: the database does not answer, or is busy beyond patience.
             StoreFull: no room left; nothing was written.
         """
+        self._need_blocking()
         self.before_write()
         engine = self._passing if passing else self._remaking if remaking else self.engine
         with self._turn(), self._answering(), engine.begin() as connection:
@@ -144,16 +147,37 @@ class Database:
         Raises:
             Unavailable: the database does not answer.
         """
+        self._need_blocking()
         with self._answering(), self._reading.connect() as connection:
             yield connection
 
-    def fast_read(self, statement: sa.Select[Any], **values: Any) -> list[Any] | None:
-        """Rows of one statement that a module keeps, without waiting; None: take the long way.
+    def rows(self, statement: sa.Select[Any], **values: Any) -> Sequence[Any]:
+        """The rows of one statement that its module keeps.
 
-        Only SQLite has fast reads. `values` are the statement's `bindparam`s; text, bytes and
-        numbers.
+        Args:
+            values: the statement's `bindparam`s; text, bytes and numbers.
+
+        Raises:
+            Unavailable: the database does not answer.
+            BlockingIOError: it is `nonblocking`, and would have to wait.
         """
-        return None if self._fast_reads is None else self._fast_reads.rows(statement, values)
+        if self.blocking:
+            with self.read() as connection:
+                return connection.execute(statement, values).all()
+        found = None if self._fast_reads is None else self._fast_reads.rows(statement, values)
+        if found is None:
+            raise BlockingIOError("the database has to be waited for")
+        return found
+
+    def nonblocking(self) -> Database:
+        """The same database for who must not wait: its `rows` alone, and on SQLite alone."""
+        same = copy.copy(self)
+        same.blocking = False
+        return same
+
+    def _need_blocking(self) -> None:
+        if not self.blocking:
+            raise BlockingIOError("a transaction has to be waited for")
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

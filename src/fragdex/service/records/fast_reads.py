@@ -2,7 +2,7 @@
 
 SQLAlchemy's own way to a row takes ten times as long as SQLite's, and a thread of its own for it
 as long again. A reader of a write-ahead log waits for no writer; where it would have to wait after
-all, a fast read gives None, and the caller asks the database.
+all, a fast read gives None. `Database.nonblocking` is who asks for them.
 """
 
 from __future__ import annotations
@@ -55,19 +55,16 @@ class FastReads:
         self._path, self._dialect = path, dialect
         self._local = threading.local()
         self._open: set[sqlite3.Connection] = set()
-        self._prepared: dict[int, tuple[sa.Select[Any], _Prepared]] = {}
+        self._prepared: dict[sa.Select[Any], _Prepared] = {}
 
     def rows(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> list[Any] | None:
         """The rows of a statement that is kept by its module, with all its parameters named.
 
         None where the database cannot be read at this moment.
         """
-        known = self._prepared.get(id(statement))
-        if known is None:
-            # The statement is kept along, so that no other one ever gets its id.
-            known = statement, _Prepared(statement, self._dialect)
-            self._prepared[id(statement)] = known
-        prepared = known[1]
+        prepared = self._prepared.get(statement)
+        if prepared is None:
+            prepared = self._prepared[statement] = _Prepared(statement, self._dialect)
         parameters = [values[name] for name in prepared.names]
         try:
             found = self._connection().execute(prepared.text, parameters).fetchall()

@@ -46,7 +46,7 @@ routes.creation(
     said="Announce a media file of any kind; its bytes follow by upload.",
 )
 routes.listing(UnprocessedFileList, UnprocessedStatus, operations.list_files)
-routes.by_md5(UnprocessedFile, UNPROCESSED.find, UNPROCESSED.fast_read)
+routes.by_md5(UnprocessedFile, UNPROCESSED.find)
 routes.record(UnprocessedFile, UNPROCESSED.get)
 routes.upload(
     UnprocessedFile,

@@ -22,16 +22,25 @@ from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import NotReady, RecordNotFound
+from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.uploads.model import Arrival
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Listed, Md5InPath, RecordId
+from fragdex.service.web.fields import (
+    DEFAULT_LIMIT,
+    Cursor,
+    Limit,
+    Listed,
+    Md5InPath,
+    RecordId,
+    record_id,
+)
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import PREFIX
+from fragdex.service.web.routing import PREFIX, with_fast_path
 
 __all__ = ["Family"]
 
@@ -130,14 +139,17 @@ class Family:
         self,
         record: type[Record],
         find: Callable[[ServiceContext, str, bytes], Record],
-        fast_read: Callable[[ServiceContext, str, bytes], Record | None] | None = None,
         *,
         said: str = "",
     ) -> None:
-        """GET of the record of an md5; `fast_read` answers without waiting where it can."""
+        """GET of the record of an md5."""
 
-        async def get(md5: Md5InPath, caller: Asking, context: InContext) -> Response:
-            return await _found(find, fast_read, context, caller.tenant_id, md5)
+        def at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+            return _json(find(context, tenant_id, md5_bytes(request.path_params["md5"], "md5")))
+
+        @with_fast_path(at_once)
+        def get(md5: Md5InPath, caller: Asking, context: InContext) -> Response:
+            return _json(find(context, caller.tenant_id, md5))
 
         self._router.get(
             f"{self._path}/md5/{{md5}}",
@@ -151,14 +163,17 @@ class Family:
         self,
         record: type[Record],
         find: Callable[[ServiceContext, str, str], Record],
-        fast_read: Callable[[ServiceContext, str, str], Record | None] | None = None,
         *,
         said: str = "The record.",
     ) -> None:
         """GET of the record of an id."""
 
-        async def get(id: RecordId, caller: Asking, context: InContext) -> Response:
-            return await _found(find, fast_read, context, caller.tenant_id, id)
+        def at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+            return _json(find(context, tenant_id, record_id(request.path_params["id"])))
+
+        @with_fast_path(at_once)
+        def get(id: RecordId, caller: Asking, context: InContext) -> Response:
+            return _json(find(context, caller.tenant_id, id))
 
         self._router.get(
             self._path + self._record_at,
@@ -256,10 +271,5 @@ class Family:
         )(gone)
 
 
-async def _found(
-    find: Callable[..., Told], fast_read: Callable[..., Told | None] | None, *asked: Any
-) -> Response:
-    record = None if fast_read is None else fast_read(*asked)
-    if record is None:
-        record = await run_sync(find, *asked)
+def _json(record: Told) -> Response:
     return Response(record.model_dump_json(), media_type="application/json")

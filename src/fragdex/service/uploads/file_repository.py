@@ -6,7 +6,7 @@ A family's table has `filename`, `mime_type`, `byte_size`, `md5`, `created_at`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -165,14 +165,10 @@ class FileRepository(Generic[Record]):
         Raises:
             RecordNotFound: this tenant has none of it.
         """
-        with context.database.read() as connection:
-            rows = connection.execute(self._by_md5, {"tenant": tenant_id, "md5": md5}).all()
-        return self._first_of(rows)
-
-    def fast_read(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record | None:
-        """`find` without waiting; None: ask it."""
-        rows = context.database.fast_read(self._by_md5, tenant=tenant_id, md5=md5)
-        return None if rows is None else self._first_of(rows)
+        rows = context.database.rows(self._by_md5, tenant=tenant_id, md5=md5)
+        if not rows:
+            raise self.not_found()
+        return self._told(rows[0])
 
     def known(
         self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
@@ -244,11 +240,6 @@ class FileRepository(Generic[Record]):
         if found is None:
             raise self.not_found()
         return found
-
-    def _first_of(self, rows: Sequence[Any]) -> Record:
-        if not rows:
-            raise self.not_found()
-        return self._told(rows[0])
 
 
 def facts(row: Any) -> dict[str, Any]:

@@ -91,13 +91,6 @@ class Authenticator:
             raise Unauthenticated(tokens.OVER)
         return caller
 
-    def remembered(self, bearer: str) -> str | None:
-        """The tenant of a key that was let in a moment ago; None for all others."""
-        known = self._known.get(bearer)
-        if known is None or known[1] < time.monotonic() or known[0].grant is not None:
-            return None
-        return known[0].tenant_id
-
     def signing_secret(self) -> bytes:
         """What URL tokens are signed with; the same in every process."""
         if self._signing is None:

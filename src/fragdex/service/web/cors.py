@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from fragdex.service.config import Settings
 
-__all__ = ["ALLOWED", "EXPOSED", "for_pages", "install"]
+__all__ = ["ALLOWED", "EXPOSED", "install"]
 
 ALLOWED = (
     "Accept",
@@ -36,8 +34,6 @@ EXPOSED = (
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 DAY = 86_400
 
-Fields = tuple[tuple[bytes, bytes], ...]
-
 
 def install(app: FastAPI, settings: Settings) -> None:
     """Answer preflight requests, and let answers be read by pages of the set origins.
@@ -53,26 +49,3 @@ def install(app: FastAPI, settings: Settings) -> None:
             expose_headers=EXPOSED,
             max_age=DAY,
         )
-
-
-def for_pages(settings: Settings) -> Callable[[bytes | None], Fields]:
-    """What `install` adds to an answer, by the Origin of its request: for what is answered before.
-
-    >>> for_pages(Settings(cors_origins=("https://a.example",)))(None)
-    ((b'vary', b'Origin'),)
-    """
-    origins = settings.cors_origins
-    varies: Fields = ((b"vary", b"Origin"),) if origins else ()
-    exposed: Fields = ((b"access-control-expose-headers", ", ".join(EXPOSED).encode()),)
-    every: Fields = ((b"access-control-allow-origin", b"*"), *exposed, *varies)
-
-    def added(origin: bytes | None) -> Fields:
-        if origin is None or not origins:
-            return varies
-        if "*" in origins:
-            return every
-        if origin.decode("latin-1") in origins:
-            return ((b"access-control-allow-origin", origin), *exposed, *varies)
-        return (*exposed, *varies)
-
-    return added

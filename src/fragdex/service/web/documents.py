@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute
 
 from fragdex.service.web.auth import SECURITY_SCHEMES
 from fragdex.service.web.problems import HTTP, PROBLEMS
@@ -50,21 +51,21 @@ a{color:var(--mark)}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def install(app: FastAPI) -> None:
-    """Let `app` describe itself as `document` does."""
+def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Let `app` describe itself as `document` does, its routes in this order."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = document(app)
+            app.openapi_schema = document(app, routes)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
     app.router.routes.extend(router.routes)
 
 
-def document(app: FastAPI) -> dict[str, Any]:
+def document(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
     """The OpenAPI 3.1 document: what every operation really answers."""
-    made = get_openapi(title=TITLE, version=app.version, description=DESCRIPTION, routes=app.routes)
+    made = get_openapi(title=TITLE, version=app.version, description=DESCRIPTION, routes=routes)
     public_url = app.state.context.settings.public_url
     if public_url:
         made["servers"] = [{"url": public_url}]

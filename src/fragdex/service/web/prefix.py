@@ -29,17 +29,20 @@ def public_path(path: str) -> str:
 
 
 class Prefix:
-    """Takes the prefix from the requests of an application.
+    """Takes the prefix from the requests of an application, before all its other layers.
 
     Args:
         path: begins with a slash and ends without one: `/media`.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, app: ASGIApp, path: str) -> None:
+        self._app, self._path = app, path
 
-    async def ask(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have `app` answer a request."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the application answer a request; other kinds of connection go through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         _prefix.set(self._path)
         path = scope["path"]
         if path == self._path:
@@ -50,4 +53,4 @@ class Prefix:
         # `/api/v1/files` is the service's own also where the prefix is `/api`
         if path.startswith(f"{self._path}/") and (rest == "/" or rest.startswith(OWN)):
             scope = {**scope, "path": rest, "raw_path": rest.encode()}
-        await app(scope, receive, send)
+        await self._app(scope, receive, send)
