@@ -3,7 +3,9 @@
 import sys
 
 from fragdex.service.store import open_store
-from fragdex.service.store.conformance import CONTENT
+
+CONTENT = bytes(range(251)) * 5000
+"""What `conformance.CONTENT` is: tests are no package that a program could import."""
 
 if __name__ == "__main__":
     draft = open_store(sys.argv[1]).draft("killed")

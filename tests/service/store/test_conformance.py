@@ -2,7 +2,7 @@
 
 import pytest
 
-from fragdex.service.store.conformance import CHECKS
+from service.store.conformance import CHECKS
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

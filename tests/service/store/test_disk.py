@@ -15,8 +15,8 @@ from fragdex import ByteRange
 from fragdex.errors import SourceNotFound
 from fragdex.service.errors import ConfigError, StoreFull, Unavailable
 from fragdex.service.store import disk_draft, open_store
-from fragdex.service.store.conformance import CONTENT
 from fragdex.service.store.disk import JUST_NOW_S, DiskStore
+from service.store.conformance import CONTENT
 
 PROGRAM = Path(__file__).with_name("draft_program.py")
 

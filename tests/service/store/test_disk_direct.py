@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import StoreFull
-from fragdex.service.store import disk_direct, open_store
-from fragdex.service.store.disk_direct import BLOCK, BUFFER, LEAST, DirectFile
+from fragdex.service.store import disk, disk_direct, open_store
+from fragdex.service.store.disk_direct import BLOCK, BUFFER, LEAST, Buffers, DirectFile
 
 PATTERN = bytes(range(251)) * (3 * BUFFER // 251 + 1)
 
@@ -63,7 +63,7 @@ def test_a_file_whose_name_is_gone(tmp_path):
     path = tmp_path / "file"
     with path.open("w+b") as cached:
         path.unlink()
-        file = DirectFile(path)
+        file = DirectFile(path, Buffers())
         file.write(cached.fileno(), PATTERN, 0)
         file.close()
         assert cached.read() == PATTERN
@@ -119,8 +119,7 @@ def test_a_disk_that_is_full_in_the_middle(draft, monkeypatch):
 
 @needs_direct
 def test_more_writers_than_buffers(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk_direct, "_spare", [])
-    monkeypatch.setattr(disk_direct, "_made", disk_direct.BUFFERS)
+    monkeypatch.setattr(disk, "Buffers", lambda: Buffers(0))
     draft = open_store(tmp_path / "store").draft("d")
     draft.append(0, PATTERN[:BUFFER])
     assert content(draft) == PATTERN[:BUFFER]

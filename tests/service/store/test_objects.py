@@ -6,9 +6,9 @@ from obstore.store import S3Store
 from fragdex import ByteRange
 from fragdex.service.errors import ConfigError, Unavailable
 from fragdex.service.store import object_draft, open_store
-from fragdex.service.store.conformance import CONTENT
-from fragdex.service.store.object_writing import PART_BYTES
+from fragdex.service.store.object_requests import PART_BYTES
 from fragdex.service.store.objects import ObjectStore
+from service.store.conformance import CONTENT
 
 LARGE = CONTENT * (2 * PART_BYTES // len(CONTENT) + 2)
 

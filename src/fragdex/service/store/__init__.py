@@ -1,4 +1,4 @@
-"""Bytes by key: the contract, the local disk, object stores, and what holds them to it."""
+"""Bytes by key: the contract, the local disk, object stores."""
 
 from __future__ import annotations
 

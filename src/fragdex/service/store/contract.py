@@ -1,4 +1,4 @@
-"""What a store must do. `conformance.py` holds every store to it.
+"""What a store must do. Tests hold every store to it (`tests/service/store`).
 
 Keys and names of drafts are relative paths of lower-case letters, digits, `-`, `_`, `.` and `/`,
 made by the service and never by a caller: no file name or path of a request reaches a store.
@@ -11,12 +11,14 @@ piece by piece goes into a draft, which becomes an object by `Draft.finish`.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from fragdex import ByteRange, Source
+from fragdex.errors import SourceNotFound
 
 PIECE_BYTES = 256 << 10
 """The largest piece that `Store.read` yields."""
@@ -160,3 +162,19 @@ class Store(Protocol):
             Unavailable: the store does not answer.
             StoreFull: no room.
         """
+
+
+def gives_back(store: Store) -> bool:
+    """Whether a store gives back what is written into it; nothing is left of the trial.
+
+    Raises:
+        StoreFull, Unavailable: as the store's own calls.
+    """
+    key, content = f"checks/{secrets.token_hex(16)}", secrets.token_bytes(16)
+    try:
+        store.write(key, [content])
+        return b"".join(store.read(key, ByteRange(0, len(content)))) == content
+    except SourceNotFound:
+        return False
+    finally:
+        store.delete(key)

@@ -19,8 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from fragdex import ByteRange, Source, open_source
-from fragdex.errors import InvalidRange, SourceNotFound
-from fragdex.service.store.contract import PIECE_BYTES
+from fragdex.errors import InvalidRange
+from fragdex.service.store.contract import PIECE_BYTES, gives_back
+from fragdex.service.store.disk_direct import Buffers
 from fragdex.service.store.disk_draft import DiskDraft
 from fragdex.service.store.disk_files import (
     NO_FOLLOW,
@@ -68,11 +69,12 @@ class DiskStore:
         self, root: str | os.PathLike[str], *, direct: bool = True, modes: Modes = PRIVATE
     ) -> None:
         self.root = Path(os.path.abspath(root))
-        self._direct, self._modes = direct, modes
+        self._buffers = Buffers() if direct else None
+        self._modes = modes
         self._objects = self.root / "objects"
         self._drafts = self.root / "drafts"
         self._temporary = self.root / "temporary"
-        self._places = lru_cache(REMEMBERED)(self._place)
+        self._path = lru_cache(REMEMBERED)(lambda key: self._objects / checked(key))
         with disk_errors():
             for folder in (self._objects, self._drafts, self._temporary):
                 make_folders(folder, modes=modes)
@@ -122,7 +124,7 @@ class DiskStore:
     def write(self, key: str, pieces: Iterable[bytes]) -> int:
         """Write an object atomically, durable at return; returns its size."""
         target = self._path(key)
-        temporary = self._new_temporary()
+        temporary = self._temporary / secrets.token_hex(16)
         with disk_errors():
             descriptor = open_new(temporary, os.O_WRONLY | os.O_EXCL, self._modes)
         size = 0
@@ -157,9 +159,7 @@ class DiskStore:
 
     def draft(self, name: str) -> DiskDraft:
         """The draft of that name; nothing is written yet."""
-        return DiskDraft(
-            self._drafts, checked(name), self._objects, direct=self._direct, modes=self._modes
-        )
+        return DiskDraft(self._drafts, checked(name), self._objects, self._buffers, self._modes)
 
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""
@@ -186,27 +186,9 @@ class DiskStore:
 
     def check(self) -> None:
         """Write, read and delete a small object."""
-        key = f"checks/{secrets.token_hex(16)}"
-        content = secrets.token_bytes(16)
-        try:
-            self.write(key, [content])
-            found = b"".join(self.read(key, ByteRange(0, len(content))))
-        except SourceNotFound:
-            found = b""
-        finally:
-            self.delete(key)
-        if found != content:
+        if not gives_back(self):
             with disk_errors():
                 raise OSError("the disk gave back other bytes than were written")
-
-    def _path(self, key: str) -> Path:
-        return self._places(key)
-
-    def _place(self, key: str) -> Path:
-        return self._objects / checked(key)
-
-    def _new_temporary(self) -> Path:
-        return self._temporary / secrets.token_hex(16)
 
     def sweep_temporary(self) -> int:
         """Remove what killed processes were writing; returns how many files.

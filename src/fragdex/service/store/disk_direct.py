@@ -12,12 +12,11 @@ import errno
 import mmap
 import os
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 from fragdex.service.store.disk_files import NO_FOLLOW, write_all
 
-__all__ = ["BLOCK", "LEAST", "DirectFile"]
+__all__ = ["BLOCK", "LEAST", "Buffers", "DirectFile"]
 
 BLOCK = max(4096, mmap.PAGESIZE)
 """Where direct writes begin and end, in the file and in memory: no disk asks for more."""
@@ -31,23 +30,39 @@ BUFFERS = 4
 
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
-# Memory that lies on a block, which that of `bytes` does not; never given back.
-_spare: list[mmap.mmap] = []
-_made = 0
-_lock = threading.Lock()
+
+class Buffers:
+    """Memory that lies on a block, which that of `bytes` does not; made once, for all drafts."""
+
+    def __init__(self, count: int = BUFFERS) -> None:
+        self._left = count
+        self._spare: list[mmap.mmap] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> mmap.mmap | None:
+        """One that nobody uses, of BUFFER bytes; None where all are in use."""
+        with self._lock:
+            if self._spare:
+                return self._spare.pop()
+            if not self._left:
+                return None
+            self._left -= 1
+        return mmap.mmap(-1, BUFFER)
+
+    def give_back(self, buffer: mmap.mmap) -> None:
+        """Others may use it now."""
+        self._spare.append(buffer)
 
 
 class DirectFile:
     """A file that is open for large writes beside the descriptor that it is open with otherwise.
 
-    Not to be used by two threads at once. Not `wanted`: all goes through the cache.
+    Not to be used by two threads at once. Without buffers, all goes through the cache.
     """
 
-    def __init__(self, path: Path, *, wanted: bool = True) -> None:
-        self.wanted = wanted
-        self._path = path
+    def __init__(self, path: Path, buffers: Buffers | None) -> None:
+        self._path, self._buffers = path, buffers if _DIRECT else None
         self._descriptor: int | None = None
-        self._refused = not (wanted and _DIRECT)
 
     def write(self, cached: int, data: bytes | memoryview, at: int) -> None:
         """Write all of `data` at byte `at`; `cached` is the same file, open for writing.
@@ -58,9 +73,11 @@ class DirectFile:
         head = -at % BLOCK
         blocks = (len(view) - head) // BLOCK * BLOCK
         done = 0
-        if blocks >= LEAST and not self._refused:
+        if blocks >= LEAST and self._buffers is not None:
             write_all(cached, view[:head], at)
-            done = head + self._write_blocks(cached, view[head : head + blocks], at + head)
+            done = head + self._write_blocks(
+                self._buffers, cached, view[head : head + blocks], at + head
+            )
         write_all(cached, view[done:], at + done)
 
     def close(self) -> None:
@@ -69,9 +86,9 @@ class DirectFile:
         if descriptor is not None:
             os.close(descriptor)
 
-    def _write_blocks(self, cached: int, view: memoryview, at: int) -> int:
+    def _write_blocks(self, buffers: Buffers, cached: int, view: memoryview, at: int) -> int:
         """Write as much as goes, at least nothing; returns how much."""
-        buffer = _taken()
+        buffer = buffers.take()
         if buffer is None:
             return 0
         done = 0
@@ -79,7 +96,7 @@ class DirectFile:
             if self._descriptor is None:
                 self._descriptor = os.open(self._path, os.O_WRONLY | NO_FOLLOW | _DIRECT)
                 if not os.path.sameopenfile(self._descriptor, cached):
-                    self._refused = True  # the name is another file's by now
+                    self._buffers = None  # the name is another file's by now
                     return 0
             while done < len(view):
                 part = view[done : done + BUFFER]
@@ -93,18 +110,7 @@ class DirectFile:
             # Without its name, it is a file that nobody but us has open any more.
             if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT):
                 raise
-            self._refused = True
+            self._buffers = None
         finally:
-            _spare.append(buffer)
+            buffers.give_back(buffer)
         return done
-
-
-def _taken() -> mmap.mmap | None:
-    global _made  # noqa: PLW0603
-    with suppress(IndexError):
-        return _spare.pop()
-    with _lock:
-        if _made == BUFFERS:
-            return None
-        _made += 1
-    return mmap.mmap(-1, BUFFER)

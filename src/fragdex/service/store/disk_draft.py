@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fragdex.errors import SourceNotFound
 from fragdex.service.store.contract import DRAFT_PIECE_BYTES
-from fragdex.service.store.disk_direct import DirectFile
+from fragdex.service.store.disk_direct import Buffers, DirectFile
 from fragdex.service.store.disk_files import (
     NO_FOLLOW,
     PRIVATE,
@@ -38,14 +38,20 @@ class DiskDraft:
     """The draft `name` in the folder `drafts`, to become an object in the folder `objects`."""
 
     def __init__(
-        self, drafts: Path, name: str, objects: Path, *, direct: bool = True, modes: Modes = PRIVATE
+        self,
+        drafts: Path,
+        name: str,
+        objects: Path,
+        buffers: Buffers | None = None,
+        modes: Modes = PRIVATE,
     ) -> None:
         self._drafts = drafts
         self._path = drafts / name
         self._objects = objects
         self._modes = modes
         self._descriptor: int | None = None
-        self._direct = DirectFile(self._path, wanted=direct)
+        self._buffers = buffers
+        self._direct = DirectFile(self._path, buffers)
         self._identity = (0, 0)
         # bytes that are durable, as far as it is known here; None: nothing is
         self._flushed: int | None = None
@@ -132,10 +138,7 @@ class DiskDraft:
 
     def fork(self, name: str, size: int) -> DiskDraft:
         """A copy of the first `size` bytes under another name."""
-        direct = self._direct.wanted
-        other = DiskDraft(
-            self._drafts, checked(name), self._objects, direct=direct, modes=self._modes
-        )
+        other = DiskDraft(self._drafts, checked(name), self._objects, self._buffers, self._modes)
         if self.size() < size:
             raise ValueError(f"the draft holds fewer than {size} bytes")
         other.discard()

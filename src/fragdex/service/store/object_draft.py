@@ -15,8 +15,7 @@ import obstore
 from fragdex.errors import SourceNotFound
 from fragdex.service.store.contract import DRAFT_PIECE_BYTES
 from fragdex.service.store.naming import checked
-from fragdex.service.store.object_requests import listing, object_errors, remove
-from fragdex.service.store.object_writing import put_whole
+from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import obstore
@@ -15,7 +15,13 @@ from fragdex.service.errors import Unavailable
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket
 
-__all__ = ["listing", "object_errors", "remove"]
+__all__ = ["PART_BYTES", "listing", "object_errors", "put_whole", "remove"]
+
+PART_BYTES = 8 << 20
+"""One part of a multipart upload; S3 takes 10,000 of them, so 80 GB in all."""
+
+PARTS_AT_ONCE = 2
+"""Parts on their way at one time: each is held in memory until it is answered."""
 
 RETRY_S = 5.0
 
@@ -64,3 +70,27 @@ def listing(bucket: Bucket, prefix: str) -> list[tuple[str, int]]:
             for one in page
         ]
     return sorted(found)
+
+
+def put_whole(bucket: Bucket, place: str, pieces: Iterable[bytes | memoryview]) -> int:
+    """Put an object, in parts where it is large; returns its size. It is there once this returns.
+
+    What `pieces` raises is raised as it is, and nothing is written.
+    """
+    size = 0
+    writer = obstore.open_writer(
+        bucket, place, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+    )
+    try:
+        for piece in pieces:
+            with object_errors():
+                writer.write(piece)
+            size += len(piece)
+    except BaseException as error:
+        # breaks the upload off; what went wrong first is what is told
+        with suppress(exceptions.BaseError, OSError):
+            writer.__exit__(type(error), error, error.__traceback__)
+        raise
+    with object_errors():
+        writer.close()
+    return size

@@ -9,7 +9,6 @@ object is whole or not there, so every write is durable once it is answered.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 import obstore
 
 from fragdex import ByteRange, Source, open_source
-from fragdex.errors import InvalidRange, SourceNotFound
+from fragdex.errors import InvalidRange
 from fragdex.service.errors import Unavailable
 from fragdex.service.processes.folders import OwnFolder
-from fragdex.service.store.contract import PIECE_BYTES
+from fragdex.service.store.contract import PIECE_BYTES, gives_back
 from fragdex.service.store.naming import checked
 from fragdex.service.store.object_draft import ObjectDraft, gapless
-from fragdex.service.store.object_requests import listing, object_errors, remove
-from fragdex.service.store.object_writing import put_whole
+from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket
@@ -150,16 +148,7 @@ class ObjectStore:
 
     def check(self) -> None:
         """Write, read and delete a small object."""
-        key = f"checks/{secrets.token_hex(16)}"
-        content = secrets.token_bytes(16)
-        try:
-            self.write(key, [content])
-            found = b"".join(self.read(key, ByteRange(0, len(content))))
-        except SourceNotFound:
-            found = b""
-        finally:
-            self.delete(key)
-        if found != content:
+        if not gives_back(self):
             raise Unavailable("the object store gave back other bytes than were written")
 
 

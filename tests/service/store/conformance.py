@@ -1,11 +1,7 @@
 """What every store is held to: checks that take a store and raise AssertionError.
 
-A new store passes when every check of CHECKS passes. Each works under names of its own, so they
-may run on a store that is in use; they leave nothing behind when they pass.
-
->>> from fragdex.service.store import open_store
->>> for check in CHECKS:
-...     check(open_store("memory://"))
+A new store passes when every check of CHECKS passes. Each works under names of its own, and leaves
+nothing behind when it passes.
 """
 
 from __future__ import annotations
