@@ -24,7 +24,6 @@ finally:
 NEVER = {"av", "rich", "httpx", "boto3", "hypothesis"}
 """What a process that answers has no use for."""
 
-OF_POSTGRESQL = {"psycopg", "psycopg_binary"}
 OF_UPGRADES = {"alembic", "mako", "pygments"}
 OF_IMAGES = {"PIL", "defusedxml"}
 OF_TOKENS = {"jwt", "cryptography"}
@@ -86,7 +85,7 @@ def test_serving_from_sqlite_imports_what_it_uses(tmp_path):
     """The first start makes the tables; every other has nothing to do with upgrades."""
     assert served(tmp_path) & NEVER == set()
     imported = served(tmp_path, a_film_is_uploaded_and_asked_for)
-    needless = NEVER | OF_POSTGRESQL | OF_UPGRADES | OF_IMAGES | OF_TOKENS
+    needless = NEVER | OF_UPGRADES | OF_IMAGES | OF_TOKENS
     assert imported & needless == set()
 
 
@@ -94,4 +93,4 @@ def test_what_is_used_seldom_is_imported_then(tmp_path):
     imported = served(tmp_path, an_image_is_uploaded, a_url_token_is_asked_for)
     assert {"jwt", "alembic"} <= imported
     # images are measured in processes of their own
-    assert imported & (NEVER | OF_POSTGRESQL | OF_IMAGES) == set()
+    assert imported & (NEVER | OF_IMAGES) == set()

@@ -1,13 +1,10 @@
-"""What the detector needs of the engine, so that a new release of it cannot break us silently."""
-
-import inspect
+"""Which workers are dead, and what becomes of the work that they had begun."""
 
 import pytest
-from dbos import DBOS
 from sqlalchemy import select
 
-from fragdex.service.jobs import detector
-from fragdex.service.jobs.executors import Executor
+from fragdex.service.jobs import workers
+from fragdex.service.jobs.workers import Executor
 from fragdex.service.records.tables import executors
 
 
@@ -21,11 +18,6 @@ def abandoned(yard):
     return job
 
 
-def test_the_engine_still_has_the_call_that_is_not_public():
-    signature = inspect.signature(DBOS._recover_pending_workflows)
-    assert next(iter(signature.parameters)) == "executor_ids"
-
-
 def owner(yard, job):
     (state,) = yard.jobs._engine.states([job])
     return state
@@ -35,30 +27,25 @@ def test_the_dead_are_those_that_began_work_and_are_silent(yard, abandoned):
     engine, database = yard.jobs._engine, yard.database
     begun = owner(yard, abandoned)
     assert begun.status == "PENDING"
-    assert detector.dead_owners(database, engine, "me", 3600) == []
-    assert detector.dead_owners(database, engine, begun.executor, 0) == []
-    assert detector.dead_owners(database, engine, "me", 0) == [begun.executor]
+    assert workers.dead_owners(database, engine, "me", 3600) == []
+    assert workers.dead_owners(database, engine, begun.executor, 0) == []
+    assert workers.dead_owners(database, engine, "me", 0) == [begun.executor]
     # Its row stays as long as something is its own; a row of nothing goes.
-    detector.beat(database, "idle")
-    detector.dead_owners(database, engine, "me", -1)
+    workers.beat(database, "idle")
+    workers.dead_owners(database, engine, "me", -1)
     with database.read() as connection:
         assert list(connection.execute(select(executors.c.id)).scalars()) == [begun.executor]
-    detector.leave(database, begun.executor)
-    assert detector.dead_owners(database, engine, "me", 3600) == [begun.executor]
+    workers.leave(database, begun.executor)
+    assert workers.dead_owners(database, engine, "me", 3600) == [begun.executor]
 
 
-@pytest.mark.parametrize("way", ["public", "automatic"])
-def test_what_the_dead_had_begun_is_queued_again(yard, abandoned, way, monkeypatch):
+def test_what_the_dead_had_begun_is_queued_again(yard, abandoned):
     engine, database = yard.jobs._engine, yard.database
-    if way == "automatic":
-        monkeypatch.setattr(type(engine), "recover", missing)
-    dead = [owner(yard, abandoned).executor]
-    detector.take_over_by_public_calls(database, engine, ["somebody else"], 10)
+    dead = owner(yard, abandoned).executor
+    assert workers.take_over(database, engine, dead, 0) == []
+    assert workers.take_over(database, engine, "me", 3600) == []
     assert owner(yard, abandoned).status == "PENDING"
-    if way == "automatic":
-        detector.take_over(database, engine, dead, 10)
-    else:
-        detector.take_over_by_public_calls(database, engine, dead, 10)
+    assert workers.take_over(database, engine, "me", 0) == [dead]
     assert owner(yard, abandoned).status == "ENQUEUED"
     yard.start(1)
     assert yard.ended(abandoned) == "done"
@@ -66,14 +53,53 @@ def test_what_the_dead_had_begun_is_queued_again(yard, abandoned, way, monkeypat
     assert [line.attempt for line in yard.lines("begin", abandoned)] == [1, 2]
 
 
-def missing(*_):
-    raise AttributeError("_recover_pending_workflows")
+def test_one_watcher_at_a_time_takes_over(yard, abandoned):
+    """The engine puts a job back without asking who runs it by now."""
+    engine, database = yard.jobs._engine, yard.database
+    workers.leave(database, owner(yard, abandoned).executor)
+    with_lock = watcher_that_stops(engine)
+    with pytest.raises(ZeroDivisionError):
+        workers.take_over(database, with_lock, "first", 3600)
+    assert workers.take_over(database, engine, "second", 3600) == []
+    assert owner(yard, abandoned).status == "PENDING"
 
 
-def test_one_watcher_at_a_time_uses_public_calls(yard):
-    assert detector._locked(yard.database, 3600)
-    assert not detector._locked(yard.database, 3600)
-    assert detector._locked(yard.database, 0)
+def test_a_watcher_that_slept_leaves_alone_what_another_has_put_back(yard, abandoned):
+    engine, database = yard.jobs._engine, yard.database
+    dead = owner(yard, abandoned).executor
+
+    class Slept:
+        """Between looking and putting back, another watcher has done so, and a worker began."""
+
+        def states(self, *args, **options):
+            found = engine.states(*args, **options)
+            if options.get("executors") and not self.over:
+                self.over = True
+                with database.write() as connection:
+                    connection.execute(executors.delete())
+                assert workers.take_over(database, engine, "other", 0) == [dead]
+                yard.start(1)
+                yard.begun(abandoned, times=2)
+            return found
+
+        over = False
+        resume = engine.resume
+
+    workers.take_over(database, Slept(), "me", 0)
+    assert yard.ended(abandoned) == "done"
+    assert [line.attempt for line in yard.lines("begin", abandoned)] == [1, 2]
+
+
+def watcher_that_stops(engine):
+    """An engine that fails whoever holds the lock."""
+
+    class Stops:
+        states = engine.states
+
+        def resume(self, *_):
+            raise ZeroDivisionError
+
+    return Stops()
 
 
 def test_processes_of_one_machine_have_different_ids(tmp_path):

@@ -4,8 +4,6 @@ work        what a job is: `Work` (a function and its limits), `Job` (what a run
 runs        one run of a job: attempts, back-off, giving up, giving back
 slices      a job parted into slices that any worker may take
 engine      everything DBOS
-later       imports that wait until they are needed
-executors   which process this is
-detector    which processes are dead, and whose work is taken over
+workers     which process this is, which are dead, and whose work is taken over
 api         `Jobs`: what the rest of the service sees
 """

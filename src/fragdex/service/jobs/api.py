@@ -13,9 +13,7 @@ from sqlalchemy import Connection, delete, select, update
 from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError, TooManyRequests, Unavailable
 from fragdex.service.jobs import turns
-from fragdex.service.jobs.detector import Detector, leave
 from fragdex.service.jobs.engine import Engine, Order, upgrade
-from fragdex.service.jobs.executors import Executor
 from fragdex.service.jobs.runs import Runs
 from fragdex.service.jobs.seats import Seats
 from fragdex.service.jobs.slices import FanOut, enqueue
@@ -30,6 +28,7 @@ from fragdex.service.jobs.work import (
     Work,
     problem_of,
 )
+from fragdex.service.jobs.workers import Detector, Executor, leave
 from fragdex.service.logs import explained
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs

@@ -15,16 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.service.errors import Unavailable
-from fragdex.service.jobs.later import put_off
-from fragdex.service.jobs.work import JOBS, OLD_PARENTS, PARENTS, SLICES, JobOptions
+from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, JobOptions
 from fragdex.service.records.database import Database
-
-# It tells PostgreSQL's errors apart, and imports them also where the database is SQLite.
-with put_off("psycopg", "psycopg.errors"):
-    from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 
 __all__ = ["Engine", "Order", "upgrade"]
 
@@ -37,7 +33,6 @@ WORKFLOW: Final = "fragdex_job"
 _BATCH: Final = 500
 
 Runner = Callable[[str, str, str, Mapping[str, Any], str | None], dict[str, Any]]
-_runner: Runner | None = None
 
 # How many jobs of a tenant may wait for their slices, for each that may work.
 _PARENTS: Final = 4
@@ -201,17 +196,9 @@ class Engine:
         return found
 
     def resume(self, id: str, queue: str | None) -> None:
-        """Put a job that began and has not ended back into its queue, by public calls alone."""
+        """Put a job that has not ended back into its queue, whoever runs it at this moment."""
         with _answering():
             self._client.resume_workflow(id, queue_name=queue or JOBS)
-
-    def recover(self, executors: Sequence[str]) -> None:
-        """Put back what dead executors had begun: one conditional UPDATE a job.
-
-        Raises:
-            AttributeError: this DBOS has no such call; `resume` is the other way.
-        """
-        DBOS._recover_pending_workflows(list(executors))
 
     def forget(self, before: float, limit: int) -> list[str]:
         """Delete what ended before an epoch second, at most `limit` at once; returns the ids."""
@@ -235,8 +222,6 @@ class Engine:
 
         DBOS is one per process: a second `Engine` of a process cannot be launched beside.
         """
-        global _runner  # noqa: PLW0603  DBOS finds workflows by name in one global table
-        _runner = runner
         config: DBOSConfig = {
             "name": APPLICATION,
             "system_database_url": _url(self.database),
@@ -249,9 +234,17 @@ class Engine:
         }
         if self._own_engine is not None:
             config["system_database_engine"] = self._own_engine
+
+        def workflow(
+            name: str, record_id: str, payload: dict[str, Any], parent: str | None
+        ) -> dict[str, Any]:
+            """The one workflow; no steps, because every work is idempotent by itself."""
+            assert DBOS.workflow_id is not None
+            return runner(DBOS.workflow_id, name, record_id, payload, parent)
+
         DBOS(config=config)
-        DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(_workflow)
-        DBOS.listen_queues([JOBS, PARENTS, OLD_PARENTS, SLICES])
+        DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(workflow)
+        DBOS.listen_queues([JOBS, PARENTS, SLICES])
         DBOS.launch()
         self._launched = True
         jobs = self.options.job_workers
@@ -259,7 +252,6 @@ class Engine:
             (JOBS, jobs, None),
             # Each tenant has seats of its own: those of one are not taken by another's.
             (PARENTS, None, max(1, _PARENTS * jobs)),
-            (OLD_PARENTS, _PARENTS * jobs, None),
             (SLICES, self.options.slice_workers, None),
         ):
             DBOS.register_queue(
@@ -281,12 +273,3 @@ class Engine:
         self._client.destroy()
         if self._own_engine is not None:
             self._own_engine.dispose()
-
-
-def _workflow(
-    name: str, record_id: str, payload: dict[str, Any], parent: str | None
-) -> dict[str, Any]:
-    """The one workflow; no steps, because every work is idempotent by itself."""
-    if _runner is None or DBOS.workflow_id is None:
-        raise RuntimeError("a job outside of a worker")
-    return _runner(DBOS.workflow_id, name, record_id, payload, parent)

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import insert, select, update
@@ -79,7 +80,8 @@ class Runs:
             return {"problem": {"error": "ServiceError", "detail": f"no work is called {name}"}}
         self.going.add(job_id)
         try:
-            ended = self._attempts(context, work, job_id, record_id, payload, parent)
+            job = Job(job_id, name, record_id, payload, 0, self._wanted, self.fan_out, parent)
+            ended = self._attempts(context, work, job)
             if parent is None:
                 self._patiently(lambda: self._end(job_id))
             return ended
@@ -92,33 +94,22 @@ class Runs:
             over = update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None))
             connection.execute(over.values(ended_at=self.database.now(connection)))
 
-    def _attempts(
-        self,
-        context: Any,
-        work: Work,
-        job_id: str,
-        record_id: str,
-        payload: Mapping[str, Any],
-        parent: str | None,
-    ) -> dict[str, Any]:
-        def wanted(job: Job) -> bool:
-            return self._wanted(job.id, job.attempt, parent)
-
+    def _attempts(self, context: Any, work: Work, first: Job) -> dict[str, Any]:
         while True:
-            number, problem = self._patiently(lambda: self._begin(job_id, work, parent))
+            number, problem = self._patiently(lambda: self._begin(first, work))
             if number is None:
                 return {"cancelled": True}
-            job = Job(job_id, work.name, record_id, payload, number, wanted, self.fan_out)
+            job = replace(first, attempt=number)
             if problem is not None:
                 return self._give_up(context, work, job, problem)
             ended = self._attempt(context, work, job)
             if job.cancelled():
-                return self._end_unwanted(job, parent)
+                return self._end_unwanted(job)
             if not isinstance(ended, Exception):
                 return {"result": ended}
             problem = problem_of(ended)
             final = number >= work.attempts or not retryable(ended)
-            log_failure(job, ended, final=final, is_slice=parent is not None)
+            log_failure(job, ended, final=final, is_slice=job.parent is not None)
             if final:
                 return self._give_up(context, work, job, problem)
             self._note(job, problem)
@@ -143,10 +134,9 @@ class Runs:
             except Exception as error:  # noqa: BLE001  whatever it is, it is this job's alone
                 return error
 
-    def _begin(
-        self, job_id: str, work: Work, parent: str | None
-    ) -> tuple[int | None, dict[str, Any] | None]:
+    def _begin(self, job: Job, work: Work) -> tuple[int | None, dict[str, Any] | None]:
         """The number of the attempt that begins, None where it is cancelled; why it must not."""
+        job_id, parent = job.id, job.parent
         with self.database.write() as connection:
             known = connection.execute(select(jobs).where(jobs.c.id == job_id)).one_or_none()
             if known is None:
@@ -179,10 +169,10 @@ class Runs:
                 turns.begun(connection, work.queue, known.turn)
             return begun + 1, None
 
-    def _wanted(self, job_id: str, number: int, parent: str | None) -> bool:
+    def _wanted(self, job: Job) -> bool:
         if self.stopping.is_set():
             return False
-        ids = [job_id] if parent is None else [job_id, parent]
+        ids = _with_parent(job)
         try:
             with self.database.read() as connection:
                 found = connection.execute(
@@ -192,14 +182,14 @@ class Runs:
             return True
         rows = {row.id: row for row in found}
         return (
-            job_id in rows
-            and rows[job_id].attempt == number
+            job.id in rows
+            and rows[job.id].attempt == job.attempt
             and all(row.cancelled_at is None for row in rows.values())
         )
 
-    def _end_unwanted(self, job: Job, parent: str | None) -> dict[str, Any]:
+    def _end_unwanted(self, job: Job) -> dict[str, Any]:
         """Tell the three reasons apart: cancelled, handed back, replaced."""
-        ids = [job.id] if parent is None else [job.id, parent]
+        ids = _with_parent(job)
 
         def look() -> bool:
             with self.database.write() as connection:
@@ -253,3 +243,8 @@ class Runs:
 
     def _pause(self, seconds: float) -> None:
         self.stopping.wait(min(seconds, _LONGEST_PAUSE))
+
+
+def _with_parent(job: Job) -> list[str]:
+    """The jobs that end a run of this one where they are cancelled."""
+    return [job.id] if job.parent is None else [job.id, job.parent]

@@ -112,7 +112,7 @@ class FanOut:
         known: set[str] = set()
         with self.database.read() as connection:
             of_job = select(jobs.c.tenant_id).where(jobs.c.id == job.id)
-            # Jobs of older versions name nobody: they take turns as if each were a tenant.
+            # A job that was forgotten names nobody: it takes turns as if it were a tenant.
             tenant_id = connection.scalar(of_job) or job.record_id
             for first in range(0, len(ids), _BATCH):
                 part = select(jobs.c.id).where(jobs.c.id.in_(ids[first : first + _BATCH]))

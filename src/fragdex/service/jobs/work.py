@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fragdex.errors import FragdexError
 from fragdex.service.errors import ConfigError, EngineUnavailable, ServiceError, Unavailable
 
 __all__ = [
     "JOBS",
-    "OLD_PARENTS",
     "PARENTS",
     "SLICES",
     "Job",
@@ -28,8 +27,6 @@ JOBS = "jobs"
 """The queue of jobs: each runs on one worker."""
 PARENTS = "parents-of-tenants"
 """The queue of jobs that mostly wait for their slices: many of each tenant run at once."""
-OLD_PARENTS = "parents"
-"""What older versions have put there is still done."""
 SLICES = "slices"
 """The queue of slices: they wait for nobody, so jobs that wait for them cannot lock them out."""
 
@@ -85,25 +82,6 @@ class JobOptions:
     log_level: str = "WARNING"
 
 
-class _Look(Protocol):
-    """Asks whether a run is still the one that is wanted."""
-
-    def __call__(self, job: Job) -> bool: ...
-
-
-class _FanOut(Protocol):
-    """Runs slices and waits for them."""
-
-    def __call__(
-        self,
-        job: Job,
-        name: str,
-        payloads: Sequence[Mapping[str, Any]],
-        each: Callable[[int, Any], None] | None,
-        stage: str,
-    ) -> list[Any]: ...
-
-
 @dataclass(slots=True)
 class Job:
     """One run of a job.
@@ -113,6 +91,7 @@ class Job:
         record_id: the record the work is for.
         payload: JSON that was given with the order.
         attempt: 1 for the first run; a run that was handed back does not count.
+        parent: the id of the job that a slice belongs to.
     """
 
     id: str
@@ -120,8 +99,9 @@ class Job:
     record_id: str
     payload: Mapping[str, Any]
     attempt: int
-    _wanted: _Look
-    _fan_out: _FanOut
+    _wanted: Callable[[Job], bool]
+    _fan_out: Callable[..., list[Any]]
+    parent: str | None = None
     _told: bool = field(default=False, init=False)
     _looked: float = field(default=-1e9, init=False)
 

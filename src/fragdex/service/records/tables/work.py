@@ -18,9 +18,9 @@ jobs = table(
     Column("problem", JSON),
     at("created_at", needed=True),
     at("cancelled_at"),
-    # whose work it is; null for slices, whose job says it, and for jobs of older versions
+    # whose work it is; null for slices, whose job says it
     Column("tenant_id", String(36)),
-    # its number in its queue; null for jobs of older versions
+    # its number in its queue; null for one that was forgotten and found in the queue
     Column("turn", BigInteger),
     # null for slices, and as long as a job is not over
     at("ended_at"),
