@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,7 @@ from fragdex import ByteRange
 from fragdex.service.errors import RecordNotFound, StoreFull, Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
-from fragdex.service.uploads import Arrival, begin, receive_stream, receiving, state, upload_session
+from fragdex.service.uploads import Arrival, begin, receiving, state, upload_session
 from fragdex.service.uploads.ordered_workers import FairBudget
 from fragdex.service.uploads.upload_session import UploadSession
 
@@ -33,6 +34,11 @@ async def body(content, size=777):
     for at in range(0, len(content), size):
         await asyncio.sleep(0)
         yield content[at : at + size]
+
+
+def receive_stream(context, tenant, family, record, content_range, stream, **more):
+    about = (context, tenant, family, record, content_range)
+    return receiving.receive_stream(partial(upload_session.open_session, *about, **more), stream)
 
 
 async def upload(context, tenant, record, content=CONTENT, chunk=None):
@@ -137,15 +143,15 @@ def test_a_request_that_is_cancelled(quick_house, tenant):
 
 def test_a_request_that_is_cancelled_while_it_begins(quick_house, tenant, monkeypatch):
     record = announced(quick_house, tenant)
-    begun = threading.Event()
+    begun, real = threading.Event(), upload_session.open_session
 
     def open_session(*about, **more):
         try:
-            return upload_session.open_session(*about, **more)
+            return real(*about, **more)
         finally:
             begun.set()
 
-    monkeypatch.setattr(receiving, "open_session", open_session)
+    monkeypatch.setattr(upload_session, "open_session", open_session)
 
     async def cancelled():
         task = asyncio.create_task(upload(quick_house, tenant, record))

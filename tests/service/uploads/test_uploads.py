@@ -18,9 +18,9 @@ from fragdex.service.errors import (
     UploadBusy,
     UploadGap,
 )
-from fragdex.service.records import blobs, tables
+from fragdex.service.records import blobs, deletion, tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.uploads import Arrival, begin, drop, hashing, no_bytes, receive, state
+from fragdex.service.uploads import Arrival, begin, hashing, no_bytes, receive, state
 from fragdex.service.uploads.upload_session import open_session
 from fragdex.testing import movie
 
@@ -154,7 +154,7 @@ class TestTheWholeStory:
         def pieces():
             yield CONTENT[:3000]
             with case.context.database.write() as connection:
-                drop(connection, "image", case.id)
+                deletion.forget_upload(connection, "image", case.id)
             yield CONTENT[3000:]
 
         with pytest.raises(RecordNotFound):

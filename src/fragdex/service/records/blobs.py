@@ -182,11 +182,7 @@ def _blob(row: Any) -> Blob:
 def release(connection: Connection, family: str, *record_ids: str) -> None:
     """Say that records use no bytes any more; the last use gone, they go into the trash."""
     use = tables.blob_uses.c
-    _release(connection, (use.family == family) & use.record_id.in_(record_ids))
-
-
-def _release(connection: Connection, which: sa.ColumnElement[bool]) -> None:
-    use = tables.blob_uses.c
+    which = (use.family == family) & use.record_id.in_(record_ids)
     query = sa.select(use.tenant_id, use.sha256).where(which).distinct()
     # in one order: no two transactions wait for each other
     for tenant_id, sha256 in sorted((row[0], bytes(row[1])) for row in connection.execute(query)):

@@ -5,7 +5,7 @@ leases           the row of an upload: who writes, how far it is durable
 ordered_workers  work on pieces in order, in threads, a bounded number of bytes ahead
 hashing          md5, sha-256 and a family's watcher over the bytes; kept between two chunks
 upload_session   one request's bytes, from the lease to the answer
-operations       begin, state, receive, drop
+operations       begin, state, receive
 receiving        the same for a body that arrives as an asynchronous stream
 requests         the same for a request of the web
 file_repository  the records of files that are kept as they came
@@ -15,7 +15,7 @@ family           the routes of a family of records, upload and all
 from __future__ import annotations
 
 from fragdex.service.uploads.model import Arrival, Arrived, Progress, Upload, Watcher
-from fragdex.service.uploads.operations import begin, drop, no_bytes, receive, state
+from fragdex.service.uploads.operations import begin, no_bytes, receive, state
 from fragdex.service.uploads.receiving import receive_stream
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Upload",
     "Watcher",
     "begin",
-    "drop",
     "no_bytes",
     "receive",
     "receive_stream",

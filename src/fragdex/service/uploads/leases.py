@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -43,18 +44,9 @@ def insert(
 ) -> Upload:
     """Add the row of a new upload."""
     upload = Upload(tenant_id, family, record_id, byte_size, md5, 0, new_id(), False)
-    connection.execute(
-        uploads.insert().values(
-            tenant_id=tenant_id,
-            family=family,
-            record_id=record_id,
-            byte_size=byte_size,
-            md5=md5,
-            next_byte=0,
-            draft=upload.draft,
-            created_at=now,
-        )
-    )
+    row = asdict(upload)
+    del row["complete"]
+    connection.execute(uploads.insert().values(**row, created_at=now))
     return upload
 
 

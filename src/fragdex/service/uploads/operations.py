@@ -21,7 +21,7 @@ from fragdex.service.uploads import leases
 from fragdex.service.uploads.model import Arrival, Arrived, Progress
 from fragdex.service.uploads.upload_session import open_session
 
-__all__ = ["begin", "drop", "no_bytes", "receive", "state"]
+__all__ = ["begin", "no_bytes", "receive", "state"]
 
 _MD5_OF_NOTHING = hashlib.md5(usedforsecurity=False).digest()
 _SHA256_OF_NOTHING = hashlib.sha256().digest()
@@ -158,13 +158,3 @@ def receive(
     except BaseException:
         session.leave()
         raise
-
-
-def drop(connection: Connection, family: str, record_id: str) -> None:
-    """Forget the upload of a record that is being deleted; the sweep takes its draft.
-
-    A request that is writing finds out at its next step. `blobs.release` is the family's.
-    """
-    connection.execute(
-        uploads.delete().where(uploads.c.family == family, uploads.c.record_id == record_id)
-    )

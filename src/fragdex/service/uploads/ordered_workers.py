@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 __all__ = ["FairBudget", "OrderedWorker", "SerialExecutor"]
@@ -112,50 +112,35 @@ class OrderedWorker:
 
     def __init__(self, work: Callable[[bytes], object]) -> None:
         self._work = work
-        self._pieces: deque[bytes] = deque()
-        self._size = 0
-        self._running = False
+        self._line = SerialExecutor(_threads())
+        self._pieces = self._size = 0  # that wait or are worked on
         self._failure: BaseException | None = None
         self._changed = threading.Condition()
 
     def put(self, piece: bytes, ahead: int) -> None:
         """Add a piece; waits while more than `ahead` bytes are waiting. Raises what work raised."""
         with self._changed:
-            while self._size > ahead and self._failure is None:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._size <= ahead or self._failure is not None)
             if self._failure is not None:
                 raise self._failure
-            self._pieces.append(piece)
+            self._pieces += 1
             self._size += len(piece)
-            if not self._running:
-                self._running = True
-                _threads().submit(self._run)
+        self._line.submit(partial(self._run, piece))
 
     def wait(self) -> None:
         """Wait until nothing is left to do. Raises what work raised."""
         with self._changed:
-            while self._running:
-                self._changed.wait()
+            self._changed.wait_for(lambda: not self._pieces)
             if self._failure is not None:
                 raise self._failure
 
-    def _run(self) -> None:
-        with self._changed:
-            piece = self._pieces[0]
+    def _run(self, piece: bytes) -> None:
         try:
-            self._work(piece)
-        except BaseException as error:  # noqa: BLE001
-            with self._changed:  # raised again in the thread that waits
-                self._failure = error
-                self._pieces.clear()
-                self._size, self._running = 0, False
-                self._changed.notify_all()
-            return
+            if self._failure is None:
+                self._work(piece)
+        except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
+            self._failure = error
         with self._changed:
-            self._pieces.popleft()
+            self._pieces -= 1
             self._size -= len(piece)
             self._changed.notify_all()
-            if self._pieces:
-                _threads().submit(self._run)  # behind the others: every worker gets its turn
-            else:
-                self._running = False

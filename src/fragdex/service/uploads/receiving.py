@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from typing import TypeVar
 
-from fragdex.service.context import ServiceContext
 from fragdex.service.errors import ServiceError
-from fragdex.service.uploads.model import Arrival, Progress
+from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.ordered_workers import FairBudget, SerialExecutor
-from fragdex.service.uploads.upload_session import UploadSession, open_session
+from fragdex.service.uploads.upload_session import UploadSession
 
 __all__ = ["drain", "receive_stream"]
 
@@ -50,35 +49,17 @@ def _ending() -> ThreadPoolExecutor:
 
 
 async def receive_stream(
-    context: ServiceContext,
-    tenant_id: str,
-    family: str,
-    record_id: str,
-    content_range: str | None,
-    stream: AsyncIterator[bytes],
-    *,
-    limit: int | None = None,
-    length: int | None = None,
-    arrival: Arrival | None = None,
+    opened: Callable[[], UploadSession], stream: AsyncIterator[bytes]
 ) -> Progress:
     """`receive`, for a body that arrives as an asynchronous stream of bytes.
+
+    Args:
+        opened: opens the session, in a thread.
 
     Where the stream raises (the client is gone) or the task is cancelled, what arrived is made
     durable. Raises as `receive`.
     """
-    opening = _threads().submit(
-        partial(
-            open_session,
-            context,
-            tenant_id,
-            family,
-            record_id,
-            content_range,
-            limit=limit,
-            length=length,
-            arrival=arrival,
-        )
-    )
+    opening = _threads().submit(opened)
     GATHERED.enter()
     try:
         try:

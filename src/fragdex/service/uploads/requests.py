@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from fragdex.service.errors import (
 )
 from fragdex.service.uploads.model import Arrival, Progress
 from fragdex.service.uploads.receiving import receive_stream
+from fragdex.service.uploads.upload_session import open_session
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.bodies import pieces
 
@@ -74,17 +76,18 @@ async def receive_request(
     if chunk is not None:
         limit = min(limit, context.settings.max_chunk_bytes)
     length = request.headers.get("content-length", "")
-    return await receive_stream(
+    opened = partial(
+        open_session,
         context,
         tenant_id,
         family,
         record_id,
         chunk,
-        pieces(request, limit),
         limit=limit,
         length=int(length) if length.isdecimal() else None,
         arrival=arrival,
     )
+    return await receive_stream(opened, pieces(request, limit))
 
 
 def need_complete(progress: Progress) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "by_time_and_md5",
     "md5",
     "metadata",
+    "of",
     "of_tenant",
     "own_id",
     "sha256",
@@ -73,10 +74,15 @@ def own_id() -> Column[str]:
     return Column("id", String(36), primary_key=True)
 
 
+def of(table: str, name: str, **more: Any) -> Column[str]:
+    """The record of another table that a row goes with."""
+    key = ForeignKey(f"{PREFIX}{table}.id", ondelete="CASCADE")
+    return Column(name, String(36), key, nullable=False, **more)
+
+
 def of_tenant(**more: Any) -> Column[str]:
     """Whose a record is; it goes with its tenant."""
-    key = ForeignKey(f"{PREFIX}tenants.id", ondelete="CASCADE")
-    return Column("tenant_id", String(36), key, nullable=False, **more)
+    return of("tenants", "tenant_id", **more)
 
 
 def at(name: str, *, needed: bool = False) -> Column[datetime]:

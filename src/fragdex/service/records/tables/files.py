@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    String,
-    Text,
-)
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Float, Index, Integer, String, Table, Text
 
 from fragdex.service.records.tables.columns import (
     PREFIX,
     at,
     by_time_and_md5,
     md5,
+    of,
     of_tenant,
     own_id,
     sha256,
@@ -35,37 +27,28 @@ __all__ = [
     "unprocessed_files",
 ]
 
-image_files = table(
-    "image_files",
-    own_id(),
-    of_tenant(),
-    Column("filename", Text, nullable=False),
-    Column("mime_type", String(40), nullable=False),
-    Column("byte_size", BigInteger, nullable=False),
-    md5(),
-    Column("width", Integer),
-    Column("height", Integer),
-    Column("problem", JSON),
-    at("created_at", needed=True),
-    at("completed_at"),
-    at("failed_at"),
-    at("expires_at"),
-)
 
-caption_files = table(
-    "caption_files",
-    own_id(),
-    of_tenant(),
-    Column("filename", Text, nullable=False),
-    Column("mime_type", String(40), nullable=False),
-    Column("byte_size", BigInteger, nullable=False),
-    md5(),
-    Column("problem", JSON),
-    at("created_at", needed=True),
-    at("completed_at"),
-    at("failed_at"),
-    at("expires_at"),
-)
+def _uploaded(name: str, *more: Column[Any]) -> Table:
+    """A family whose files are kept as they came."""
+    return table(
+        name,
+        own_id(),
+        of_tenant(),
+        Column("filename", Text, nullable=False),
+        Column("mime_type", String(40), nullable=False),
+        Column("byte_size", BigInteger, nullable=False),
+        md5(),
+        *more,
+        Column("problem", JSON),
+        at("created_at", needed=True),
+        at("completed_at"),
+        at("failed_at"),
+        at("expires_at"),
+    )
+
+
+image_files = _uploaded("image_files", Column("width", Integer), Column("height", Integer))
+caption_files = _uploaded("caption_files")
 
 unprocessed_files = table(
     "unprocessed_files",
@@ -106,12 +89,7 @@ isobmff_files = table(
 
 isobmff_tracks = table(
     "isobmff_tracks",
-    Column(
-        "file_id",
-        String(36),
-        ForeignKey(f"{PREFIX}isobmff_files.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
+    of("isobmff_files", "file_id", primary_key=True),
     Column("track_id", Integer, primary_key=True),  # -1: the scrub track
     of_tenant(),
     Column("type", String(10), nullable=False),
@@ -129,12 +107,7 @@ processes = table(
     "processes",
     own_id(),
     of_tenant(),
-    Column(
-        "unprocessed_file_id",
-        String(36),
-        ForeignKey(f"{PREFIX}unprocessed_files.id", ondelete="CASCADE"),
-        nullable=False,
-    ),
+    of("unprocessed_files", "unprocessed_file_id"),
     Column("isobmff_file_id", String(36)),
     Column("progress", Float, nullable=False, default=0.0),
     Column("problem", JSON),

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Text,
-)
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, Integer, LargeBinary, String, Text
 
 from fragdex.service.records.tables.columns import (
-    PREFIX,
     at,
     by_time_and_md5,
     md5,
+    of,
     of_tenant,
     own_id,
     table,
@@ -61,12 +50,7 @@ renders = table(
 
 render_parts = table(
     "render_parts",
-    Column(
-        "render_id",
-        String(36),
-        ForeignKey(f"{PREFIX}renders.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
+    of("renders", "render_id", primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("first", BigInteger, nullable=False),
     Column("stop", BigInteger, nullable=False),

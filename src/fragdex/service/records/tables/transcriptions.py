@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKey, Index, Integer, String, Text
+from sqlalchemy import JSON, BigInteger, Column, Float, Index, Integer, String, Text
 
-from fragdex.service.records.tables.columns import PREFIX, at, of_tenant, own_id, table
+from fragdex.service.records.tables.columns import at, of, of_tenant, own_id, table
 
 __all__ = ["transcription_slices", "transcriptions"]
 
@@ -12,12 +12,7 @@ transcriptions = table(
     "transcriptions",
     own_id(),
     of_tenant(),
-    Column(
-        "file_id",
-        String(36),
-        ForeignKey(f"{PREFIX}isobmff_files.id", ondelete="CASCADE"),
-        nullable=False,
-    ),
+    of("isobmff_files", "file_id"),
     Column("track_id", Integer, nullable=False),
     Column("status", String(12), nullable=False),
     Column("engine", String(40), nullable=False),
@@ -50,12 +45,7 @@ transcriptions = table(
 
 transcription_slices = table(
     "transcription_slices",
-    Column(
-        "transcription_id",
-        String(36),
-        ForeignKey(f"{PREFIX}transcriptions.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
+    of("transcriptions", "transcription_id", primary_key=True),
     # on the grid of work_slice_ms; those without sound are left out
     Column("number", Integer, primary_key=True),
     Column("attempts", Integer, nullable=False, default=0),
