@@ -115,7 +115,6 @@ IMPORT_NAMES = {"pillow": "PIL", "pyjwt": "jwt"}
 # What functions of the service still change in a module of their own. State belongs to the context
 # or to an object that somebody owns: a new name fails, and so does one that is gone and still here.
 STATE_IN_MODULES = {
-    "jobs.engine._runner",
     "processes.child._told",
     "processes.limits._children",
     "renders.browser.finding._version",
@@ -123,8 +122,6 @@ STATE_IN_MODULES = {
     "renders.browser.walls._taken_over",
     "renders.browser.walls.walls_for",
     "renders.repeats.repeat_unit",
-    "store.disk_direct._made",
-    "store.disk_direct._spare",
     "store.object_draft._all",
     "transcriptions.listening._idle",
 }
