@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 
 from fragdex.service.errors import BrowserGone, EngineUnavailable, PageFailed, TooLarge
-from fragdex.service.renders.browser import running
+from fragdex.service.renders.browser import pipe, running
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
@@ -330,6 +330,14 @@ def test_an_endless_script_fails_the_page(script):
     with pytest.raises(PageFailed, match="did not end within 1 s"):
         rendered(f"<script>{script}</script>", limits=HASTY)
     assert time.monotonic() - began < 60
+
+
+def test_an_endless_script_is_not_taken_for_a_broken_browser_on_a_busy_machine(monkeypatch):
+    """Where the first look comes late, what the page did until then is not known."""
+    monkeypatch.setattr(running, "_SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(pipe, "_POLL_SECONDS", 1.5)
+    with pytest.raises(PageFailed, match="did not end within 1 s"):
+        rendered("<script>for (;;);</script>", limits=HASTY)
 
 
 def test_an_endless_load_fails_the_page():

@@ -109,7 +109,7 @@ def test_a_silent_browser_is_waited_for_as_long_as_the_watch_allows(ends):
     class Enough(Exception):
         pass
 
-    def wait(seconds):
+    def wait(_, seconds):
         waited.append(seconds)
         if len(waited) == 2:
             raise Enough
@@ -123,7 +123,7 @@ def test_a_silent_browser_is_waited_for_as_long_as_the_watch_allows(ends):
 def test_time_that_we_needed_is_excused(ends):
     pipe, writer, _ = ends
     waited = []
-    pipe.wait = waited.append
+    pipe.wait = lambda _, seconds: waited.append(seconds)
     pipe.on("Ask.us", lambda *_: pipe.excuse(100))
     number = pipe.send("A.b")
     writer.write(b'{"method":"Ask.us","params":{}}\0')

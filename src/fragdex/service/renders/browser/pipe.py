@@ -42,12 +42,16 @@ class Pipe:
     Args:
         read_fd: from the browser.
         write_fd: to the browser.
-        wait: called several times a second while nothing arrives, with the seconds since the
-            command; what it raises ends the waiting.
+        wait: called several times a second while nothing arrives, with the time when the waiting
+            began (of the monotonic clock) and its seconds; what it raises ends the waiting. On a
+            machine that keeps us from running, the first call comes late.
     """
 
     def __init__(
-        self, read_fd: int, write_fd: int, wait: Callable[[float], None] = lambda _: None
+        self,
+        read_fd: int,
+        write_fd: int,
+        wait: Callable[[float, float], None] = lambda *_: None,
     ) -> None:
         self._read_fd, self._write_fd = read_fd, write_fd
         self.wait = wait
@@ -116,7 +120,7 @@ class Pipe:
             if (now := time.monotonic()) - asked >= _POLL_SECONDS:
                 asked = now
                 if not done():
-                    self.wait(now - began - (self.excused - excused))
+                    self.wait(began, now - began - (self.excused - excused))
 
     def listen(self, seconds: float) -> None:
         """Take in messages for a while."""
@@ -142,7 +146,7 @@ class Pipe:
                 if readable:
                     self._fill()
                 else:
-                    self.wait(time.monotonic() - began)
+                    self.wait(began, time.monotonic() - began)
             except OSError as error:
                 raise BrowserGone("the browser ended") from error
 

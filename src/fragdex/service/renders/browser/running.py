@@ -18,6 +18,8 @@ __all__ = ["Running", "understood"]
 
 # A browser that neither works nor answers is broken.
 _SILENT_SECONDS: Final = 60.0
+# Fewer looks than that in all this time: the machine kept us from looking, and the browser, too.
+_SILENT_LOOKS: Final = 20
 # Of one processor, what counts as all of it.
 _NEARLY: Final = 0.9
 _CHECK_SECONDS: Final = 0.25
@@ -64,6 +66,7 @@ class Running:
         self._checked = self._relieved = self._disk_checked = 0.0
         self._cpu_at_start = 0.0, 0.0
         self._waiting_since = -1.0
+        self._looks = 0
         self.has_begin_frame = begin_frames and engine.is_shell
         self._start(engine, view)
         try:
@@ -164,7 +167,7 @@ class Running:
         self.pipe.close()
         self._chromium.end()
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, began: float, seconds: float) -> None:
         """Called while the browser is silent."""
         if not self._chromium.is_running():
             raise BrowserGone("the browser ended")
@@ -173,16 +176,22 @@ class Running:
         self._check_memory()
         self._check_disk(time.monotonic())
         first, whole = self._chromium.cpu_seconds()
-        if seconds < self._waiting_since or self._waiting_since < 0:
+        if began != self._waiting_since:
+            self._waiting_since, self._looks = began, 0
             self._cpu_at_start = first, whole
-        self._waiting_since = seconds
+        self._looks += 1
         script, beside = self._limits.script_seconds, self._limits.beside_seconds
         if seconds >= script and first - self._cpu_at_start[0] >= script * _NEARLY:
             raise PageFailed(f"a script of the page did not end within {script:g} s")
         if seconds >= beside and whole - self._cpu_at_start[1] >= beside * _NEARLY:
             raise PageFailed(f"pictures or workers of the page took more than {beside:g} s")
-        if seconds >= _SILENT_SECONDS:
-            raise BrowserGone("the browser does not answer")
+        if seconds >= _SILENT_SECONDS and self._looks >= _SILENT_LOOKS:
+            worked = whole - self._cpu_at_start[1]
+            raise BrowserGone(
+                "the browser does not answer",
+                expected=f"an answer within {_SILENT_SECONDS:g} s",
+                found=f"none in {seconds:.0f} s; it worked for {worked:.1f} s meanwhile",
+            )
 
     def _check_memory(self) -> int:
         held = self._chromium.memory_bytes()
