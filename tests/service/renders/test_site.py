@@ -59,17 +59,6 @@ def test_links_inside_are_followed(folder):
     assert Folder(folder).read("c.css").data == b"p{}"
 
 
-def test_digests_tell_sites_apart_by_what_is_in_them(folder, tmp_path):
-    before = Folder(folder).digest
-    assert Folder(folder).digest == before
-    (folder / "a b.css").write_text("q{}")
-    assert Folder(folder).digest != before
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    (alone / "index.html").write_text("<p>one")
-    assert Folder(alone).digest == Page("<p>one").digest != Page("<p>two").digest
-
-
 def test_a_page_is_a_site_of_one_file():
     page = Page("<p>ü")
     assert page.read("").data == page.read("index.html").data == "<p>ü".encode()

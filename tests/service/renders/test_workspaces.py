@@ -9,6 +9,7 @@ import pytest
 
 from fragdex.service.renders.hosts import AllowedHosts
 from fragdex.service.renders.outside import Blocked
+from fragdex.service.renders.site import Folder
 from fragdex.service.renders.workspaces import RenderWorkspace, ResourceFetcher, Workspaces
 from service.serving import serving
 
@@ -102,6 +103,31 @@ def test_a_context_has_its_own_and_closes_it(tmp_path, workspaces):
             pass
         assert workspace.folder.exists()
     assert not workspace.folder.exists()
+
+
+def test_a_slice_is_taken_until_something_that_was_read_changes(tmp_path):
+    (tmp_path / "index.html").write_text("<link rel=stylesheet href=a.css>")
+    (tmp_path / "a.css").write_text("p {}")
+    (tmp_path / "unread.css").write_text("p {}")
+    site = Folder(tmp_path)
+    reads = {path: site.read(path).sha256 for path in ("", "a.css")} | {"missing.js": None}
+
+    def same():
+        asked = SimpleNamespace(own=SimpleNamespace(holds=lambda reads: not reads))
+        workspace = RenderWorkspace("r1", Folder(tmp_path), asked, limits=None, folder=None)
+        return workspace.reads_the_same(reads, {})
+
+    assert same()
+    (tmp_path / "unread.css").write_text("b {}")
+    assert same()
+    # what was looked for in vain must still be missing
+    (tmp_path / "missing.js").write_text("")
+    assert not same()
+    (tmp_path / "missing.js").unlink()
+    (tmp_path / "a.css").write_text("b {}")
+    assert not same()
+    (tmp_path / "a.css").unlink()
+    assert not same()
 
 
 def no_address(*_, **__):

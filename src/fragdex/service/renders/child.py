@@ -38,8 +38,6 @@ _TRIES: Final = 20
 class _Parent:
     """A `Site` and an `Outside` that put every request to the parent."""
 
-    digest = b""
-
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
@@ -18,10 +17,9 @@ from typing import Any, Final
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import encoder_version
 from fragdex.service.renders.messages import view_as_json
-from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still
 
-__all__ = ["holds", "recipe", "still_recipe"]
+__all__ = ["recipe", "still_recipe"]
 
 # Everything of ours that has a say in pixels or samples: whoever changes it makes slices anew.
 _OUR_FILES: Final = ("encode.py", "pictures.py", "repeats.py", "site.py", "slice.py", "stills.py")
@@ -44,15 +42,6 @@ def still_recipe(view: View, time_ms: int, still: Still, browser_version: str) -
 
     more = {"time_ms": time_ms, "still": asdict(still), "encoder": f"Pillow {PIL.__version__}"}
     return _digest(view, browser_version, **more)
-
-
-def holds(reads: Mapping[str, bytes | None], site: Site) -> bool:
-    """Whether a site reads the same as that which a slice was made of."""
-    for path, sha256 in reads.items():
-        asset = site.read(path)
-        if (None if asset is None else asset.sha256) != sha256:
-            return False
-    return True
 
 
 def _digest(view: View, browser_version: str, **more: Any) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, Protocol
 
@@ -89,10 +88,6 @@ class Asset:
 class Site(Protocol):
     """The files of a page."""
 
-    @property
-    def digest(self) -> bytes:
-        """SHA-256 over all paths and contents: equal sites look alike."""
-
     def read(self, path: str) -> Asset | None:
         """A file whole, None where there is none.
 
@@ -117,11 +112,6 @@ class Page:
         data = html.encode("utf-8", "replace")
         self._asset = Asset(data, media_type_of(INDEX), hashlib.sha256(data).digest())
 
-    @property
-    def digest(self) -> bytes:
-        """As `Site.digest`."""
-        return _digest([(INDEX, self._asset.sha256)])
-
     def read(self, path: str) -> Asset | None:
         """As `Site.read`."""
         return self._asset if path in ("", INDEX) else None
@@ -136,17 +126,6 @@ class Folder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).resolve()
-
-    @cached_property
-    def digest(self) -> bytes:
-        """As `Site.digest`; reads every file, once."""
-        listed = []
-        for path in sorted(self.path.rglob("*")):
-            name = path.relative_to(self.path).as_posix()
-            asset = self.read(name) if path.is_file() else None
-            if asset is not None:
-                listed.append((name, asset.sha256))
-        return _digest(listed)
 
     def read(self, path: str) -> Asset | None:
         """As `Site.read`."""
@@ -182,10 +161,3 @@ class Folder:
             # a name too long, a circle of links
             return None
         return None
-
-
-def _digest(listed: list[tuple[str, bytes]]) -> bytes:
-    whole = hashlib.sha256()
-    for name, sha256 in listed:
-        whole.update(name.encode("utf-8", "surrogatepass") + b"\0" + sha256)
-    return whole.digest()

@@ -32,12 +32,6 @@ class Beside(Folder):
         hidden = any(part.startswith(".") for part in PurePosixPath(path).parts)
         return None if hidden else super().open(path)
 
-    @property
-    def digest(self) -> bytes:
-        """As `Site.digest`; of the page alone, for a folder may be of any size."""
-        asset = self.read("")
-        return b"" if asset is None else asset.sha256
-
 
 def site_at(place: str, key: str | None = None) -> tuple[Site, Outside]:
     """The site that somebody names, and what its page may ask for beyond it.

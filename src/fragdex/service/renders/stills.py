@@ -28,15 +28,6 @@ class Still:
     compression: int | None = None
     transparency: bool = False
 
-    @property
-    def media_type(self) -> str:
-        """As HTTP names it.
-
-        >>> Still("webp").media_type
-        'image/webp'
-        """
-        return f"image/{self.container}"
-
 
 def encode_still(png: bytes, still: Still) -> bytes:
     """Store a picture of the browser; the same picture and settings give the same bytes."""

@@ -41,12 +41,6 @@ class Web:
         self._opener: OpenerDirector = build_opener(_SameOrigin(self.origin))
         self.read = lru_cache(maxsize=64)(self._read)
 
-    @property
-    def digest(self) -> bytes:
-        """As `Site.digest`; of the page alone."""
-        asset = self.read("")
-        return b"" if asset is None else asset.sha256
-
     def _read(self, path: str) -> Asset | None:
         """As `Site.read`."""
         if not path:

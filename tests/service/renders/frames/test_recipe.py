@@ -4,8 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from fragdex.service.renders.plan import View
-from fragdex.service.renders.recipe import holds, recipe, still_recipe
-from fragdex.service.renders.site import Folder
+from fragdex.service.renders.recipe import recipe, still_recipe
 from fragdex.service.renders.stills import Still
 
 VIEW = View(1280, 720, Fraction(30))
@@ -28,22 +27,3 @@ def test_everything_that_decides_pixels_is_in_the_recipe():
     ]
     assert len(set(others)) == len(others)
     assert recipe(replace(VIEW), 0, 60, "1") == others[-1]
-
-
-def test_a_manifest_holds_until_something_that_was_read_changes(tmp_path):
-    (tmp_path / "index.html").write_text("<link rel=stylesheet href=a.css>")
-    (tmp_path / "a.css").write_text("p {}")
-    (tmp_path / "unread.css").write_text("p {}")
-    site = Folder(tmp_path)
-    reads = {path: site.read(path).sha256 for path in ("", "a.css")} | {"missing.js": None}
-    assert holds(reads, Folder(tmp_path))
-    (tmp_path / "unread.css").write_text("b {}")
-    assert holds(reads, Folder(tmp_path))
-    # what was looked for in vain must still be missing
-    (tmp_path / "missing.js").write_text("")
-    assert not holds(reads, Folder(tmp_path))
-    (tmp_path / "missing.js").unlink()
-    (tmp_path / "a.css").write_text("b {}")
-    assert not holds(reads, Folder(tmp_path))
-    (tmp_path / "a.css").unlink()
-    assert not holds(reads, Folder(tmp_path))

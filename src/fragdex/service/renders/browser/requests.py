@@ -43,7 +43,6 @@ class RequestInterceptor:
         self._pipe, self._site, self._outside = pipe, site, outside
         self._notes, self._limits = notes, limits
         self.reads: dict[str, bytes | None] = {}
-        self.fetched: set[str] = set()
         self.main_frame: str | None = None
         self.media: PageMedia | None = None
         self._documents = 0
@@ -103,7 +102,6 @@ class RequestInterceptor:
             answer = self._outside.fetch(url.partition("#")[0], headers)
         finally:
             self._pipe.excuse(time.monotonic() - began)
-        self.fetched.add(url)
         kept = {name: text for name, text in answer.headers.items() if name not in _DROPPED}
         return answer.status, kept, answer.body
 

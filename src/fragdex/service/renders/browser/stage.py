@@ -105,11 +105,6 @@ class Stage:
         """SHA-256 of each file of the site that the page read; None where there was none."""
         return self._door.reads | dict(getattr(self._media, "reads", {}))
 
-    @property
-    def fetched(self) -> set[str]:
-        """URLs that were answered from outside of the site."""
-        return self._door.fetched
-
     def skip(self, first: int, stop: int, progress: Callable[[int], None] = lambda _: None) -> None:
         """Let frames first … stop-1 pass without looking; `progress` is told each i.
 
