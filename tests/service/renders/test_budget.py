@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from fragdex.service.errors import InvalidRequest, PageFailed
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import parting, slicing
-from fragdex.service.renders.browser.model import Limits, PageFacts
+from fragdex.service.renders.browser.model import PageFacts
+from fragdex.service.renders.pool import ChildPool, PageSource
 from service.serving import API, serving
 
 HD = 1920 * 1080
@@ -61,8 +62,8 @@ def test_what_the_page_decides_is_held_to_the_same_budget(
 ):
     row = row_of(served, ask(served, width=None, height=None, duration_ms=None))
     facts = PageFacts(1920, 1080, duration_ms, False, "", True)
-    monkeypatch.setattr(parting, "look", lambda *_, **__: facts)
-    workspace = SimpleNamespace(limits=Limits(), site=None, asked=None, key="", warm=None)
+    monkeypatch.setattr(ChildPool, "look", lambda *_, **__: facts)
+    workspace = PageSource("", site=None)
     if allowed:
         assert parting.part(served.context, row, workspace, lambda: None).frames == 100
         return

@@ -20,7 +20,7 @@ ROW = SimpleNamespace(id="r1")
 def workspaces(tmp_path, monkeypatch):
     def made(context, row):
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
-        return RenderWorkspace(row.id, site=None, asked=None, limits=None, folder=folder)
+        return RenderWorkspace(key=row.id, site=None, outside=None, folder=folder)
 
     monkeypatch.setattr("fragdex.service.renders.workspaces._made", made)
     return Workspaces()
@@ -113,8 +113,8 @@ def test_a_slice_is_taken_until_something_that_was_read_changes(tmp_path):
     reads = {path: site.read(path).sha256 for path in ("", "a.css")} | {"missing.js": None}
 
     def same():
-        asked = SimpleNamespace(own=SimpleNamespace(holds=lambda reads: not reads))
-        workspace = RenderWorkspace("r1", Folder(tmp_path), asked, limits=None, folder=None)
+        own = SimpleNamespace(own=SimpleNamespace(holds=lambda reads: not reads))
+        workspace = RenderWorkspace(key="r1", site=Folder(tmp_path), outside=own, folder=None)
         return workspace.reads_the_same(reads, {})
 
     assert same()

@@ -98,19 +98,15 @@ class _Work:
     def look(self, view: Mapping[str, Any]) -> dict[str, Any]:
         return asdict(self._slicer.look(messages.view_of_json(view)))
 
-    def slice(self, view: Mapping[str, Any], first: int, stop: int) -> dict[str, Any]:
-        seen = messages.view_of_json(view)
-        made = self._slicer.slice(seen, first, stop, Path(MADE), self._progress)
-        plain: dict[str, Any] = made.as_json()
-        return plain
-
-    def still(
-        self, view: Mapping[str, Any], time_ms: int, still: Mapping[str, Any]
+    def draw(
+        self, view: Mapping[str, Any], first: int, stop: int, still: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         from fragdex.service.renders.stills import Still
 
-        seen = messages.view_of_json(view)
-        made = self._slicer.still(seen, time_ms, Still(**still), Path(MADE))
+        made = self._slicer.draw(
+            messages.view_of_json(view), range(first, stop), Path(MADE),
+            None if still is None else Still(**still), self._progress,
+        )  # fmt: skip
         plain: dict[str, Any] = made.as_json()
         return plain
 
@@ -154,7 +150,7 @@ def main(channel: Channel) -> None:
     # FFmpeg's libraries take as long to load as the browser takes to start: at the same time.
     threading.Thread(target=_load, daemon=True).start()
     work = _Work(channel)
-    jobs = (work.begin, work.look, work.slice, work.still, work.join)
+    jobs = (work.begin, work.look, work.draw, work.join)
     channel.serve({job.__name__: job for job in jobs}, _clear_up)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.plan import View, key_interval
 from fragdex.service.renders.repeats import Numbered, repeat_unit
@@ -83,7 +84,7 @@ class _File:
         self.pictures = Pictures(view.width, view.height)
         self.frames = 0
         self._av = av
-        self._size = self.pictures.even
+        self._size = view.width, view.height
         self._keys = key_interval(view.fps)
         self._last: Any = None
         self._same = 0  # how often it was encoded
@@ -188,7 +189,7 @@ class Encoding:
         """Add a frame; None: the same picture as the frame before, at next to no cost.
 
         Raises:
-            ValueError: an earlier frame was no PNG of the view's size.
+            BrowserGone: an earlier frame was no PNG of the view's size.
         """
         self._check()
         self._put(png)
@@ -201,6 +202,8 @@ class Encoding:
         return self.frames
 
     def _check(self) -> None:
+        if isinstance(self._error, ValueError):
+            raise BrowserGone(str(self._error)) from self._error
         if self._error is not None:
             raise self._error
 

@@ -22,9 +22,9 @@ from fragdex.service.records.tables import render_parts, render_slices, renders
 from fragdex.service.renders import notes, slice_cache
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.model import TYPES, RenderStatus
-from fragdex.service.renders.parting import Parted
+from fragdex.service.renders.plan import Plan
+from fragdex.service.renders.pool import join_slices
 from fragdex.service.renders.records import FAMILY, OPEN, result_name, wanted_of
-from fragdex.service.renders.running import run_join
 from fragdex.service.renders.slice_cache import StoredFile
 from fragdex.service.renders.workspaces import RenderWorkspace
 
@@ -42,7 +42,7 @@ class _Result:
 
 
 def finish(
-    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Parted,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
     seconds: dict[str, float],
 ) -> None:  # fmt: skip
     """Make the result out of the slices, and the render complete.
@@ -52,7 +52,7 @@ def finish(
     """
     begun = time.monotonic()
     rows = _slices(context, render.id)
-    if len(rows) != len(parted.parts):
+    if len(rows) != len(parted.slices):
         raise Unavailable("slices of the render are missing", retry_after=1)
     if wanted_of(render).is_video:
         folder = context.work_folder(f"{render.id}.join.{job.attempt}")
@@ -78,7 +78,7 @@ def _slices(context: ServiceContext, render_id: str) -> list[Row[Any]]:
 
 
 def _joined(
-    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Parted,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
     rows: list[Row[Any]], folder: Path,
 ) -> _Result:  # fmt: skip
     slices = []
@@ -96,13 +96,10 @@ def _joined(
 
 
 def _join(
-    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Parted,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
     slices: list[SliceMade], out: Path,
 ) -> _Result:  # fmt: skip
-    joined = run_join(
-        workspace.site, slices, parted.view, out,
-        outside=workspace.asked, limits=workspace.limits, check=job.check,
-    )  # fmt: skip
+    joined = join_slices(workspace, slices, parted.view, out, check=job.check)
     if joined.frames != parted.frames:
         raise BrowserGone(
             "the slices do not make up the render",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -14,14 +14,13 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import PageFailed
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders.browser.model import PageFacts
-from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, View
-from fragdex.service.renders.plan import plan
+from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.plan import Plan, plan, settled
 from fragdex.service.renders.records import wanted_of
-from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender, Png, WebP, need_budget
-from fragdex.service.renders.running import look
+from fragdex.service.renders.request import DEFAULT_SLICE_MS, need_budget
 from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
 
-__all__ = ["Parted", "part", "view_of"]
+__all__ = ["part", "view_of"]
 
 LEAST_FRAMES: Final = 30
 """Of a slice, but the last."""
@@ -32,83 +31,41 @@ NO_DURATION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parted:
-    """A render in parts: how it is seen, and the frames of each, `range`s in order."""
-
-    view: View
-    frames: int
-    parts: tuple[range, ...]
-
-
 def part(
     context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, check: Callable[[], None]
-) -> Parted:
+) -> Plan:
     """Part a render into slices, and write them down; once, whoever runs it again finds them.
 
     Raises:
-        PageFailed: it says nothing of its duration, or too much; and as `running.look`.
+        PageFailed: it says nothing of its duration, or too much; and as `ChildPool.look`.
         TooLarge, InvalidRequest: it is larger or longer than a render may be.
     """
+
+    def look(view: View) -> PageFacts:
+        with context.jobs.seats.taken(row.tenant_id, check):
+            return context.part(Workspaces).pool.look(workspace, view, check=check)
+
     if row.frames is None:
-        wanted = wanted_of(row)
-        facts = _facts(context, row.tenant_id, wanted, workspace, check)
-        view = _view(wanted, facts)
-        workspace.limits.check(view)
-        if wanted.is_video:
-            duration = _duration(context, wanted, facts)
-            slice_ms = max(wanted.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
+        new = wanted_of(row)
+        view, duration = settled(new.as_wanted, workspace.limits, look)
+        found = Plan(view, 1, (0, 1))
+        if new.is_video:
+            duration = _allowed(context, duration)
+            slice_ms = max(new.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
             found = plan(view, duration, slice_ms=slice_ms)
             # what the request left open the page has decided
             need_budget(context.settings, view.width * view.height, found.frames)
-            _write(context, row.id, view, duration, found.frames, found.slices)
-        else:
-            _write(context, row.id, view, None, 1, (range(1),))
+        _write(context, row.id, found, duration)
     with context.database.read() as connection:
         return _stored(connection, row.id)
 
 
 def view_of(row: Row[Any]) -> View:
     """How a parted render is seen."""
-    wanted = wanted_of(row)
-    output = wanted.wanted
-    clear = isinstance(output, Png | WebP) and output.transparency
-    return View(row.width, row.height, wanted.rate, clear)
+    return replace(wanted_of(row).as_wanted, width=row.width, height=row.height).view()
 
 
-def _facts(
-    context: ServiceContext,
-    tenant_id: str,
-    wanted: NewRender,
-    workspace: RenderWorkspace,
-    check: Callable[[], None],
-) -> PageFacts | None:
-    """What the page says, where it has to be asked."""
-    needs = wanted.width is None or wanted.height is None
-    if not needs and (wanted.duration_ms is not None or not wanted.is_video):
-        return None
-    view = _view(wanted, None)
-    workspace.limits.check(view)
-    with context.jobs.seats.taken(tenant_id, check):
-        return look(
-            workspace.site, view, outside=workspace.asked, limits=workspace.limits, check=check,
-            warm=context.part(Workspaces).warm, key=workspace.key,
-        )  # fmt: skip
-
-
-def _view(wanted: NewRender, facts: PageFacts | None) -> View:
-    width = wanted.width or (facts.width if facts else None) or DEFAULT_WIDTH
-    height = wanted.height or (facts.height if facts else None) or DEFAULT_HEIGHT
-    if wanted.is_video:
-        # H.264 has even sides: a pixel more rather than one less
-        width, height = width + width % 2, height + height % 2
-    output = wanted.wanted
-    clear = isinstance(output, Png | WebP) and output.transparency
-    return View(max(width, 2), max(height, 2), wanted.rate, clear)
-
-
-def _duration(context: ServiceContext, wanted: NewRender, facts: PageFacts | None) -> int:
-    duration = wanted.duration_ms or (facts.duration_ms if facts else None)
+def _allowed(context: ServiceContext, duration: int | None) -> int:
     if not duration:
         raise PageFailed(NO_DURATION)
     limit = context.settings.max_render_ms
@@ -125,15 +82,12 @@ def _least_ms(view: View) -> int:
     return math.ceil(LEAST_FRAMES * 1000 / view.fps)
 
 
-def _write(
-    context: ServiceContext, render_id: str, view: View, duration_ms: int | None, frames: int,
-    slices: tuple[range, ...],
-) -> None:  # fmt: skip
+def _write(context: ServiceContext, render_id: str, found: Plan, duration_ms: int | None) -> None:
     values = {
-        "width": view.width,
-        "height": view.height,
+        "width": found.view.width,
+        "height": found.view.height,
         "duration_ms": duration_ms,
-        "frames": frames,
+        "frames": found.frames,
     }
     # Of two runs, the one that came first has parted it.
     first = (renders.c.id == render_id) & renders.c.frames.is_(None)
@@ -147,18 +101,15 @@ def _write(
             "attempts": 0,
             "reused": False,
         }
-        for number, one in enumerate(slices)
+        for number, one in enumerate(found.slices)
     ]
     with context.database.write() as connection:
         if connection.execute(renders.update().where(first).values(**values)).rowcount:
             connection.execute(render_parts.insert(), rows)
 
 
-def _stored(connection: Connection, render_id: str) -> Parted:
+def _stored(connection: Connection, render_id: str) -> Plan:
     row = connection.execute(sa.select(renders).where(renders.c.id == render_id)).one()
-    parts = connection.execute(
-        sa.select(render_parts.c.first, render_parts.c.stop)
-        .where(render_parts.c.render_id == render_id)
-        .order_by(render_parts.c.number)
-    ).all()
-    return Parted(view_of(row), row.frames, tuple(range(*one) for one in parts))
+    part = render_parts.c
+    firsts = sa.select(part.first).where(part.render_id == render_id).order_by(part.number)
+    return Plan(view_of(row), row.frames, (*connection.scalars(firsts), row.frames))

@@ -12,6 +12,9 @@ class Pictures:
 
     The mean of four pixels makes a chroma sample: within one level of the exact value everywhere,
     and not slower than what is worse.
+
+    Args:
+        width, height: of all of them, even: 4:2:0 has no half samples.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -22,8 +25,6 @@ class Pictures:
         # one for all frames: one that a frame makes for itself costs as much to set up as to use
         self._reformatter: Any = VideoReformatter()
         self._size = (width, height)
-        self.even = (width + width % 2, height + height % 2)
-        """The size of the pictures: 4:2:0 has no half samples, an odd edge is doubled."""
         self._decoder: Any = None
 
     def picture(self, png: bytes) -> Any:
@@ -48,24 +49,11 @@ class Pictures:
             found = [(frame.width, frame.height) for frame in frames]
             raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
         return self._reformatter.reformat(
-            self._padded(frames[0]),
+            frames[0],
             format="yuv420p",
             src_color_range="JPEG",
             dst_color_range="MPEG",
             dst_colorspace="ITU709",
             interpolation="AREA",
             threads=1,
-        )
-
-    def _padded(self, frame: Any) -> Any:
-        if self.even == self._size:
-            return frame
-        import numpy as np
-
-        pixels = frame.to_ndarray(format="rgb24")
-        more = [
-            (0, even - size) for even, size in zip(self.even[::-1], self._size[::-1], strict=True)
-        ]
-        return self._av.VideoFrame.from_ndarray(
-            np.ascontiguousarray(np.pad(pixels, [*more, (0, 0)], mode="edge")), format="rgb24"
         )

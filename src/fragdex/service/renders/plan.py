@@ -1,15 +1,20 @@
-"""What is rendered, in which parts: views, instants' count, slices of whole frames."""
+"""What is rendered, in which parts: size and duration, slices of whole frames."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.model import Limits, PageFacts
+from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, View
+from fragdex.service.renders.stills import Still
 
-__all__ = ["Plan", "View", "frame_at", "frame_count", "key_interval", "plan"]
+__all__ = [
+    "Plan", "View", "Wanted", "frame_at", "frame_count", "key_interval", "plan", "settled",
+]  # fmt: skip
 
 KEY_SECONDS: Final = 2
 """Between two key frames, and so the length of a fragment."""
@@ -47,6 +52,63 @@ def frame_at(time_ms: int, fps: Fraction) -> int:
     (30, 30, 31)
     """
     return math.floor(Fraction(time_ms, 1000) * fps)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be made; what is None is asked of the page.
+
+    Attributes:
+        width, height: pixels; the size of the page's root element, else 1280 × 720.
+        fps: frames a second.
+        duration_ms: of the page's longest finite animation or medium.
+        still: one picture of `time_ms` instead of a film.
+    """
+
+    width: int | None = None
+    height: int | None = None
+    fps: Fraction = Fraction(30)
+    duration_ms: int | None = None
+    still: Still | None = None
+    time_ms: int = 0
+
+    def view(self, facts: PageFacts | None = None) -> View:
+        """How the page is seen, by what it says of itself where that is known.
+
+        >>> from fractions import Fraction
+        >>> Wanted(63, 32).view().width
+        64
+        """
+        width = self.width or (facts.width if facts else None) or DEFAULT_WIDTH
+        height = self.height or (facts.height if facts else None) or DEFAULT_HEIGHT
+        if self.still is None:
+            # H.264 has even sides: a pixel more rather than one less
+            width, height = width + width % 2, height + height % 2
+        clear = self.still is not None and self.still.is_clear
+        return View(max(width, 2), max(height, 2), self.fps, clear)
+
+
+def settled(
+    wanted: Wanted, limits: Limits, look: Callable[[View], PageFacts]
+) -> tuple[View, int | None]:
+    """Size and duration (ms); the page is looked at only where something is left open.
+
+    The duration is None for stills, and where the page does not say either.
+
+    Raises:
+        TooLarge: more pixels than the limits allow; and as `look`.
+    """
+    view = wanted.view()
+    limits.check(view)
+    is_film = wanted.still is None
+    if wanted.width and wanted.height and not (is_film and wanted.duration_ms is None):
+        return view, wanted.duration_ms
+    facts = look(view)
+    view = wanted.view(facts)
+    limits.check(view)
+    if not is_film:
+        return view, None
+    return view, facts.duration_ms if wanted.duration_ms is None else wanted.duration_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,38 +108,28 @@ class Child:
         self.at = (view, 0)
         return PageFacts(**told)
 
-    def slice(
+    def draw(
         self,
         view: View,
-        first: int,
-        stop: int,
+        frames: range,
         folder: Path,
         *,
+        still: Still | None = None,
         progress: Progress = nothing,
         check: Check = nothing,
     ) -> SliceMade:
-        """Render frames first … stop-1 into a file of a folder."""
-        path = folder / f"slice-{first:08}-{stop:08}.mp4"
-        seen = messages.view_as_json(view)
-        told = self._do("slice", check, progress, view=seen, first=first, stop=stop)
-        self._take(path)
-        progress(stop - first)
-        self.at = (view, stop)
-        return SliceMade.of_json(told | {"path": str(path)})
-
-    def still(
-        self, view: View, time_ms: int, still: Still, folder: Path, *, check: Check = nothing
-    ) -> SliceMade:
-        """Render the picture of one moment into a file of a folder."""
-        path = folder / f"still.{still.container}"
+        """Render frames, or the still of the first one, into a file of a folder."""
+        first, stop = frames.start, frames.stop
+        name = f"slice-{first:08}-{stop:08}.mp4" if still is None else f"still.{still.container}"
+        path = folder / name
         told = self._do(
-            "still", check, nothing, view=messages.view_as_json(view), time_ms=time_ms,
-            still=asdict(still),
+            "draw", check, progress, view=messages.view_as_json(view), first=first, stop=stop,
+            still=None if still is None else asdict(still),
         )  # fmt: skip
         self._take(path)
-        made = SliceMade.of_json(told | {"path": str(path)})
-        self.at = (view, made.first + 1)
-        return made
+        progress(len(frames))
+        self.at = (view, stop)
+        return SliceMade.of_json(told | {"path": str(path)})
 
     def join(
         self,
@@ -147,13 +137,12 @@ class Child:
         view: View,
         out: Path,
         *,
-        progress: Progress = nothing,
         check: Check = nothing,
     ) -> Joined:
         """Write slices one behind the other, with their sound."""
         self._slices = slices
         told = self._do(
-            "join", check, progress, slices=[made.as_json() for made in slices],
+            "join", check, nothing, slices=[made.as_json() for made in slices],
             view=messages.view_as_json(view),
         )  # fmt: skip
         self._take(out)

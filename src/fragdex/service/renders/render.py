@@ -7,45 +7,24 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import count
 from pathlib import Path
 from typing import Final
 
 from fragdex.service.errors import BrowserGone, PageFailed
 from fragdex.service.renders.browser.model import Limits, Notes
-from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, View
+from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
-from fragdex.service.renders.plan import Plan, key_interval, plan
-from fragdex.service.renders.process import Child
+from fragdex.service.renders.plan import Plan, Wanted, key_interval, plan, settled
+from fragdex.service.renders.pool import ChildPool, PageSource
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.slice_scheduler import SliceScheduler
-from fragdex.service.renders.stills import Still
 
 __all__ = ["Rendered", "Wanted", "render"]
 
 _ATTEMPTS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be made; what is None is asked of the page.
-
-    Attributes:
-        width, height: pixels; the size of the page's root element, else 1280 × 720.
-        fps: frames a second.
-        duration_ms: of the page's longest finite animation or medium.
-        still: one picture of `time_ms` instead of a film.
-    """
-
-    width: int | None = None
-    height: int | None = None
-    fps: Fraction = Fraction(30)
-    duration_ms: int | None = None
-    still: Still | None = None
-    time_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +70,16 @@ def render(
         EngineUnavailable: no Chromium.
         TooLarge: more pixels than the limits allow.
     """
-    with tempfile.TemporaryDirectory(prefix=".fragdex-", dir=out.parent) as scratch:
-        work = _Work(site, outside, limits, Path(scratch), progress)
-        try:
-            rendered = work.still(wanted) if wanted.still else work.film(wanted, jobs, slices)
-        finally:
-            work.end()
+    page = PageSource("", site, outside, limits)
+    processors = os.cpu_count() or 1
+    with (
+        tempfile.TemporaryDirectory(prefix=".fragdex-", dir=out.parent) as scratch,
+        closing(ChildPool(most=jobs or processors)) as pool,
+    ):
+        work = _Work(page, wanted, pool, Path(scratch), progress)
+        parts = work.parts(jobs, slices)
+        made = work.slices(parts, jobs)
+        rendered = work.joined(parts, made) if wanted.still is None else _still(parts, made)
         os.replace(rendered.path, out)
     return replace(rendered, path=out)
 
@@ -105,33 +88,36 @@ class _Work:
     """One render: its processes, and how far it is."""
 
     def __init__(
-        self, site: Site, outside: Outside, limits: Limits, folder: Path,
+        self, page: PageSource, wanted: Wanted, pool: ChildPool, folder: Path,
         progress: Callable[[int, int], None],
     ) -> None:  # fmt: skip
-        self._site, self._outside, self._limits = site, outside, limits
+        self._page, self._wanted, self._pool = page, wanted, pool
         self._folder, self._progress = folder, progress
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._idle: list[Child] = []
-        self._ending: list[threading.Thread] = []
         self._done: dict[int, int] = {}
 
-    def film(self, wanted: Wanted, jobs: int | None, slices: int | None) -> Rendered:
-        view, duration_ms = self._asked(wanted)
+    def parts(self, jobs: int | None, slices: int | None) -> Plan:
+        view, duration_ms = settled(
+            self._wanted, self._page.limits, lambda view: self._pool.look(self._page, view)
+        )
+        if self._wanted.still is not None:
+            return Plan(view, 1, (0, 1))
         if duration_ms is None:
             raise PageFailed(
                 "the page does not say how long it lasts: nothing in it is animated for a finite"
                 " time",
                 advice="set a duration (--duration), or window.fragdex.duration in the page",
             )
-        self._limits.check(view)
-        parts = _divided(view, duration_ms, jobs, slices)
+        return _divided(view, duration_ms, jobs, slices)
+
+    def slices(self, parts: Plan, jobs: int | None) -> list[SliceMade]:
         side_by_side = min(jobs or os.cpu_count() or 1, len(parts.slices))
         self._progress(0, parts.frames)
         scheduler = SliceScheduler(parts.slices, at_once=jobs is not None)
-        with ThreadPoolExecutor(side_by_side, "render") as pool:
+        with ThreadPoolExecutor(side_by_side, "render") as threads:
             tasks = [
-                pool.submit(self._slice, parts, number, scheduler)
+                threads.submit(self._slice, parts, number, scheduler)
                 for number in range(len(parts.slices))
             ]
             try:
@@ -143,65 +129,23 @@ class _Work:
                 # whoever interrupts waits for no slice
                 self._stop.set()
                 scheduler.end()
-                pool.shutdown(cancel_futures=True)
-        made = [task.result() for task in tasks]
-        self._stop.clear()
-        child = self._child(view, 0)
-        self._let_go()
-        joined = child.join(made, view, self._folder / "whole.mp4", check=self._check)
-        self._idle.append(child)
+                threads.shutdown(cancel_futures=True)
+        return [task.result() for task in tasks]
+
+    def joined(self, parts: Plan, made: list[SliceMade]) -> Rendered:
+        with self._pool.child(self._page, parts.view) as child:
+            # nobody needs the others any more, and nobody has to wait for their end
+            ending = threading.Thread(target=self._pool.close, name="end")
+            ending.start()
+            joined = child.join(made, parts.view, self._folder / "whole.mp4")
+        ending.join()
         notes = _together(one.notes for one in made)
         for line in joined.failed:
             notes.say("refused", line)
         return Rendered(
-            Path(joined.path), view, joined.frames, joined.seconds, joined.sound, tuple(made), notes
-        )
-
-    def still(self, wanted: Wanted) -> Rendered:
-        still = wanted.still
-        assert still is not None
-        view, _ = self._asked(wanted)
-        clear = still.transparency and still.container != "jpeg"
-        view = View(view.width, view.height, view.fps, transparent=clear)
-        self._limits.check(view)
-        self._progress(0, 1)
-        child, made = self._tried(
-            view,
-            0,
-            lambda child: child.still(view, wanted.time_ms, still, self._folder, check=self._check),
-        )
-        self._idle.append(child)
-        self._progress(1, 1)
-        return Rendered(Path(made.path), view, 1, 0.0, False, (made,), made.notes)
-
-    def end(self) -> None:
-        self._stop.set()
-        self._let_go()
-        for thread in self._ending:
-            thread.join()
-
-    def _let_go(self) -> None:
-        """End the processes that nobody needs any more, all of them at once."""
-        for child in self._idle:
-            self._ending.append(threading.Thread(target=child.end, name="end"))
-            self._ending[-1].start()
-        self._idle = []
-
-    def _asked(self, wanted: Wanted) -> tuple[View, int | None]:
-        """Size and duration; the page is looked at only where something is not told."""
-        width, height = wanted.width or DEFAULT_WIDTH, wanted.height or DEFAULT_HEIGHT
-        view = View(width, height, wanted.fps)
-        self._limits.check(view)
-        told = wanted.still is not None or wanted.duration_ms is not None
-        if wanted.width and wanted.height and told:
-            return view, wanted.duration_ms
-        child = self._child(view, 0)
-        facts = child.look(view, check=self._check)
-        self._idle.append(child)
-        width = wanted.width or facts.width or DEFAULT_WIDTH
-        height = wanted.height or facts.height or DEFAULT_HEIGHT
-        duration_ms = facts.duration_ms if wanted.duration_ms is None else wanted.duration_ms
-        return View(width, height, wanted.fps), duration_ms
+            Path(joined.path), parts.view, joined.frames, joined.seconds, joined.sound,
+            tuple(made), notes,
+        )  # fmt: skip
 
     def _slice(self, parts: Plan, number: int, scheduler: SliceScheduler) -> SliceMade:
         frames = parts.slices[number]
@@ -211,47 +155,20 @@ class _Work:
             scheduler.told(frames, done)
             self._count(frames, done, parts.frames)
 
-        child, made = self._tried(
-            parts.view,
-            frames.start,
-            lambda child: child.slice(
-                parts.view, frames.start, frames.stop, self._folder,
-                progress=progress, check=self._check,
-            ),
-        )  # fmt: skip
-        with self._lock:
-            self._idle.append(child)
-        scheduler.free()
-        return made
-
-    def _tried(
-        self, view: View, first: int, job: Callable[[Child], SliceMade]
-    ) -> tuple[Child, SliceMade]:
-        """Do a job, with another browser where one ends by no fault of the page's."""
-        for attempt in count(1):
+        def draw() -> SliceMade:
             self._check()
-            child = self._child(view, first)
-            try:
-                return child, job(child)
-            except BrowserGone:
-                if attempt == _ATTEMPTS:
-                    raise
-        raise AssertionError
+            made = self._pool.draw(
+                self._page, self._wanted, parts.view, frames, self._folder,
+                progress=progress, check=self._check,
+            )  # fmt: skip
+            scheduler.free()
+            return made
 
-    def _child(self, view: View, first: int) -> Child:
-        """A process for a job: one that has come near to its first frame, else a new one."""
-        with self._lock:
-            fit = [
-                child for child in self._idle
-                if child.at is not None and child.at[0] == view and child.at[1] <= first
-            ]  # fmt: skip
-            best = max(fit, key=lambda child: child.at[1] if child.at else 0, default=None)
-            if best is None and self._idle:
-                best = self._idle[0]
-            if best is not None:
-                self._idle.remove(best)
-                return best
-        return Child(self._site, outside=self._outside, limits=self._limits)
+        for _ in range(_ATTEMPTS - 1):
+            # no fault of the page's: another browser may do it
+            with suppress(BrowserGone):
+                return draw()
+        return draw()
 
     def _check(self) -> None:
         if self._stop.is_set():
@@ -262,6 +179,11 @@ class _Work:
             self._done[frames.start] = max(done, self._done.get(frames.start, 0))
             done = sum(self._done.values())
         self._progress(done, whole)
+
+
+def _still(parts: Plan, made: list[SliceMade]) -> Rendered:
+    (one,) = made
+    return Rendered(Path(one.path), parts.view, 1, 0.0, False, (one,), one.notes)
 
 
 class _Stopped(Exception):

@@ -23,8 +23,9 @@ from typing_extensions import TypeAliasType
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import InvalidRequest, TooLarge
-from fragdex.service.renders.plan import frame_count
+from fragdex.service.renders.plan import Wanted, frame_count
 from fragdex.service.renders.rates import MAX_FPS, RATE, rate_of
+from fragdex.service.renders.stills import Still
 from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, Md5Text
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
     "Png",
     "RenderMetadata",
     "RenderOutput",
-    "Still",
     "WebP",
     "need_agreement",
     "need_budget",
@@ -110,9 +110,6 @@ class WebP(_Part):
         int, Field(ge=0, le=6, description="6: the smallest file"), JSON_NUMBER
     ] = 4
     transparency: Annotated[bool, Field(description="the page without its white ground")] = False
-
-
-Still = Jpeg | Png | WebP
 
 
 _OUTPUTS: Final[dict[str, type[_Part]]] = {"mp4": Mp4, "jpeg": Jpeg, "png": Png, "webp": WebP}
@@ -234,6 +231,14 @@ class NewRender(BaseModel):
     def is_video(self) -> bool:
         """Whether it has many frames."""
         return isinstance(self.wanted, Mp4)
+
+    @property
+    def as_wanted(self) -> Wanted:
+        """The same, as it is rendered."""
+        still = None if self.is_video else Still(**self.wanted.model_dump())
+        return Wanted(
+            self.width, self.height, self.rate, self.duration_ms, still, self.time_ms or 0
+        )
 
     @property
     def rate(self) -> Fraction:

@@ -21,7 +21,6 @@ from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import Answer, Outside
-from fragdex.service.renders.plan import frame_at
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still, encode_still
 
@@ -54,10 +53,15 @@ class Slicer:
         """What the page tells of itself, seen through a view."""
         return self._standing(view, 0).facts
 
-    def slice(
-        self, view: View, first: int, stop: int, path: Path, progress: Progress = lambda _: None
+    def draw(
+        self,
+        view: View,
+        frames: range,
+        path: Path,
+        still: Still | None = None,
+        progress: Progress = lambda _: None,
     ) -> SliceMade:
-        """Render frames first … stop-1 into a file.
+        """Render frames, or the still of the first one, into a file.
 
         Args:
             progress: told how many frames are done, replayed ones not counted.
@@ -66,42 +70,42 @@ class Slicer:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
         """
         clock = _Clock()
-        stage = self._standing(view, first)
+        stage = self._standing(view, frames.start)
         clock.lap("start")
-        self._skip(stage, first, progress)
+        if self._at < frames.start:
+            stage.skip(self._at, frames.start, lambda _: progress(0))
+            self._at = frames.start
         clock.lap("replay")
+        if still is not None:
+            self._still(stage, frames.start, path, still, clock)
+            return self._made(stage, path, frames, clock.seconds, 0)
+        unchanged = self._film(stage, view, frames, path, progress, clock)
+        return self._with_sound(self._made(stage, path, frames, clock.seconds, unchanged))
+
+    def _film(
+        self, stage: Stage, view: View, frames: range, path: Path, progress: Progress, clock: _Clock
+    ) -> int:
+        """Returns how many pictures were that of the frame before."""
         unchanged = 0
         with Encoding(path, view) as encoding:
-            for i in range(first, stop):
+            for i in frames:
                 picture = stage.frame(i)
                 self._at = i + 1
                 if picture is None or picture == self._shown:
                     unchanged += 1
                     # a file begins with a picture, though the stage has shown it already
-                    picture = self._shown if i == first else None
+                    picture = self._shown if i == frames.start else None
                 else:
                     self._shown = picture
-                _encode(encoding, picture)
-                progress(i + 1 - first)
+                encoding.frame(picture)
+                progress(i + 1 - frames.start)
             clock.lap("capture")
-            _finish(encoding)
+            encoding.finish()
             clock.lap("finish")
             clock.seconds["encode"] = encoding.seconds
-        made = self._made(stage, path, range(first, stop), clock.seconds, unchanged)
-        return self._with_sound(made)
+        return unchanged
 
-    def still(self, view: View, time_ms: int, still: Still, path: Path) -> SliceMade:
-        """Render the picture of one moment.
-
-        Raises:
-            PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
-        """
-        clock = _Clock()
-        i = frame_at(time_ms, view.fps)
-        stage = self._standing(view, i)
-        clock.lap("start")
-        self._skip(stage, i, lambda _: None)
-        clock.lap("replay")
+    def _still(self, stage: Stage, i: int, path: Path, still: Still, clock: _Clock) -> None:
         picture = stage.frame(i) or self._shown
         self._at = i + 1
         if picture is None:
@@ -110,7 +114,6 @@ class Slicer:
         clock.lap("capture")
         path.write_bytes(encode_still(picture, still))
         clock.lap("encode")
-        return self._made(stage, path, range(i, i + 1), clock.seconds, 0)
 
     def close(self) -> None:
         """End the browser."""
@@ -132,11 +135,6 @@ class Slicer:
         )
         self._view, self._at = view, 0
         return self._stage
-
-    def _skip(self, stage: Stage, first: int, progress: Progress) -> None:
-        if self._at < first:
-            stage.skip(self._at, first, lambda _: progress(0))
-            self._at = first
 
     def _with_sound(self, made: SliceMade) -> SliceMade:
         """A slice with what is heard in it; bytes that only the page had go into its file."""
@@ -163,7 +161,7 @@ class Slicer:
             first=frames.start,
             frames=len(frames),
             seconds={name: round(value, 4) for name, value in seconds.items()},
-            reads=stage.reads | (self._player.reads if self._player else {}),
+            reads=stage.reads,
             notes=stage.notes,
             network=self.network or self._outside.answered > 0,
             browser=stage.facts.browser_version,
@@ -214,17 +212,3 @@ class _Noting:
         answer = self._outside.fetch(url, headers)
         self.answered += 1
         return answer
-
-
-def _encode(encoding: Encoding, picture: bytes | None) -> None:
-    try:
-        encoding.frame(picture)
-    except ValueError as error:
-        raise BrowserGone(str(error)) from error
-
-
-def _finish(encoding: Encoding) -> Any:
-    try:
-        return encoding.finish()
-    except ValueError as error:
-        raise BrowserGone(str(error)) from error

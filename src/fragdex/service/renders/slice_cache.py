@@ -154,11 +154,11 @@ def keep(
     """Keep a slice that was made; None where its render is deleted."""
     kept = store_bytes(context, render.tenant_id, Path(made.path), check)
     slice_id = new_id()
-    if workspace.asked.network:
+    if workspace.outside.network:
         # found by nobody: another time the network may answer otherwise
         recipe = hashlib.sha256(recipe + slice_id.encode()).digest()
     reads = {path: sha256 and sha256.hex() for path, sha256 in made.reads.items()}
-    own = {path: sha256 and sha256.hex() for path, sha256 in workspace.asked.own.reads.items()}
+    own = {path: sha256 and sha256.hex() for path, sha256 in workspace.outside.own.reads.items()}
     row = {
         "id": slice_id,
         "tenant_id": render.tenant_id,

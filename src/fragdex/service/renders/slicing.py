@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -16,15 +15,11 @@ from fragdex.service.errors import PageFailed, ServiceError
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import notes, slice_cache
-from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.parting import view_of
 from fragdex.service.renders.recipe import recipe, still_recipe
 from fragdex.service.renders.records import OPEN, is_over, wanted_of
-from fragdex.service.renders.request import Jpeg, Png, WebP
-from fragdex.service.renders.running import run_slice, run_still
-from fragdex.service.renders.stills import Still
-from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
+from fragdex.service.renders.workspaces import Workspaces
 
 __all__ = ["run"]
 
@@ -49,7 +44,11 @@ def run(context: ServiceContext, job: Job) -> None:
             if found is not None:
                 _done(context, mine, part, found.id, slice_cache.told(found), reused=True)
                 return
-            made = _made(context, check, render, part, mine, workspace, folder)
+            made = context.part(Workspaces).pool.draw(
+                workspace, wanted_of(render).as_wanted, view_of(render),
+                range(part.first, part.stop), folder,
+                progress=_Progress(context, mine), check=check,
+            )  # fmt: skip
             slice_id = slice_cache.keep(context, render, own, made, workspace, job.check)
             if slice_id is not None:
                 _done(context, mine, part, slice_id, made, reused=False)
@@ -113,43 +112,10 @@ def _spent(context: ServiceContext, render_id: str) -> float:
 
 
 def _recipe(render: Row[Any], part: Row[Any]) -> bytes:
-    view, mark = view_of(render), slice_cache.browser_mark()
-    wanted = wanted_of(render)
-    if wanted.is_video:
+    view, wanted, mark = view_of(render), wanted_of(render).as_wanted, slice_cache.browser_mark()
+    if wanted.still is None:
         return recipe(view, part.first, part.stop, mark)
-    return still_recipe(view, wanted.time_ms or 0, _still(wanted.wanted), mark)
-
-
-def _still(output: Any) -> Still:
-    if isinstance(output, Jpeg):
-        return Still("jpeg", output.quality)
-    if isinstance(output, Png):
-        return Still("png", compression=output.compression, transparency=output.transparency)
-    assert isinstance(output, WebP)
-    return Still("webp", output.quality, output.compression, output.transparency)
-
-
-def _made(
-    context: ServiceContext, check: Callable[[], None], render: Row[Any], part: Row[Any],
-    mine: sa.ColumnElement[bool], workspace: RenderWorkspace, folder: Path,
-) -> SliceMade:  # fmt: skip
-    view: View = view_of(render)
-    wanted = wanted_of(render)
-    how: dict[str, Any] = {
-        "outside": workspace.asked,
-        "limits": workspace.limits,
-        "check": check,
-        "warm": context.part(Workspaces).warm,
-        "key": workspace.key,
-    }
-    if wanted.is_video:
-        progress = _Progress(context, mine)
-        return run_slice(
-            workspace.site, view, part.first, part.stop, folder, progress=progress, **how
-        )
-    return run_still(
-        workspace.site, view, wanted.time_ms or 0, _still(wanted.wanted), folder, **how
-    )
+    return still_recipe(view, wanted.time_ms, wanted.still, mark)
 
 
 class _Progress:

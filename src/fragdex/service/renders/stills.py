@@ -28,14 +28,18 @@ class Still:
     compression: int | None = None
     transparency: bool = False
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether what the page leaves unpainted stays transparent."""
+        return self.transparency and self.container != "jpeg"
+
 
 def encode_still(png: bytes, still: Still) -> bytes:
     """Store a picture of the browser; the same picture and settings give the same bytes."""
     from PIL import Image
 
     with Image.open(io.BytesIO(png)) as picture:
-        clear = still.transparency and still.container != "jpeg"
-        pixels = picture.convert("RGBA" if clear else "RGB")
+        pixels = picture.convert("RGBA" if still.is_clear else "RGB")
     out = io.BytesIO()
     if still.container == "jpeg":
         # 4:4:4 where quality is asked for: text has coloured edges otherwise

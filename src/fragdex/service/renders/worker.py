@@ -53,7 +53,7 @@ def _run(context: ServiceContext, job: Job) -> None:
             parted = part(context, row, workspace, job.check)
             seconds["plan"] = time.monotonic() - begun
             begun = time.monotonic()
-            numbers = [{"number": number} for number in range(len(parted.parts))]
+            numbers = [{"number": number} for number in range(len(parted.slices))]
             for again in range(_ROUNDS):
                 # All of them in every round: a run that comes again finds those that are done.
                 job.slices(SLICE, numbers, stage=f"r{job.attempt}-{again}-" if again else "s")

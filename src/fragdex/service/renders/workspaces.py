@@ -29,9 +29,9 @@ from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.hosts import AllowedHosts
 from fragdex.service.renders.outside import Answer, Blocked
 from fragdex.service.renders.own_files import OwnFiles
+from fragdex.service.renders.pool import ChildPool, PageSource
 from fragdex.service.renders.records import FAMILY, page_name
-from fragdex.service.renders.running import Warm
-from fragdex.service.renders.site import Folder, Page, Site
+from fragdex.service.renders.site import Folder, Page
 
 __all__ = ["RenderWorkspace", "Workspaces", "bounds_of"]
 
@@ -70,14 +70,11 @@ class ResourceFetcher:
         return answer
 
 
-@dataclass(slots=True)
-class RenderWorkspace:
+@dataclass(slots=True, kw_only=True)
+class RenderWorkspace(PageSource):
     """A render, ready to be worked on in this process."""
 
-    key: str
-    site: Site
-    asked: ResourceFetcher
-    limits: Limits
+    outside: ResourceFetcher
     folder: Path | None
     digests: dict[str, bytes | None] = field(default_factory=dict)
 
@@ -93,7 +90,7 @@ class RenderWorkspace:
     ) -> bool:
         """Whether what a slice was made of is the same here: of the site, and of own files."""
         same = all(self.sha256(path) == sha256 for path, sha256 in site.items())
-        return same and self.asked.own.holds(own)
+        return same and self.outside.own.holds(own)
 
 
 def bounds_of(context: ServiceContext) -> Bounds:
@@ -115,7 +112,7 @@ class Workspaces:
     """What a process has of the renders it works on, and the browsers that wait for a slice."""
 
     def __init__(self) -> None:
-        self.warm = Warm()
+        self.pool = ChildPool()
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
 
@@ -162,7 +159,7 @@ class Workspaces:
     def close(self) -> None:
         """Let go of everything that is not used, and end the browsers that wait."""
         self._let_go(lambda *_: True)
-        self.warm.close()
+        self.pool.close()
 
     def _let_go(self, which: Callable[[str, _Entry], bool]) -> None:
         with self._lock:
@@ -170,16 +167,16 @@ class Workspaces:
             keys = [key for key, entry in entries if not entry.users and which(key, entry)]
             gone = {key: self._entries.pop(key) for key in keys}
         for key, entry in gone.items():
-            self.warm.drop(key)
+            self.pool.drop(key)
             if entry.workspace is not None and entry.workspace.folder is not None:
                 shutil.rmtree(entry.workspace.folder, ignore_errors=True)
 
 
 def _made(context: ServiceContext, row: Row[Any]) -> RenderWorkspace:
-    asked = ResourceFetcher(context, row.tenant_id)
+    outside = ResourceFetcher(context, row.tenant_id)
     settings = context.settings
     limits = Limits(side=settings.max_render_side, pixels=settings.max_render_pixels)
-    new = partial(RenderWorkspace, row.id, asked=asked, limits=limits)
+    new = partial(RenderWorkspace, key=row.id, outside=outside, limits=limits)
     with context.database.read() as connection:
         # An archive came as an upload, which uses its bytes under the name of the record.
         name = row.id if row.is_archive else page_name(row.id)

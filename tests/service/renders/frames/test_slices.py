@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,10 +19,10 @@ from fragdex.service.errors import BrowserGone, PageFailed
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.renders.browser.timing import instant_us
 from fragdex.service.renders.outside import Answer
-from fragdex.service.renders.plan import View, plan
+from fragdex.service.renders.plan import View, Wanted, plan
+from fragdex.service.renders.pool import ChildPool, PageSource, join_slices
 from fragdex.service.renders.process import Child
-from fragdex.service.renders.render import Wanted, render
-from fragdex.service.renders.running import Warm, look, run_join, run_slice, run_still
+from fragdex.service.renders.render import render
 from fragdex.service.renders.site import Folder, Page
 from fragdex.service.renders.stills import Still
 from service.renders.frames.numbers import PAGES, decoded, numbers_page, read_rows
@@ -29,6 +30,12 @@ from service.renders.frames.numbers import PAGES, decoded, numbers_page, read_ro
 pytestmark = pytest.mark.usefixtures("chromium")
 
 NTSC = Fraction(30000, 1001)
+
+
+@pytest.fixture
+def pool():
+    with closing(ChildPool()) as pool:
+        yield pool
 
 
 def processes_of(session):
@@ -89,35 +96,33 @@ def test_two_runs_give_the_same_bytes_and_slices_the_same_frames(tmp_path):
             assert abs(one - other).mean() <= 1
 
 
-def test_a_kept_process_goes_on_where_it_stands(tmp_path):
+def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
     """Without a new browser, without replaying; the file is the same, byte for byte."""
-    site = Page(numbers_page(Fraction(30)))
+    page = PageSource("a", Page(numbers_page(Fraction(30))))
     view = View(320, 180, Fraction(30))
     parts = plan(view, 2000, slices=3)
-    cold = [run_slice(site, view, r.start, r.stop, tmp_path) for r in parts.slices]
+    cold = []
+    for part in parts.slices:
+        cold.append(pool.draw(page, Wanted(), view, part, tmp_path))
+        pool.drop("a")
     files = [Path(one.path).read_bytes() for one in cold]
-    warm = Warm()
-    try:
-        kept = [
-            run_slice(site, view, r.start, r.stop, tmp_path, warm=warm, key="a")
-            for r in parts.slices
-        ]
-        # another render's process is not touched
-        assert warm.take("b", view, 60) is None
-        assert warm.take("a", view, 59) is None
-        child = warm.take("a", view, 60)
-        assert child is not None
-        child.end()
-    finally:
-        warm.close()
+    kept = [pool.draw(page, Wanted(), view, part, tmp_path) for part in parts.slices]
     assert [Path(one.path).read_bytes() for one in kept] == files
     assert [one.seconds["start"] < 0.05 for one in kept] == [False, True, True]
-    joined = run_join(site, kept, view, tmp_path / "whole.mp4")
+    with pool.child(page, view, 60) as last, pool.child(page, view, 60) as new:
+        assert (last.at, new.at) == ((view, 60), None)
+    # another render's process is not touched
+    with pool.child(PageSource("b", page.site), view, 60) as other:
+        assert other not in (last, new)
+    # one that stands behind the frame shows it with another browser
+    again = pool.draw(page, Wanted(), view, parts.slices[0], tmp_path)
+    assert Path(again.path).read_bytes() == files[0]
+    joined = join_slices(page, kept, view, tmp_path / "whole.mp4")
     assert joined.frames == 60
     assert [read_rows(p)[0] for _, p in decoded(joined.path)] == list(range(60))
 
 
-def test_a_slice_says_what_it_depends_on(tmp_path):
+def test_a_slice_says_what_it_depends_on(tmp_path, pool):
     (tmp_path / "index.html").write_text(
         "<link rel=stylesheet href=a.css><p>Hello<script>"
         "fetch('later.json').catch(() => 0); console.error('it is late');"
@@ -126,7 +131,9 @@ def test_a_slice_says_what_it_depends_on(tmp_path):
     (tmp_path / "a.css").write_text("p { color: red }")
     site = Folder(tmp_path)
     told = []
-    made = run_slice(site, View(64, 64, Fraction(30)), 0, 10, tmp_path, progress=told.append)
+    made = pool.draw(
+        PageSource("a", site), Wanted(), View(64, 64), range(10), tmp_path, progress=told.append
+    )
     reads = {path: site.read(path) for path in ("", "a.css", "later.json")}
     for path, asset in reads.items():
         assert made.reads[path] == (asset and asset.sha256)
@@ -139,7 +146,7 @@ def test_a_slice_says_what_it_depends_on(tmp_path):
     assert told == sorted(told)
 
 
-def test_what_the_page_asks_for_comes_from_this_side(tmp_path):
+def test_what_the_page_asks_for_comes_from_this_side(tmp_path, pool):
     """The rendering process has no keys, no database: it asks."""
     asked = []
 
@@ -148,8 +155,8 @@ def test_what_the_page_asks_for_comes_from_this_side(tmp_path):
             asked.append(url)
             return Answer(200, {"content-type": "text/css"}, b"html { background: #ff0000 }")
 
-    page = Page("<link rel=stylesheet href=/api/v1/files/7>")
-    made = run_slice(page, View(64, 64, Fraction(30)), 0, 2, tmp_path, outside=Films())
+    page = PageSource("a", Page("<link rel=stylesheet href=/api/v1/files/7>"), Films())
+    made = pool.draw(page, Wanted(), View(64, 64), range(2), tmp_path)
     assert asked == ["http://site.localhost/api/v1/files/7"]
     assert made.network
     (_, first), _ = decoded(made.path)
@@ -157,33 +164,32 @@ def test_what_the_page_asks_for_comes_from_this_side(tmp_path):
 
 
 @pytest.mark.parametrize("container", ["png", "jpeg", "webp"])
-def test_a_still_is_the_frame_of_its_moment(tmp_path, container):
+def test_a_still_is_the_frame_of_its_moment(tmp_path, pool, container):
     from PIL import Image
 
-    site = Page(numbers_page(Fraction(30)))
-    made = run_still(site, View(320, 180, Fraction(30)), 500, Still(container), tmp_path)
+    page = PageSource("a", Page(numbers_page(Fraction(30))))
+    wanted = Wanted(320, 180, still=Still(container), time_ms=500)
+    made = pool.draw(page, wanted, wanted.view(), range(1), tmp_path)
     with Image.open(made.path) as picture:
         assert picture.format == container.upper()
         assert read_rows(np.asarray(picture.convert("L")))[0] == 15
     assert made.first == 15
 
 
-def test_facts_come_from_the_page(tmp_path):
-    facts = look(
-        Page("<style>html{width:400px;height:300px}@keyframes a{to{left:9px}}"
-             "p{position:absolute;animation:a 1.5s}</style><p>x"),
-        View(),
-    )  # fmt: skip
+def test_facts_come_from_the_page(pool):
+    site = Page(
+        "<style>html{width:400px;height:300px}@keyframes a{to{left:9px}}"
+        "p{position:absolute;animation:a 1.5s}</style><p>x"
+    )
+    facts = pool.look(PageSource("a", site), View())
     assert (facts.width, facts.height, facts.duration_ms) == (400, 300, 1500)
     assert facts.browser_version
 
 
-def test_what_a_page_does_wrong_is_its_own_fault(tmp_path):
+def test_what_a_page_does_wrong_is_its_own_fault(tmp_path, pool):
+    page = PageSource("a", Page("<script>console.error('before'); for (;;);</script>"))
     with pytest.raises(PageFailed) as failed:
-        run_slice(
-            Page("<script>console.error('before'); for (;;);</script>"),
-            View(64, 64, Fraction(30)), 0, 10, tmp_path,
-        )  # fmt: skip
+        pool.draw(page, Wanted(), View(64, 64), range(10), tmp_path)
     assert "before" in str(failed.value.more)
 
 
@@ -199,7 +205,7 @@ def test_a_killed_process_may_be_replaced(tmp_path):
 
         seen = []
         with pytest.raises(BrowserGone, match="SIGKILL"):
-            child.slice(view, 0, 900, tmp_path, progress=seen.append, check=check)
+            child.draw(view, range(900), tmp_path, progress=seen.append, check=check)
     assert len(killed[0]) > 1
     assert gone(killed[0])
 
@@ -218,9 +224,7 @@ def test_who_stops_waiting_ends_the_browser(tmp_path):
 
         seen = []
         with pytest.raises(NotWanted):
-            child.slice(
-                View(320, 180, Fraction(30)), 0, 900, tmp_path, progress=seen.append, check=check
-            )
+            child.draw(View(320, 180), range(900), tmp_path, progress=seen.append, check=check)
     assert len(began[0]) > 1
     assert gone(began[0])
 
@@ -237,7 +241,7 @@ def progress(done):
     if not seen.is_set():
         seen.set()
         print(child.pid, flush=True)
-child.slice(View(320, 180), 0, 9000, Path(sys.argv[1]), progress=progress)
+child.draw(View(320, 180), range(9000), Path(sys.argv[1]), progress=progress)
 """
 
 
@@ -284,15 +288,15 @@ def test_a_render_survives_its_browsers(tmp_path, monkeypatch):
     """The process of a slice is killed in the middle: another one makes the slice."""
     site = Page(numbers_page(Fraction(30)))
     victims = []
-    real = Child.slice
+    real = Child.draw
 
-    def slice_(self, view, first, stop, folder, *, progress, check):
-        if not victims and first > 0:
+    def draw(self, view, frames, folder, **how):
+        if not victims and frames.start > 0:
             victims.append(self.pid)
             threading.Timer(0.5, os.kill, (self.pid, signal.SIGKILL)).start()
-        return real(self, view, first, stop, folder, progress=progress, check=check)
+        return real(self, view, frames, folder, **how)
 
-    monkeypatch.setattr(Child, "slice", slice_)
+    monkeypatch.setattr(Child, "draw", draw)
     counts = []
     out = tmp_path / "a.mp4"
     made = render(
@@ -355,5 +359,5 @@ def test_a_slice_of_1080p_stays_below_900_mb(tmp_path):
             if done % 10 == 0:
                 peak.append(pss(processes_of(child.pid)))
 
-        child.slice(View(1920, 1080, Fraction(30)), 0, 60, tmp_path, progress=progress)
+        child.draw(View(1920, 1080), range(60), tmp_path, progress=progress)
     assert 100e6 < max(peak) < 900e6

@@ -1,0 +1,160 @@
+"""Rendering processes: each renders one page, and stays ready for the next slice of it.
+
+Where the next slice begins at or behind the frame that a browser has reached, it goes on from
+there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragdex.service.processes.idle import Idle
+from fragdex.service.renders.browser.model import Limits, PageFacts
+from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.made import Joined, SliceMade
+from fragdex.service.renders.outside import NOTHING, Outside
+from fragdex.service.renders.plan import Wanted, frame_at
+from fragdex.service.renders.process import Check, Child, Progress, nothing
+from fragdex.service.renders.site import Site
+
+__all__ = ["ChildPool", "PageSource", "join_slices"]
+
+
+@dataclass(slots=True)
+class PageSource:
+    """A page to be rendered.
+
+    Attributes:
+        key: names its render, and whose it is.
+        site: the page's files.
+        outside: what it may ask for beyond them.
+        limits: how far it may go.
+    """
+
+    key: str
+    site: Site
+    outside: Outside = NOTHING
+    limits: Limits = Limits()  # noqa: RUF009 — frozen
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    key: str
+    child: Child
+
+    def end(self) -> None:
+        self.child.end()
+
+
+class ChildPool:
+    """Rendering processes, and those of them that wait for another job.
+
+    Args:
+        most: so many are kept waiting.
+        idle_seconds: and so long.
+    """
+
+    def __init__(self, most: int = 2, idle_seconds: float = 15.0) -> None:
+        self._most = most
+        self._idle: Idle[_Idle] = Idle(idle_seconds)
+
+    @contextlib.contextmanager
+    def child(self, page: PageSource, view: View, first: int = 0) -> Iterator[Child]:
+        """A process for a job that begins at a frame; it is ended by any error, else kept.
+
+        Of the page's processes the one that stands nearest before that frame goes on; one that
+        stands elsewhere starts another browser, which is less than to start it all.
+        """
+
+        def fitness(one: _Idle) -> int | None:
+            if one.key != page.key:
+                return None
+            at = one.child.at
+            return at[1] if at is not None and at[0] == view and at[1] <= first else -1
+
+        found = self._idle.take(fitness)
+        if found is None:
+            child = Child(page.site, outside=page.outside, limits=page.limits)
+        else:
+            child = found.child
+            child.outside = page.outside
+        try:
+            yield child
+        except BaseException:
+            child.end()
+            raise
+        self._idle.put(_Idle(page.key, child), self._most)
+
+    def look(self, page: PageSource, view: View, *, check: Check = nothing) -> PageFacts:
+        """What a page tells of itself, seen through a view.
+
+        Raises:
+            PageFailed: the page hangs, crashes, or is not there.
+            BrowserGone: the process ended by no fault of the page's.
+            EngineUnavailable: no Chromium.
+            TooLarge: the view has more pixels than the limits allow.
+        """
+        with self.child(page, view) as child:
+            return child.look(view, check=check)
+
+    def draw(
+        self,
+        page: PageSource,
+        wanted: Wanted,
+        view: View,
+        frames: range,
+        folder: Path,
+        *,
+        progress: Progress = nothing,
+        check: Check = nothing,
+    ) -> SliceMade:
+        """Render a slice, or the still that is wanted, into a file of a folder.
+
+        Args:
+            frames: of the slice.
+            progress: called in this thread with how many frames are done.
+            check: called several times a second; what it raises ends the process and its browser.
+
+        Raises:
+            StoreFull: no room in the folder; and as `look`.
+        """
+        if wanted.still is not None:
+            at = frame_at(wanted.time_ms, view.fps)
+            frames = range(at, at + 1)
+        with self.child(page, view, frames.start) as child:
+            return child.draw(
+                view, frames, folder, still=wanted.still, progress=progress, check=check
+            )
+
+    def drop(self, key: str) -> None:
+        """End the processes of a render that is over."""
+        self._idle.end(lambda one: one.key == key)
+
+    def close(self) -> None:
+        """End all that wait."""
+        self._idle.end()
+
+
+def join_slices(
+    page: PageSource,
+    slices: Sequence[SliceMade],
+    view: View,
+    out: Path,
+    *,
+    check: Check = nothing,
+) -> Joined:
+    """Write slices one behind the other, with the sound of the whole; raises as `ChildPool.draw`.
+
+    Args:
+        slices: in order, each with the `path` where its file is now.
+    """
+    # A film may be larger than the temporary folder.
+    with (
+        tempfile.TemporaryDirectory(prefix="join-", dir=out.parent) as folder,
+        Child(page.site, outside=page.outside, limits=page.limits, folder=Path(folder)) as child,
+    ):
+        return child.join(slices, view, out, check=check)
