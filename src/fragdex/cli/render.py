@@ -236,6 +236,7 @@ def _target(output: str) -> Iterator[tuple[Path, Callable[[], None]]]:
 
 
 def _facts(page: str, output: str, made: Rendered, seconds: float) -> dict[str, Any]:
+    told = made.notes.as_json()
     return {
         "page": page,
         "file": output,
@@ -252,9 +253,7 @@ def _facts(page: str, output: str, made: Rendered, seconds: float) -> dict[str, 
             {"first_frame": one.first, "frames": one.frames, "seconds": one.seconds}
             for one in made.slices
         ],
-        "blocked": [{"url": one.url, "reason": one.reason} for one in made.notes.blocked],
-        "console": made.notes.console,
-        "refused": made.notes.refused,
+        **{kind: told[kind] for kind in ("blocked", "console", "refused")},
     }
 
 

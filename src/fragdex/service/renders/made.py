@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fragdex.service.renders.browser.model import BlockedRequest, Notes
+from fragdex.service.renders.browser.model import Notes
 
-__all__ = ["Joined", "SliceMade", "notes_of_json"]
+__all__ = ["Joined", "SliceMade"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,4 @@ class SliceMade:
         True
         """
         reads = {path: sha and bytes.fromhex(sha) for path, sha in plain["reads"].items()}
-        return cls(**{**plain, "reads": reads, "notes": notes_of_json(plain["notes"])})
-
-
-def notes_of_json(plain: Mapping[str, Any]) -> Notes:
-    """Notes from plain values."""
-    blocked = [BlockedRequest(**one) for one in plain["blocked"]]
-    return Notes(**{**plain, "blocked": blocked})
+        return cls(**{**plain, "reads": reads, "notes": Notes.of_json(plain["notes"])})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -139,7 +139,9 @@ class _Work:
             ending.start()
             joined = child.join(made, parts.view, self._folder / "whole.mp4")
         ending.join()
-        notes = _together(one.notes for one in made)
+        notes = Notes()
+        for one in made:
+            notes.add(one.notes)
         for line in joined.failed:
             notes.say("refused", line)
         return Rendered(
@@ -198,14 +200,3 @@ def _divided(view: View, duration_ms: int, jobs: int | None, slices: int | None)
         slices = jobs or min(os.cpu_count() or 1, worth)
     # as if all were made at once, so that the same slices make the same film whoever makes them
     return plan(view, duration_ms, slices=slices, at_once=True)
-
-
-def _together(several: Iterable[Notes]) -> Notes:
-    whole = Notes()
-    for notes in several:
-        for kind in ("console", "refused", "browser"):
-            for line in getattr(notes, kind):
-                whole.say(kind, line)
-        for one in notes.blocked:
-            whole.block(one.url, one.reason)
-    return whole

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import PageFailed, ServiceError
+from fragdex.service.errors import PageFailed
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import notes, slice_cache
@@ -38,7 +38,10 @@ def run(context: ServiceContext, job: Job) -> None:
     name = job.id.rpartition(render.id)[2].strip("-")
     folder = context.work_folder(f"{render.id}.{name}.{job.attempt}")
     try:
-        with context.part(Workspaces).opened(context, render, check) as workspace:
+        with (
+            notes.of_failure(context, render_parts.update().where(mine)),
+            context.part(Workspaces).opened(context, render, check) as workspace,
+        ):
             own = _recipe(render, part)
             found = slice_cache.find(context, render.tenant_id, own, workspace)
             if found is not None:
@@ -52,12 +55,6 @@ def run(context: ServiceContext, job: Job) -> None:
             slice_id = slice_cache.keep(context, render, own, made, workspace, job.check)
             if slice_id is not None:
                 _done(context, mine, part, slice_id, made, reused=False)
-    except ServiceError as error:
-        told = notes.of_error(error)
-        if told is not None:
-            with context.database.write() as connection:
-                connection.execute(render_parts.update().where(mine).values(notes=told))
-        raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if is_over(context, render.id):
@@ -144,7 +141,7 @@ def _done(
         "reused": reused,
         # what is taken from another render costs nothing
         "seconds": {} if reused else made.seconds,
-        "notes": notes.plain(made.notes),
+        "notes": made.notes.as_json(),
     }
     with context.database.write() as connection:
         connection.execute(render_parts.update().where(mine).values(**values))

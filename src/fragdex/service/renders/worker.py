@@ -17,7 +17,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import ServiceError
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
@@ -48,7 +47,10 @@ def _run(context: ServiceContext, job: Job) -> None:
         return
     seconds: dict[str, float] = {}
     try:
-        with context.part(Workspaces).opened(context, row, job.check) as workspace:
+        with (
+            notes.of_failure(context, renders.update().where(_RENDER.id == row.id)),
+            context.part(Workspaces).opened(context, row, job.check) as workspace,
+        ):
             begun = time.monotonic()
             parted = part(context, row, workspace, job.check)
             seconds["plan"] = time.monotonic() - begun
@@ -61,13 +63,6 @@ def _run(context: ServiceContext, job: Job) -> None:
                     break
             seconds["slices"] = time.monotonic() - begun
             finish(context, job, row, workspace, parted, seconds)
-    except ServiceError as error:
-        told = notes.of_error(error)
-        if told is not None:
-            with context.database.write() as connection:
-                change = renders.update().where(_RENDER.id == row.id)
-                connection.execute(change.values(notes=told))
-        raise
     finally:
         context.part(Workspaces).leave(row.id)
         if is_over(context, row.id):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from fragdex.service.errors import TooLarge
 from fragdex.service.renders.browser.timing import View
@@ -101,6 +103,29 @@ class Notes:
         one = BlockedRequest(url[: self.LONGEST], reason[: self.LONGEST])
         if len(self.blocked) < self.MOST and one not in self.blocked:
             self.blocked.append(one)
+
+    def add(self, other: Notes) -> None:
+        """Add what happened elsewhere on the page."""
+        for kind in ("console", "refused", "browser"):
+            for line in getattr(other, kind):
+                self.say(kind, line)
+        for one in other.blocked:
+            self.block(one.url, one.reason)
+
+    def as_json(self) -> dict[str, list[Any]]:
+        """As plain values.
+
+        >>> notes = Notes(blocked=[BlockedRequest("https://example.org/", "no network")])
+        >>> Notes.of_json(notes.as_json()) == notes
+        True
+        """
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, plain: Mapping[str, Any]) -> Notes:
+        """From plain values, of which some may be missing."""
+        kinds = {field.name: list(plain.get(field.name, ())) for field in fields(cls)}
+        return cls(**{**kinds, "blocked": [BlockedRequest(**one) for one in kinds["blocked"]]})
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,8 +304,6 @@ def _tell_more(error: BaseException, notes: Notes) -> None:
     """Let a failure carry what the page said until then."""
     if isinstance(error, PageFailed):
         with contextlib.suppress(AttributeError):
-            error.more.setdefault("console", list(notes.console))
-            error.more.setdefault("refused", list(notes.refused))
-            error.more.setdefault(
-                "blocked", [{"url": one.url, "reason": one.reason} for one in notes.blocked]
-            )
+            told = notes.as_json()
+            for kind in ("console", "refused", "blocked"):
+                error.more.setdefault(kind, told[kind])
