@@ -14,6 +14,8 @@ Who has bytes that are to become a blob takes three steps:
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import token_hex
@@ -42,6 +44,7 @@ __all__ = [
     "release",
     "sweep",
     "used_by",
+    "write",
 ]
 
 
@@ -76,6 +79,27 @@ def expect(connection: Connection, tenant_id: str, sha256: bytes) -> str:
     key = new_key(tenant_id, sha256)
     trash.expect(connection, key)
     return key
+
+
+def write(
+    database: Database, store: Store, tenant_id: str, pieces: Callable[[], Iterable[bytes]]
+) -> Blob:
+    """Write bytes into the store, where no record uses them yet: the first two steps at once.
+
+    Args:
+        pieces: the bytes from their beginning; asked for twice.
+    """
+    md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
+    for piece in pieces():
+        md5.update(piece)
+        sha256.update(piece)
+        size += len(piece)
+    with database.write() as connection:
+        key = expect(connection, tenant_id, sha256.digest())
+        known = find(connection, tenant_id, sha256.digest()) is not None
+    if not known:
+        store.write(key, pieces())
+    return Blob(md5.digest(), sha256.digest(), size, key)
 
 
 def expect_again(connection: Connection, tenant_id: str, sha256: bytes, key: str) -> str | None:

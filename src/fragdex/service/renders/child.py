@@ -21,7 +21,7 @@ from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.processes.sessions import end_descendants
 from fragdex.service.renders import messages
 from fragdex.service.renders.browser.model import Limits
-from fragdex.service.renders.browser.walls import NO_SANDBOX, Walls, take_over
+from fragdex.service.renders.browser.walls import NO_SANDBOX, Walls
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.site import Asset
@@ -83,16 +83,14 @@ class _Work:
         self._slicer: Any = None
         self._told = 0.0
 
-    def begin(
-        self, network: bool, limits: Mapping[str, Any], program: str | None, sandbox: bool
-    ) -> dict[str, Any]:
-        if program is not None:
-            # The browser inherits what this process is shut in with.
-            sandbox = sandbox and os.geteuid() != 0
-            missing = (*self._channel.missing, *(() if sandbox else (NO_SANDBOX,)))
-            take_over(Path(program), Walls((), None, sandbox, missing))
-        self._slicer = self._make(self._parent, outside=self._parent, limits=Limits(**limits))
-        self._slicer.network = network
+    def begin(self, network: bool, limits: Mapping[str, Any], sandbox: bool) -> dict[str, Any]:
+        # The browser inherits what this process is shut in with.
+        sandbox = sandbox and os.geteuid() != 0
+        missing = (*self._channel.missing, *(() if sandbox else (NO_SANDBOX,)))
+        self._slicer = self._make(
+            self._parent, outside=self._parent, limits=Limits(**limits), network=network,
+            walls=Walls((), None, sandbox, missing),
+        )  # fmt: skip
         return {}
 
     def look(self, view: Mapping[str, Any]) -> dict[str, Any]:

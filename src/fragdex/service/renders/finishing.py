@@ -25,7 +25,6 @@ from fragdex.service.renders.model import TYPES, RenderStatus
 from fragdex.service.renders.plan import Plan
 from fragdex.service.renders.pool import join_slices
 from fragdex.service.renders.records import FAMILY, OPEN, result_name, wanted_of
-from fragdex.service.renders.slice_cache import StoredFile
 from fragdex.service.renders.workspaces import RenderWorkspace
 
 __all__ = ["finish"]
@@ -35,7 +34,7 @@ __all__ = ["finish"]
 class _Result:
     """Bytes of the store that no record names yet."""
 
-    bytes: StoredFile
+    bytes: blobs.Blob
     index_key: str | None
     # what should be heard and could not be decoded
     failed: Sequence[str] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from typing import Any, Final
 
@@ -78,18 +77,13 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
         with context.database.write() as connection:
             connection.execute(renders.insert().values(**row))
             return told(connection, need_row(connection, tenant_id, render_id))
-    html = new.html.encode()
-    md5, sha256 = hashlib.md5(html, usedforsecurity=False).digest(), hashlib.sha256(html).digest()
+    html = [new.html.encode()]
+    page_bytes = blobs.write(context.database, context.store, tenant_id, lambda: html)
     with context.database.write() as connection:
-        key = blobs.expect(connection, tenant_id, sha256)
-        known = blobs.find(connection, tenant_id, sha256) is not None
-    if not known:
-        context.store.write(key, [html])
-    with context.database.write() as connection:
-        queued = {"page_md5": md5, "status": RenderStatus.PENDING, "queued_at": now}
+        queued = {"page_md5": page_bytes.md5, "status": RenderStatus.PENDING, "queued_at": now}
         connection.execute(renders.insert().values(**{**row, **queued}))
-        name = page_name(render_id)
-        blobs.keep(connection, tenant_id, md5, sha256, len(html), FAMILY, name, key)
+        own = (page_bytes.md5, page_bytes.sha256, page_bytes.byte_size)
+        blobs.keep(connection, tenant_id, *own, FAMILY, page_name(render_id), page_bytes.store_key)
         context.jobs.enqueue(connection, RENDER, render_id, tenant_id=tenant_id)
         return told(connection, need_row(connection, tenant_id, render_id))
 

@@ -92,7 +92,6 @@ class Child:
             # nobody knows whether another site reads the same again
             "network": type(site) not in (Beside, Folder, Page),
             "limits": asdict(limits),
-            "program": None if program is None else str(program),
             "sandbox": program is not None and walls_for(program).sandbox,
         }
         self._slices: Sequence[SliceMade] = ()

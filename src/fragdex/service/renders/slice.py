@@ -12,17 +12,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fragdex.service.errors import BrowserGone
-from fragdex.service.renders.browser.model import Limits, PageFacts, PageMedia
+from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.walls import Walls
 from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.made import SliceMade
 from fragdex.service.renders.outside import Answer, Outside
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still, encode_still
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.page_media.player import Player
 
 __all__ = ["Slicer"]
 
@@ -36,13 +40,15 @@ class Slicer:
         site: the page's files.
         outside: what the page may ask for beyond them.
         limits: how far the page may go.
+        network: whether the site itself lies beyond a network.
+        walls: that stand around this process already; None: none do.
     """
 
-    def __init__(self, site: Site, *, outside: Outside, limits: Limits) -> None:
-        self._site, self._limits = site, limits
+    def __init__(
+        self, site: Site, *, outside: Outside, limits: Limits, network: bool, walls: Walls | None
+    ) -> None:
+        self._site, self._limits, self._network, self._walls = site, limits, network, walls
         self._outside = _Noting(outside)
-        self.network = False
-        """Whether the site itself lies beyond a network."""
         self._stage: Stage | None = None
         self._player: _Player | None = None
         self._view: View | None = None
@@ -129,10 +135,11 @@ class Slicer:
         self._outside.answered = 0
         self._player = _Player(view, self._site, self._outside)
         # it becomes one when the browser has been started
-        media = cast("PageMedia", self._player)
+        media = cast("Player", self._player)
         self._stage = Stage(
-            self._site, view, outside=self._outside, media=media, limits=self._limits
-        )
+            self._site, view, outside=self._outside, media=media, limits=self._limits,
+            walls=self._walls,
+        )  # fmt: skip
         self._view, self._at = view, 0
         return self._stage
 
@@ -163,7 +170,7 @@ class Slicer:
             seconds={name: round(value, 4) for name, value in seconds.items()},
             reads=stage.reads,
             notes=stage.notes,
-            network=self.network or self._outside.answered > 0,
+            network=self._network or self._outside.answered > 0,
             browser=stage.facts.browser_version,
             unchanged=unchanged,
         )
@@ -179,7 +186,7 @@ class _Player:
         self._view, self._site, self._outside = view, site, outside
 
     @cached_property
-    def _made(self) -> Any:
+    def _made(self) -> Player:
         from fragdex.service.renders.page_media.opening import Opener
         from fragdex.service.renders.page_media.player import Player
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,6 @@ from fragdex.service.renders.workspaces import RenderWorkspace
 
 __all__ = [
     "FAMILY",
-    "StoredFile",
     "bring",
     "browser_mark",
     "bytes_of",
@@ -99,17 +98,7 @@ def told(row: Row[Any]) -> SliceMade:
     return SliceMade.of_json(made)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """Bytes of an object of the store."""
-
-    md5: bytes
-    sha256: bytes
-    byte_size: int
-    store_key: str
-
-
-def bytes_of(context: ServiceContext, row: Row[Any]) -> StoredFile:
+def bytes_of(context: ServiceContext, row: Row[Any]) -> blobs.Blob:
     """The bytes of a kept slice.
 
     Raises:
@@ -119,12 +108,12 @@ def bytes_of(context: ServiceContext, row: Row[Any]) -> StoredFile:
         blob = blobs.used_by(connection, row.tenant_id, FAMILY, row.id)
     if blob is None:
         raise Unavailable("a slice of the render is gone", retry_after=1)
-    return StoredFile(blob.md5, blob.sha256, blob.byte_size, blob.store_key)
+    return blob
 
 
 def store_bytes(
     context: ServiceContext, tenant_id: str, path: Path, check: Callable[[], None]
-) -> StoredFile:
+) -> blobs.Blob:
     """Write a file into the store, where no record names it yet."""
 
     def pieces() -> Iterator[bytes]:
@@ -133,17 +122,7 @@ def store_bytes(
                 check()
                 yield piece
 
-    md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
-    for piece in pieces():
-        md5.update(piece)
-        sha256.update(piece)
-        size += len(piece)
-    with context.database.write() as connection:
-        key = blobs.expect(connection, tenant_id, sha256.digest())
-        known = blobs.find(connection, tenant_id, sha256.digest()) is not None
-    if not known:
-        context.store.write(key, pieces())
-    return StoredFile(md5.digest(), sha256.digest(), size, key)
+    return blobs.write(context.database, context.store, tenant_id, pieces)
 
 
 def keep(

@@ -8,14 +8,12 @@ from typing import Any
 
 from fragdex.service.errors import TooLarge
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.page_media.contract import PageMedia
 
 __all__ = [
     "BlockedRequest",
     "Limits",
     "Notes",
     "PageFacts",
-    "PageMedia",
 ]
 
 

@@ -42,6 +42,8 @@ class Chromium:
         begin_frames: whether frames come on request.
         memory_bytes: how much data each of its processes may have.
         sandbox: whether its own sandbox is wanted, where the system allows it.
+        walls: that stand around this process already, and hold for all that it starts; None: those
+            that this system allows are put around the browser.
     """
 
     def __init__(
@@ -52,8 +54,9 @@ class Chromium:
         begin_frames: bool,
         memory_bytes: int,
         sandbox: bool = True,
+        walls: Walls | None = None,
     ) -> None:
-        self.walls: Walls = walls_for(engine.path)
+        self.walls: Walls = walls or walls_for(engine.path)
         self.sandbox = sandbox and self.walls.sandbox
         _forget_stale()
         self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).absolute()

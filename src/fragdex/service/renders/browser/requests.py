@@ -8,14 +8,17 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe
 from fragdex.service.renders.outside import Blocked, Outside
-from fragdex.service.renders.page_media.contract import ENDPOINT, PageMedia
+from fragdex.service.renders.page_media.contract import ENDPOINT
 from fragdex.service.renders.site import ORIGIN, Asset, Site
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.page_media.player import Player
 
 __all__ = ["RequestInterceptor"]
 
@@ -44,7 +47,7 @@ class RequestInterceptor:
         self._notes, self._limits = notes, limits
         self.reads: dict[str, bytes | None] = {}
         self.main_frame: str | None = None
-        self.media: PageMedia | None = None
+        self.media: Player | None = None
         self._documents = 0
         pipe.on("Fetch.requestPaused", self._paused)
 
@@ -119,7 +122,7 @@ class RequestInterceptor:
         self.reads[path] = None if asset is None else asset.sha256
         return asset
 
-    def _of_media(self, media: PageMedia, params: dict[str, Any], session: str | None) -> None:
+    def _of_media(self, media: Player, params: dict[str, Any], session: str | None) -> None:
         request = params["request"]
         body = request.get("postData", "").encode("utf-8", "surrogatepass")
         began = time.monotonic()

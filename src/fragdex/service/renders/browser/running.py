@@ -13,6 +13,7 @@ from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.process import Chromium
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.walls import Walls
 
 __all__ = ["Running", "understood"]
 
@@ -58,8 +59,9 @@ class Running:
     """
 
     def __init__(
-        self, engine: Engine, view: View, limits: Limits, notes: Notes, *, begin_frames: bool
-    ) -> None:
+        self, engine: Engine, view: View, limits: Limits, notes: Notes, *, begin_frames: bool,
+        walls: Walls | None,
+    ) -> None:  # fmt: skip
         self._limits, self._notes = limits, notes
         self._new_target: Callable[[str], None] = lambda _: None
         self._crash: str | None = None
@@ -68,7 +70,7 @@ class Running:
         self._waiting_since = -1.0
         self._looks = 0
         self.has_begin_frame = begin_frames and engine.is_shell
-        self._start(engine, view)
+        self._start(engine, view, walls)
         try:
             with understood():
                 self._open(view)
@@ -76,7 +78,7 @@ class Running:
             self.close()
             raise
 
-    def _start(self, engine: Engine, view: View) -> None:
+    def _start(self, engine: Engine, view: View, walls: Walls | None) -> None:
         for sandbox in (True, False):
             self._chromium = Chromium(
                 engine,
@@ -84,6 +86,7 @@ class Running:
                 begin_frames=self.has_begin_frame,
                 memory_bytes=self._limits.memory_bytes,
                 sandbox=sandbox,
+                walls=walls,
             )
             self.pipe = Pipe(self._chromium.read_fd, self._chromium.write_fd, self._wait)
             try:

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from fragdex.service.errors import PageFailed
 from fragdex.service.renders.browser.clocks import Clock
@@ -20,9 +20,12 @@ from fragdex.service.renders.browser.running import Running, understood
 from fragdex.service.renders.browser.scripts import FACTS, READY, STEADY, script
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.virtual import VirtualClock
+from fragdex.service.renders.browser.walls import Walls
 from fragdex.service.renders.outside import NOTHING, Outside
-from fragdex.service.renders.page_media.contract import PageMedia
 from fragdex.service.renders.site import ORIGIN, Site
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.page_media.player import Player
 
 __all__ = ["Stage"]
 
@@ -45,6 +48,7 @@ class Stage:
         limits: how far the page may go.
         begin_frames: False has even a browser that gives frames on request run with a clock of
             ours.
+        walls: as of `Chromium`.
 
     Raises:
         EngineUnavailable: no Chromium; `advice` says how to get one.
@@ -59,9 +63,10 @@ class Stage:
         view: View,
         *,
         outside: Outside = NOTHING,
-        media: PageMedia | None = None,
+        media: Player | None = None,
         limits: Limits = Limits(),  # noqa: B008 — frozen
         begin_frames: bool = True,
+        walls: Walls | None = None,
     ) -> None:
         limits.check(view)
         self.view = view
@@ -71,7 +76,9 @@ class Stage:
         self._drawn = False
         if site.read(_ANY_INDEX) is None:
             raise PageFailed("the site has no index.html at its root")
-        self._running = Running(find_engine(), view, limits, self.notes, begin_frames=begin_frames)
+        self._running = Running(
+            find_engine(), view, limits, self.notes, begin_frames=begin_frames, walls=walls
+        )
         try:
             self._pipe = self._running.pipe
             self._session = self._running.session
@@ -103,7 +110,7 @@ class Stage:
     @property
     def reads(self) -> dict[str, bytes | None]:
         """SHA-256 of each file of the site that the page read; None where there was none."""
-        return self._door.reads | dict(getattr(self._media, "reads", {}))
+        return self._door.reads | (self._media.reads if self._media is not None else {})
 
     def skip(self, first: int, stop: int, progress: Callable[[int], None] = lambda _: None) -> None:
         """Let frames first … stop-1 pass without looking; `progress` is told each i.
@@ -114,9 +121,9 @@ class Stage:
             return
         for i in range(first, stop):
             with understood():
-                time_us = self._clock.advance(i)
+                self._clock.advance(i)
                 if self._media is not None:
-                    self._media.at_skip(i, time_us)
+                    self._media.at_skip()
                 self._clock.pass_by()
             self._watch()
             progress(i)
@@ -128,7 +135,7 @@ class Stage:
             if self._seeks:
                 self.evaluate(f"globalThis.fragdex.seek({time_us / 1000!r})", awaited=True)
             if self._media is not None:
-                self._media.before_frame(i, time_us)
+                self._media.before_frame()
             picture = self._clock.capture(needed=not self._drawn)
         self._watch()
         self._drawn = True

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NOBODY", "NO_SANDBOX", "Walls", "take_over", "walls_for"]
+__all__ = ["NOBODY", "NO_SANDBOX", "Walls", "walls_for"]
 
 NOBODY: Final = 65534
 """The user that owns nothing: user and group."""
@@ -57,8 +57,6 @@ class Walls:
 @functools.cache
 def walls_for(program: Path) -> Walls:
     """The walls that this system allows for a program; found out once."""
-    if program in _taken_over:
-        return _taken_over[program]
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     network = _NETWORK_OF_ROOT if is_root else _NETWORK
     all_of_them = (*network, "--", *((*_DEMOTED, "--") if is_root else ()))
@@ -88,14 +86,6 @@ def walls_for(program: Path) -> Walls:
     if not sandbox:
         missing.append(NO_SANDBOX)
     return Walls(before, user, sandbox, tuple(missing))
-
-
-_taken_over: dict[Path, Walls] = {}
-
-
-def take_over(program: Path, walls: Walls) -> None:
-    """Say which walls stand already: this process and all that it starts are behind them."""
-    _taken_over[program] = walls
 
 
 def _can_be_run(program: Path) -> tuple[str, ...]:

@@ -27,7 +27,12 @@ _ROOM: Final = "globalThis[Symbol.for('fragdex.media')]"
 
 
 class Player:
-    """Plays the media of one page; a `PageMedia`.
+    """Plays the media of one page.
+
+    A stage adds `scripts` to every frame before the page's own, answers requests below `ENDPOINT`
+    by `answer`, and fails requests that the browser itself makes for media (resource type `Media`)
+    without a note: their elements are played here. The page's own content security policy must not
+    reach the scripts (Page.setBypassCSP).
 
     Args:
         fps: of the render.
@@ -68,15 +73,15 @@ class Player:
         return found
 
     def bind(self, stage: Staged) -> None:
-        """Take the stage that calls."""
+        """Take the stage that calls; before the page is loaded."""
         self._stage = stage
 
     def answer(self, url: str, body: bytes) -> MediaAnswer:
-        """Answer a request of the scripts."""
+        """Answer a POST of the scripts; called whenever the page asks, also within `evaluate`."""
         return self._answers.answer(url, body)
 
     def settled(self) -> bool:
-        """Whether every element knows what it plays."""
+        """Whether every element knows what it plays; asked while the page loads, clock stopped."""
         asked = self._answers.plays or self._answers.listens
         return not asked or bool(self._ask("loading === 0"))
 
@@ -84,8 +89,11 @@ class Player:
         """The page stands at frame 0: what it plays begins now."""
         self._ask("begin()")
 
-    def before_frame(self, frame: int, time_us: int) -> bool:
-        """Draw the pictures of a frame; True where one changed."""
+    def before_frame(self) -> bool:
+        """Draw the pictures of a frame; True where one changed.
+
+        Called when the page's clock reached the frame, before it is drawn; the clock stands still.
+        """
         self._answers.next_frame()
         if self._handed:
             self._takes.clear()
@@ -94,7 +102,7 @@ class Player:
             self._hear(self._ask("listen(true)"))
         return self._answers.shows and self._draw(drawing=True)
 
-    def at_skip(self, frame: int, time_us: int) -> None:
+    def at_skip(self) -> None:
         """A frame that nobody sees: only pages that wait for pictures are told of them."""
         self._answers.next_frame()
         if self._answers.listens:
