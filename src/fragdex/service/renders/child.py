@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -22,7 +23,7 @@ from fragdex.service.processes.sessions import end_descendants
 from fragdex.service.renders import messages
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.walls import NO_SANDBOX, Walls
-from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.site import Asset
 
@@ -59,18 +60,6 @@ class _Parent:
         """As `Site.open`."""
         _, files = self._channel.ask(path=path)
         return opened(files[0], path) if files else None
-
-
-class _Slice:
-    """A slice that is to be joined, opened when it is its turn."""
-
-    def __init__(self, channel: Channel, number: int) -> None:
-        self._channel, self._number = channel, number
-        self.name = f"slice {number}"
-
-    def open(self, mode: str = "rb") -> BinaryIO:
-        _, files = self._channel.ask(slice=self._number)
-        return opened(files[0], self.name)
 
 
 class _Work:
@@ -114,7 +103,7 @@ class _Work:
         from fragdex.service.renders.page_media.strips import SoundStrip, joined
 
         made = [SliceMade.of_json(one) for one in slices]
-        files = [_Slice(self._channel, number) for number in range(len(made))]
+        files = [partial(self._open_slice, number) for number in range(len(made))]
         seen = messages.view_of_json(view)
         strips = joined([[SoundStrip.of_json(strip) for strip in one.sound] for one in made])
         sound = None
@@ -133,6 +122,10 @@ class _Work:
             duration = sum(one.frames for one in made) / seen.fps
             sound = mix(strips, opener, duration, failed.append)
         return asdict(join(files, seen, Path(MADE), sound, self._progress)) | {"failed": failed}
+
+    def _open_slice(self, number: int) -> BinaryIO:
+        _, files = self._channel.ask(slice=number)
+        return opened(files[0], f"slice {number}")
 
     def _progress(self, done: int) -> None:
         now = time.monotonic()

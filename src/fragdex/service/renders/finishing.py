@@ -20,7 +20,7 @@ from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import render_parts, render_slices, renders
 from fragdex.service.renders import notes, slice_cache
-from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.model import TYPES, RenderStatus
 from fragdex.service.renders.plan import Plan
 from fragdex.service.renders.pool import join_slices

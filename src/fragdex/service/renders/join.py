@@ -6,16 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from fragdex.service.errors import BrowserGone
-from fragdex.service.renders.made import Joined
+from fragdex.service.renders.messages import Joined
 from fragdex.service.renders.plan import KEY_SECONDS, View
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from fragdex.service.renders.page_media.opening import LocalFile
 
 __all__ = ["SAMPLE_RATE", "join"]
 
@@ -30,7 +28,7 @@ _FLAGS: Final = "frag_keyframe+delay_moov+default_base_moof+global_sidx+skip_tra
 
 
 def join(
-    slices: Sequence[LocalFile],
+    slices: Sequence[Callable[[], BinaryIO]],
     view: View,
     out: Path,
     sound: Iterable[np.ndarray[Any, Any]] | None = None,
@@ -39,7 +37,7 @@ def join(
     """Write slices one behind the other; the same slices give the same bytes.
 
     Args:
-        slices: files of `Encoding`, in order.
+        slices: each opens a file of `Encoding`; in order.
         view: theirs.
         out: where to.
         sound: float32, n × 2, 48 kHz, in pieces of any length; None: no sound track.
@@ -62,9 +60,9 @@ def join(
     first = b""
     track: _Sound | None = None
     frames = 0
-    for path in slices:
+    for opening in slices:
         with (
-            path.open("rb") as file,
+            opening() as file,
             av.open(file, "r", options={"ignore_editlist": "1"}) as part,
         ):
             source: Any = part.streams.video[0]

@@ -1,17 +1,87 @@
-"""Values between a rendering process and its parent, as JSON and back."""
+"""Values between a rendering process and its parent, as JSON and back.
+
+A slice may be made on one machine and joined on another.
+"""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from fragdex.service.renders.browser.model import Notes
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.outside import Answer, Blocked
 
-__all__ = ["answer_as_json", "answer_of_json", "view_as_json", "view_of_json"]
+__all__ = [
+    "Joined", "SliceMade", "answer_as_json", "answer_of_json", "view_as_json", "view_of_json",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A render that is complete: its file, frames, seconds, whether there is sound.
+
+    `failed` tells what should be heard and could not be decoded.
+    """
+
+    path: str
+    frames: int
+    seconds: float
+    sound: bool
+    failed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMade:
+    """A slice, or a still, that was made.
+
+    Attributes:
+        path: of its file.
+        first, frames: which frames of the whole are in it.
+        seconds: what it cost: `start` (the browser, the page), `replay` (frames before it that had
+            to pass), `capture` (waiting for the browser), `encode` (processor time beside that).
+        reads: the paths of the site that were asked for until its last frame, each with the
+            SHA-256 of what was there, None where nothing was: what its pixels depend on.
+        notes: what happened on the page.
+        sound: what can be heard in it (`SoundStrip`s as plain values).
+        samples: where samples that strips name stand in its file: name → [offset, size].
+        network: whether anything beyond the site was read, so that nobody knows whether the same
+            comes again.
+        browser: its version.
+        unchanged: frames that were the same picture as the one before.
+    """
+
+    path: str
+    first: int
+    frames: int
+    seconds: dict[str, float]
+    reads: dict[str, bytes | None]
+    notes: Notes
+    sound: list[dict[str, Any]] = field(default_factory=list)
+    samples: dict[str, list[int]] = field(default_factory=dict)
+    network: bool = False
+    browser: str = ""
+    unchanged: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        plain = asdict(self)
+        plain["reads"] = {path: sha and sha.hex() for path, sha in self.reads.items()}
+        return plain
+
+    @classmethod
+    def of_json(cls, plain: Mapping[str, Any]) -> SliceMade:
+        """The same again from plain values.
+
+        >>> made = SliceMade("0.mp4", 0, 60, {"replay": 0.0}, {"": b"7", "a.css": None}, Notes())
+        >>> SliceMade.of_json(made.as_json()) == made
+        True
+        """
+        reads = {path: sha and bytes.fromhex(sha) for path, sha in plain["reads"].items()}
+        return cls(**{**plain, "reads": reads, "notes": Notes.of_json(plain["notes"])})
 
 
 def view_as_json(view: View) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from fragdex.service.processes.idle import Idle
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.made import Joined, SliceMade
+from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.plan import Wanted, frame_at
 from fragdex.service.renders.process import Check, Child, Progress, nothing

@@ -21,7 +21,7 @@ from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.walls import walls_for
 from fragdex.service.renders.child import MADE
-from fragdex.service.renders.made import Joined, SliceMade
+from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, Outside
 from fragdex.service.renders.site import Folder, Page, Site, media_type_of
 from fragdex.service.renders.site_locator import Beside

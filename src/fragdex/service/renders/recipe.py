@@ -12,40 +12,38 @@ import json
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import encoder_version
 from fragdex.service.renders.messages import view_as_json
-from fragdex.service.renders.stills import Still
+from fragdex.service.renders.plan import Wanted
 
-__all__ = ["recipe", "still_recipe"]
+__all__ = ["recipe"]
 
 # Everything of ours that has a say in pixels or samples: whoever changes it makes slices anew.
 _OUR_FILES: Final = ("encode.py", "pictures.py", "repeats.py", "site.py", "slice.py", "stills.py")
 
 
-def recipe(view: View, first: int, stop: int, browser_version: str) -> bytes:
-    """SHA-256 of all that decides frames first … stop-1 of any page.
+def recipe(view: View, frames: range, wanted: Wanted, browser_version: str) -> bytes:
+    """SHA-256 of all that decides these frames of any page, or the still that is wanted of it.
 
     >>> from fractions import Fraction
     >>> one, two = View(640, 360, Fraction(30)), View(640, 360, Fraction(60))
-    >>> recipe(one, 0, 60, "1.0") == recipe(two, 0, 60, "1.0")
+    >>> recipe(one, range(60), Wanted(), "1.0") == recipe(two, range(60), Wanted(), "1.0")
     False
     """
-    return _digest(view, browser_version, first=first, stop=stop, encoder=encoder_version())
+    if wanted.still is None:
+        what = {"first": frames.start, "stop": frames.stop, "encoder": encoder_version()}
+    else:
+        import PIL
 
-
-def still_recipe(view: View, time_ms: int, still: Still, browser_version: str) -> bytes:
-    """SHA-256 of all that decides the still of any page."""
-    import PIL
-
-    more = {"time_ms": time_ms, "still": asdict(still), "encoder": f"Pillow {PIL.__version__}"}
-    return _digest(view, browser_version, **more)
-
-
-def _digest(view: View, browser_version: str, **more: Any) -> bytes:
-    told = {"view": view_as_json(view), "browser": browser_version, "ours": _ours(), **more}
+        what = {
+            "time_ms": wanted.time_ms,
+            "still": asdict(wanted.still),
+            "encoder": f"Pillow {PIL.__version__}",
+        }
+    told = {"view": view_as_json(view), "browser": browser_version, "ours": _ours(), **what}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest()
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from fragdex.service.errors import BrowserGone, PageFailed
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.plan import Plan, Wanted, key_interval, plan, settled
 from fragdex.service.renders.pool import ChildPool, PageSource

@@ -20,7 +20,7 @@ from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.walls import Walls
 from fragdex.service.renders.encode import Encoding
-from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Answer, Outside
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still, encode_still

@@ -20,7 +20,7 @@ from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import render_parts, render_slices, renders
 from fragdex.service.renders.browser.finding import find_engine
-from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.workspaces import RenderWorkspace
 
 __all__ = [

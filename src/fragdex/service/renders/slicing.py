@@ -15,9 +15,9 @@ from fragdex.service.errors import PageFailed
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import notes, slice_cache
-from fragdex.service.renders.made import SliceMade
+from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.parting import view_of
-from fragdex.service.renders.recipe import recipe, still_recipe
+from fragdex.service.renders.recipe import recipe
 from fragdex.service.renders.records import OPEN, is_over, wanted_of
 from fragdex.service.renders.workspaces import Workspaces
 
@@ -42,14 +42,15 @@ def run(context: ServiceContext, job: Job) -> None:
             notes.of_failure(context, render_parts.update().where(mine)),
             context.part(Workspaces).opened(context, render, check) as workspace,
         ):
-            own = _recipe(render, part)
+            view, wanted = view_of(render), wanted_of(render).as_wanted
+            frames = range(part.first, part.stop)
+            own = recipe(view, frames, wanted, slice_cache.browser_mark())
             found = slice_cache.find(context, render.tenant_id, own, workspace)
             if found is not None:
                 _done(context, mine, part, found.id, slice_cache.told(found), reused=True)
                 return
             made = context.part(Workspaces).pool.draw(
-                workspace, wanted_of(render).as_wanted, view_of(render),
-                range(part.first, part.stop), folder,
+                workspace, wanted, view, frames, folder,
                 progress=_Progress(context, mine), check=check,
             )  # fmt: skip
             slice_id = slice_cache.keep(context, render, own, made, workspace, job.check)
@@ -106,13 +107,6 @@ def _spent(context: ServiceContext, render_id: str) -> float:
     return sum(
         float(part) for row in rows for name, part in (row or {}).items() if name != "encode"
     )
-
-
-def _recipe(render: Row[Any], part: Row[Any]) -> bytes:
-    view, wanted, mark = view_of(render), wanted_of(render).as_wanted, slice_cache.browser_mark()
-    if wanted.still is None:
-        return recipe(view, part.first, part.stop, mark)
-    return still_recipe(view, wanted.time_ms, wanted.still, mark)
 
 
 class _Progress:

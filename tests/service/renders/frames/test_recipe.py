@@ -3,27 +3,28 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from fragdex.service.renders.plan import View
-from fragdex.service.renders.recipe import recipe, still_recipe
+from fragdex.service.renders.plan import View, Wanted
+from fragdex.service.renders.recipe import recipe
 from fragdex.service.renders.stills import Still
 
 VIEW = View(1280, 720, Fraction(30))
+FILM = Wanted()
 
 
 def test_everything_that_decides_pixels_is_in_the_recipe():
     others = [
-        recipe(replace(VIEW, width=1282), 0, 60, "1"),
-        recipe(replace(VIEW, height=722), 0, 60, "1"),
-        recipe(replace(VIEW, fps=Fraction(30000, 1001)), 0, 60, "1"),
-        recipe(replace(VIEW, transparent=True), 0, 60, "1"),
-        recipe(VIEW, 1, 60, "1"),
-        recipe(VIEW, 0, 61, "1"),
-        recipe(VIEW, 0, 60, "2"),
-        still_recipe(VIEW, 0, Still("png"), "1"),
-        still_recipe(VIEW, 1, Still("png"), "1"),
-        still_recipe(VIEW, 0, Still("webp"), "1"),
-        still_recipe(VIEW, 0, Still("webp", quality=81), "1"),
-        recipe(VIEW, 0, 60, "1"),
+        recipe(replace(VIEW, width=1282), range(60), FILM, "1"),
+        recipe(replace(VIEW, height=722), range(60), FILM, "1"),
+        recipe(replace(VIEW, fps=Fraction(30000, 1001)), range(60), FILM, "1"),
+        recipe(replace(VIEW, transparent=True), range(60), FILM, "1"),
+        recipe(VIEW, range(1, 60), FILM, "1"),
+        recipe(VIEW, range(61), FILM, "1"),
+        recipe(VIEW, range(60), FILM, "2"),
+        recipe(VIEW, range(1), Wanted(still=Still("png"), time_ms=0), "1"),
+        recipe(VIEW, range(1), Wanted(still=Still("png"), time_ms=1), "1"),
+        recipe(VIEW, range(1), Wanted(still=Still("webp"), time_ms=0), "1"),
+        recipe(VIEW, range(1), Wanted(still=Still("webp", quality=81), time_ms=0), "1"),
+        recipe(VIEW, range(60), FILM, "1"),
     ]
     assert len(set(others)) == len(others)
-    assert recipe(replace(VIEW), 0, 60, "1") == others[-1]
+    assert recipe(replace(VIEW), range(60), FILM, "1") == others[-1]

@@ -1,6 +1,7 @@
 """Frames without change cost next to nothing, and nothing else is shown in their place."""
 
 from fractions import Fraction
+from functools import partial
 
 import av
 import numpy as np
@@ -26,7 +27,7 @@ def render(folder, runs):
             for _ in range(frames - 1):
                 encoding.frame(None)
         encoding.finish()
-    join([folder / "slice.mp4"], VIEW, folder / "whole.mp4")
+    join([partial((folder / "slice.mp4").open, "rb")], VIEW, folder / "whole.mp4")
     return folder / "whole.mp4"
 
 

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragdex.service.renders.page_media.limiting import WINDOW, Limiter
-from fragdex.service.renders.page_media.mixing import mix
+from fragdex.service.renders.page_media.mixing import WINDOW, Limiter, mix
 from fragdex.service.renders.page_media.opening import Opener
 from fragdex.service.renders.page_media.strips import SoundStrip, joined
 from fragdex.service.renders.site import Page

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import signal
-import tempfile
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from fragdex.service.errors import EngineUnavailable
+from fragdex.service.processes.folders import OwnFolder
+from fragdex.service.processes.sessions import end_session
 from fragdex.service.renders.browser.finding import ADVICE, Engine
 from fragdex.service.renders.browser.flags import flags
 from fragdex.service.renders.browser.timing import View
@@ -22,11 +20,7 @@ __all__ = ["Chromium"]
 
 # Where the browser looks for its ends of the pipes.
 _COMMANDS_FD, _ANSWERS_FD = 3, 4
-_PREFIX: Final = "fragdex-browser-"
 _ENDING_SECONDS: Final = 5.0
-# A machine that lost power keeps folders; nobody renders one slice for this long.
-_STALE_SECONDS: Final = 24 * 3600
-_GONE_SECONDS: Final = 3600
 _LOOK_SECONDS: Final = 2.0
 _STAT_BYTES: Final = 4096
 _LITTLE_SHARED_MEMORY: Final = 512 << 20
@@ -58,8 +52,8 @@ class Chromium:
     ) -> None:
         self.walls: Walls = walls or walls_for(engine.path)
         self.sandbox = sandbox and self.walls.sandbox
-        _forget_stale()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).absolute()
+        self._own = OwnFolder()
+        self.folder = self._own.path.absolute()
         command = [
             *self.walls.before,
             str(engine.path),
@@ -80,7 +74,7 @@ class Chromium:
                 os.chown(self.folder, self.walls.user, self.walls.user)
             self.pid, self.read_fd, self.write_fd = self._spawn(command)
         except OSError as error:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._own.remove()
             raise EngineUnavailable(f"{engine.path} cannot be run", advice=ADVICE) from error
         self._ended = False
         self._pids: list[int] = []
@@ -170,20 +164,13 @@ class Chromium:
 
     def end(self) -> None:
         """End all of its processes, and forget its folder."""
+        end_session(self.pid, running=self.is_running())
         stop = time.monotonic() + _ENDING_SECONDS
-        while True:
-            running = self.is_running()
-            pids = [pid for pid, _ in self._processes(all_of_them=True)]
-            if not (running or pids) or time.monotonic() > stop:
+        while self.is_running() or self._processes(all_of_them=True):
+            if time.monotonic() > stop:
                 break
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-            # Its sandbox may have put some of them into groups of their own.
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._own.remove()
 
     def _processes(self, *, all_of_them: bool = False) -> list[tuple[int, list[bytes]]]:
         """(pid, fields of its stat from the third on) of the session's living processes.
@@ -256,15 +243,3 @@ def _shared_memory() -> tuple[str, ...]:
     if told.f_bavail * told.f_frsize < _LITTLE_SHARED_MEMORY:
         return ("--disable-dev-shm-usage",)
     return ()
-
-
-def _forget_stale() -> None:
-    """Remove the folders of browsers whose owner was killed."""
-    now = time.time()
-    with contextlib.suppress(OSError):
-        for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-            owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
-            # A number that nobody has here may be somebody's in another container.
-            gone = owner.isdecimal() and not Path(f"/proc/{owner}").exists()
-            if now - folder.stat().st_mtime > (_GONE_SECONDS if gone else _STALE_SECONDS):
-                shutil.rmtree(folder, ignore_errors=True)

@@ -8,8 +8,7 @@ drawing     decoded pictures as a page can take them
 medium      one file that is played: facts, pictures, sound
 speeds      sound faster and slower
 voices      one strip as samples
-limiting    full scale is not passed
-mixing      strips become sound, block by block
+mixing      strips become sound, block by block, within full scale
 takes       what graphs of the page gave, until the slice is done
 answers     what the scripts ask while the page waits
 player      what a stage wants, frame by frame

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import struct
-import zlib
 from typing import Any, Final
 
 import numpy as np
@@ -91,19 +89,11 @@ def blank(width: int, height: int) -> str:
     >>> blank(2, 1)[:30]
     'data:image/png;base64,iVBORw0K'
     """
-    lines = bytes(1 + (width + 7) // 8) * height
-    chunks = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 3, 0, 0, 0)),
-        (b"PLTE", bytes(3)),
-        (b"tRNS", b"\0"),
-        (b"IDAT", zlib.compress(lines)),
-        (b"IEND", b""),
-    ]
-    png = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks
-    )
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("1", (width, height)).save(file, "PNG", transparency=0)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def _matrix(frame: Any) -> tuple[str, str]:

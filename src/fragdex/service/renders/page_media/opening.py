@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import BinaryIO, Final, Literal, Protocol
+from typing import BinaryIO, Final
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from fragdex.byterange import ByteRange
@@ -18,7 +18,7 @@ from fragdex.service.renders.outside import NOTHING, Blocked, Outside
 from fragdex.service.renders.site import ORIGIN, Site
 from fragdex.sources import Source, open_source
 
-__all__ = ["LocalFile", "OpenMedia", "Opener", "OutsideSource", "PartSource", "data_of"]
+__all__ = ["OpenMedia", "Opener", "OutsideSource", "PartSource", "data_of"]
 
 OpenMedia = Callable[[str], Source]
 """URL → its bytes.
@@ -80,28 +80,17 @@ class OutsideSource(Source):
         return answer.body[: part.size]
 
 
-class LocalFile(Protocol):
-    """A `Path`, or a file that another process opens."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    def open(self, mode: Literal["rb"]) -> BinaryIO:
-        """The file, to be read."""
-
-
 class PartSource(Source):
     """A part of a local file.
 
     Args:
-        file: where it is opened.
+        opening: opens it.
         offset, size: the part.
     """
 
-    def __init__(self, file: LocalFile, offset: int, size: int) -> None:
-        super().__init__(file.name, size=size)
-        with file.open("rb") as opened:
+    def __init__(self, opening: Callable[[], BinaryIO], offset: int, size: int) -> None:
+        with opening() as opened:
+            super().__init__(opened.name, size=size)
             self._file, self._offset = open_source(opened), offset
 
     def read_up_to(self, range: ByteRange) -> bytes:
@@ -130,7 +119,8 @@ class Opener:
     Args:
         site: the page's own files.
         outside: for everything else, files of this service among it.
-        kept: where else bytes stand that strips name: name → file, first byte, size.
+        kept: where else bytes stand that strips name: name → what opens their file, first byte,
+            size.
 
     >>> from fragdex.service.renders.site import Page
     >>> Opener(Page("<h1>"))("data:,film").size
@@ -141,7 +131,7 @@ class Opener:
         self,
         site: Site,
         outside: Outside = NOTHING,
-        kept: Mapping[str, tuple[LocalFile, int, int]] = MappingProxyType({}),
+        kept: Mapping[str, tuple[Callable[[], BinaryIO], int, int]] = MappingProxyType({}),
     ) -> None:
         self._site, self._outside, self._kept = site, outside, kept
         self.reads: dict[str, bytes | None] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -163,7 +164,7 @@ class MediaReader:
         length = self._medium.duration
         self._length = None if length is None else max(1, round(length * SAMPLE_RATE))
         self._loop = loop and self._length is not None
-        self._pieces: dict[int, Floats] = {}
+        self._piece = lru_cache(KEPT_PIECES)(self._decoded)
 
     def read(self, start: int, stop: int) -> Floats:
         """Samples [start, stop) of media time at 48 kHz; silence where there are none."""
@@ -190,14 +191,10 @@ class MediaReader:
             parts.append(piece[max(first - begin, 0) : last - begin])
         return np.concatenate(parts)
 
-    def _piece(self, number: int) -> Floats:
-        """A second, always cut at the same places; the last ones are kept."""
-        if number not in self._pieces:
-            first, last = Fraction(number * PIECE), Fraction((number + 1) * PIECE)
-            self._pieces[number] = self._sound.read(first / SAMPLE_RATE, last / SAMPLE_RATE)
-            while len(self._pieces) > KEPT_PIECES:
-                self._pieces.pop(next(iter(self._pieces)))
-        return self._pieces[number]
+    def _decoded(self, number: int) -> Floats:
+        """A second, always cut at the same places."""
+        first, last = Fraction(number * PIECE), Fraction((number + 1) * PIECE)
+        return self._sound.read(first / SAMPLE_RATE, last / SAMPLE_RATE)
 
     def close(self) -> None:
         """Close the file."""
