@@ -116,7 +116,7 @@ def browser() -> list[Part]:
     """Chromium, tried with a page; its sandbox."""
     try:
         finding = importlib.import_module("fragdex.service.renders.browser.finding")
-        stage = importlib.import_module("fragdex.service.renders.browser.stage")
+        process = importlib.import_module("fragdex.service.renders.process")
         timing = importlib.import_module("fragdex.service.renders.browser.timing")
         site = importlib.import_module("fragdex.service.renders.site")
     except (ImportError, MissingExtra) as error:
@@ -124,9 +124,13 @@ def browser() -> list[Part]:
     began = time.monotonic()
     try:
         engine = finding.find_engine()
-        with stage.Stage(site.Page("<p>fragdex"), timing.View(64, 64)) as page:
-            page.frame(0)
-            facts, notes = page.facts, page.notes
+        view = timing.View(64, 64)
+        with (
+            tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
+            process.Child(site.Page("<p>fragdex")) as child,
+        ):
+            facts = child.look(view)
+            notes = child.draw(view, range(1), Path(folder)).notes
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
     took = time.monotonic() - began

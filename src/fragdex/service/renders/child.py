@@ -22,7 +22,7 @@ from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.processes.sessions import end_descendants
 from fragdex.service.renders import messages
 from fragdex.service.renders.browser.model import Limits
-from fragdex.service.renders.browser.walls import NO_SANDBOX, Walls
+from fragdex.service.renders.browser.sandbox import NO_SANDBOX
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.site import Asset
@@ -78,7 +78,7 @@ class _Work:
         missing = (*self._channel.missing, *(() if sandbox else (NO_SANDBOX,)))
         self._slicer = self._make(
             self._parent, outside=self._parent, limits=Limits(**limits), network=network,
-            walls=Walls((), None, sandbox, missing),
+            sandbox=sandbox, missing=missing,
         )  # fmt: skip
         return {}
 

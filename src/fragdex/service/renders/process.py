@@ -18,8 +18,8 @@ from fragdex.service.processes.walls import Walls
 from fragdex.service.renders import messages
 from fragdex.service.renders.browser.finding import VARIABLE, find_engine
 from fragdex.service.renders.browser.model import Limits, PageFacts
+from fragdex.service.renders.browser.sandbox import allows_sandbox
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.browser.walls import walls_for
 from fragdex.service.renders.child import MADE
 from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, Outside
@@ -92,7 +92,7 @@ class Child:
             # nobody knows whether another site reads the same again
             "network": type(site) not in (Beside, Folder, Page),
             "limits": asdict(limits),
-            "sandbox": program is not None and walls_for(program).sandbox,
+            "sandbox": program is not None and allows_sandbox(program),
         }
         self._slices: Sequence[SliceMade] = ()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,6 @@ from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.browser.walls import Walls
 from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Answer, Outside
@@ -41,13 +40,16 @@ class Slicer:
         outside: what the page may ask for beyond them.
         limits: how far the page may go.
         network: whether the site itself lies beyond a network.
-        walls: that stand around this process already; None: none do.
+        sandbox: whether Chromium's own sandbox is tried.
+        missing: walls that do not stand around this process, as its renders say.
     """
 
     def __init__(
-        self, site: Site, *, outside: Outside, limits: Limits, network: bool, walls: Walls | None
-    ) -> None:
-        self._site, self._limits, self._network, self._walls = site, limits, network, walls
+        self, site: Site, *, outside: Outside, limits: Limits, network: bool, sandbox: bool,
+        missing: Sequence[str],
+    ) -> None:  # fmt: skip
+        self._site, self._limits, self._network = site, limits, network
+        self._sandbox, self._missing = sandbox, missing
         self._outside = _Noting(outside)
         self._stage: Stage | None = None
         self._player: _Player | None = None
@@ -138,8 +140,10 @@ class Slicer:
         media = cast("Player", self._player)
         self._stage = Stage(
             self._site, view, outside=self._outside, media=media, limits=self._limits,
-            walls=self._walls,
+            sandbox=self._sandbox,
         )  # fmt: skip
+        for wall in self._missing:
+            self._stage.notes.say("browser", wall)
         self._view, self._at = view, 0
         return self._stage
 

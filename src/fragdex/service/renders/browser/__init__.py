@@ -4,8 +4,8 @@ timing      the window, and the instants at which it is looked at
 model       limits, and what was found out, blocked and refused
 finding     where a Chromium is, and what it can do
 flags       how it is started
-walls       what it can be shut in with here
-process     its processes: started behind walls, watched, ended
+sandbox     whether its own sandbox can be on here
+process     its processes: started, watched, ended
 pipe        what is said to it and what it answers
 scripts     what runs in pages: steady.js, clock.js before their own scripts; facts.js asks them
 requests    what the page asks for, and what it is given

@@ -1,4 +1,7 @@
-"""A Chromium and all of its processes: started behind walls, watched, ended."""
+"""A Chromium and all of its processes: started, watched, ended.
+
+It inherits the walls of the process that starts it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from fragdex.service.processes.sessions import end_session
 from fragdex.service.renders.browser.finding import ADVICE, Engine
 from fragdex.service.renders.browser.flags import flags
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.browser.walls import Walls, walls_for
 
 __all__ = ["Chromium"]
 
@@ -35,9 +37,7 @@ class Chromium:
         view: size of its window.
         begin_frames: whether frames come on request.
         memory_bytes: how much data each of its processes may have.
-        sandbox: whether its own sandbox is wanted, where the system allows it.
-        walls: that stand around this process already, and hold for all that it starts; None: those
-            that this system allows are put around the browser.
+        sandbox: whether its own sandbox is on.
     """
 
     def __init__(
@@ -47,21 +47,17 @@ class Chromium:
         *,
         begin_frames: bool,
         memory_bytes: int,
-        sandbox: bool = True,
-        walls: Walls | None = None,
+        sandbox: bool,
     ) -> None:
-        self.walls: Walls = walls or walls_for(engine.path)
-        self.sandbox = sandbox and self.walls.sandbox
         self._own = OwnFolder()
         self.folder = self._own.path.absolute()
         command = [
-            *self.walls.before,
             str(engine.path),
             *flags(
                 view,
                 is_shell=engine.is_shell,
                 begin_frames=begin_frames,
-                sandbox=self.sandbox,
+                sandbox=sandbox,
             ),
             *_shared_memory(),
             f"--user-data-dir={self.folder / 'profile'}",
@@ -70,8 +66,6 @@ class Chromium:
             "about:blank",
         ]
         try:
-            if self.walls.user is not None:
-                os.chown(self.folder, self.walls.user, self.walls.user)
             self.pid, self.read_fd, self.write_fd = self._spawn(command)
         except OSError as error:
             self._own.remove()

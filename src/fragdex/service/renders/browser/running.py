@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -13,7 +14,6 @@ from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.process import Chromium
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.browser.walls import Walls
 
 __all__ = ["Running", "understood"]
 
@@ -60,7 +60,7 @@ class Running:
 
     def __init__(
         self, engine: Engine, view: View, limits: Limits, notes: Notes, *, begin_frames: bool,
-        walls: Walls | None,
+        sandbox: bool,
     ) -> None:  # fmt: skip
         self._limits, self._notes = limits, notes
         self._new_target: Callable[[str], None] = lambda _: None
@@ -70,7 +70,7 @@ class Running:
         self._waiting_since = -1.0
         self._looks = 0
         self.has_begin_frame = begin_frames and engine.is_shell
-        self._start(engine, view, walls)
+        self._start(engine, view, sandbox)
         try:
             with understood():
                 self._open(view)
@@ -78,28 +78,25 @@ class Running:
             self.close()
             raise
 
-    def _start(self, engine: Engine, view: View, walls: Walls | None) -> None:
-        for sandbox in (True, False):
+    def _start(self, engine: Engine, view: View, sandbox: bool) -> None:
+        for on in (True, False) if sandbox and os.geteuid() != 0 else (False,):
             self._chromium = Chromium(
                 engine,
                 view,
                 begin_frames=self.has_begin_frame,
                 memory_bytes=self._limits.memory_bytes,
-                sandbox=sandbox,
-                walls=walls,
+                sandbox=on,
             )
             self.pipe = Pipe(self._chromium.read_fd, self._chromium.write_fd, self._wait)
             try:
                 self.version = str(self.pipe.call("Browser.getVersion")["product"])
             except BrowserGone:
                 self.close()
-                if not (sandbox and self._chromium.sandbox):
+                if not on:
                     raise
                 self._notes.say("browser", "Chromium does not start with its sandbox on")
             else:
                 break
-        for wall in self._chromium.walls.missing:
-            self._notes.say("browser", wall)
 
     def _open(self, view: View) -> None:
         pipe = self.pipe

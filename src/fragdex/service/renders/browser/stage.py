@@ -20,7 +20,6 @@ from fragdex.service.renders.browser.running import Running, understood
 from fragdex.service.renders.browser.scripts import FACTS, READY, STEADY, script
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.virtual import VirtualClock
-from fragdex.service.renders.browser.walls import Walls
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.site import ORIGIN, Site
 
@@ -48,7 +47,7 @@ class Stage:
         limits: how far the page may go.
         begin_frames: False has even a browser that gives frames on request run with a clock of
             ours.
-        walls: as of `Chromium`.
+        sandbox: whether Chromium's own sandbox is tried; it needs a user other than root.
 
     Raises:
         EngineUnavailable: no Chromium; `advice` says how to get one.
@@ -66,7 +65,7 @@ class Stage:
         media: Player | None = None,
         limits: Limits = Limits(),  # noqa: B008 — frozen
         begin_frames: bool = True,
-        walls: Walls | None = None,
+        sandbox: bool = True,
     ) -> None:
         limits.check(view)
         self.view = view
@@ -77,7 +76,7 @@ class Stage:
         if site.read(_ANY_INDEX) is None:
             raise PageFailed("the site has no index.html at its root")
         self._running = Running(
-            find_engine(), view, limits, self.notes, begin_frames=begin_frames, walls=walls
+            find_engine(), view, limits, self.notes, begin_frames=begin_frames, sandbox=sandbox
         )
         try:
             self._pipe = self._running.pipe
