@@ -45,12 +45,13 @@ MAX_BYTES: Final = 64 << 20
 _PATH: Final = re.compile(
     rf"{PREFIX}/(?:(?P<family>\w+)/(?P<id>[^/.]+)(?:\.(?P<suffix>\w+)|/(?:tracks/)?(?P<track>-?\d+))?)"
 )
-_WHOLE_FILES: Final = ("files", "isobmff_files", "unprocessed_files")
+_FILMS: Final = ("files", "isobmff_files", "unprocessed_files")
 _USES: Final = {
     image_files: "images",
     caption_files: "captions",
     unprocessed_files: "unprocessed",
 }
+_PLAIN_FILES: Final = {"image_files": image_files, "caption_files": caption_files}
 _KINDS: Final = {"video": "video/mp4", "audio": "audio/mp4"}
 
 
@@ -136,29 +137,22 @@ class OwnFiles:
         match = _PATH.fullmatch(path)
         if match is None:
             return None
-        family, track = match["family"], match["track"]
+        family, suffix, track = match["family"], match["suffix"], match["track"]
         try:
             id = record_id(match["id"])
         except RecordNotFound:
             return None
-        if family == "isobmff_tracks" or (family == "files" and track is not None):
-            which = isobmff_tracks.c.track_id == int(track or 0)
-            return self._track(connection, id, which) if track is not None else None
-        if track is not None:
-            return None
-        if family == "renders":
+        if family in ("isobmff_tracks", "files") and track is not None:
+            return self._track(connection, id, isobmff_tracks.c.track_id == int(track))
+        if family == "renders" and track is None:
             return self._render(connection, id)
-        if match["suffix"] is not None:
+        if suffix is not None or track is not None:
             return None
-        if family in ("files", "image_files"):
-            found = self._file(connection, image_files, id)
-            if found is not None or family == "image_files":
+        for name, table in _PLAIN_FILES.items():
+            found = self._file(connection, table, id) if family in ("files", name) else None
+            if found is not None:
                 return found
-        if family in ("files", "caption_files"):
-            found = self._file(connection, caption_files, id)
-            if found is not None or family == "caption_files":
-                return found
-        return self._media(connection, id, kind) if family in _WHOLE_FILES else None
+        return self._media(connection, id, kind) if family in _FILMS else None
 
     def _media(self, connection: Connection, id: str, kind: str) -> _Found | None:
         """A film: its track of a kind where it has tracks, else its own bytes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Any, Final
+from typing import Final
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
@@ -211,14 +211,9 @@ async def _receive_unmeasured(
                 operations.FAMILY,
                 render_id,
                 None,
-                _pieces(file),
+                iter(lambda: file.read(_PIECE), b""),
                 length=size,
                 arrival=operations.arrival(context),
             )
 
     return await in_thread(request, limit, take)
-
-
-def _pieces(file: IO[Any]) -> Iterator[bytes]:
-    while piece := file.read(_PIECE):
-        yield piece

@@ -29,8 +29,8 @@ __all__ = [
     "browser_mark",
     "bytes_of",
     "find",
+    "is_kept",
     "keep",
-    "missing",
     "missing_parts",
     "store_bytes",
     "told",
@@ -69,14 +69,9 @@ def find(
     return None
 
 
-def missing(connection: Connection, ids: Mapping[int, str]) -> list[int]:
-    """The numbers whose slices are not kept any more."""
-    wanted = sorted(set(ids.values()))
-    there: set[str] = set()
-    for first in range(0, len(wanted), 500):
-        part = wanted[first : first + 500]
-        there.update(connection.scalars(sa.select(_SLICE.id).where(_SLICE.id.in_(part))))
-    return [number for number, slice_id in ids.items() if slice_id not in there]
+def is_kept(connection: Connection, slice_id: str) -> bool:
+    """Whether a slice is kept still."""
+    return connection.scalar(sa.select(_SLICE.id).where(_SLICE.id == slice_id)) is not None
 
 
 def missing_parts(context: ServiceContext, render_id: str) -> bool:

@@ -73,7 +73,7 @@ def _begin(
         part = connection.execute(sa.select(render_parts).where(mine)).one_or_none()
         if render is None or part is None:
             return None
-        if part.slice_id is not None and not slice_cache.missing(connection, {0: part.slice_id}):
+        if part.slice_id is not None and slice_cache.is_kept(connection, part.slice_id):
             return None
         begun = render_parts.update().where(mine)
         connection.execute(begun.values(attempts=part.attempts + 1))

@@ -6,7 +6,6 @@ slices of a render, and all of it goes when the render is over.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import threading
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 from sqlalchemy.engine import Row
@@ -187,7 +187,8 @@ def _made(context: ServiceContext, row: Row[Any]) -> RenderWorkspace:
         whole = ByteRange(0, blob.byte_size)
         html = b"".join(context.store.read(blob.store_key, whole)) if blob.byte_size else b""
         return new(site=Page(html.decode()), folder=None)
-    folder = context.work_folder(f"{row.id}.site-{os.getpid()}-{_mark(context)}")
+    # several machines may share the folder, and their processes have one id
+    folder = context.work_folder(f"{row.id}.site-{os.getpid()}-{token_hex(4)}")
     try:
         with context.store.local(blob.store_key) as path:
             unpack(path, folder, bounds_of(context))
@@ -195,8 +196,3 @@ def _made(context: ServiceContext, row: Row[Any]) -> RenderWorkspace:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return new(site=Folder(folder), folder=folder)
-
-
-def _mark(context: ServiceContext) -> str:
-    """Tells processes of several machines apart that share a folder and have one id."""
-    return hashlib.sha256(f"{os.getpid()}{time.time_ns()}".encode()).hexdigest()[:8]

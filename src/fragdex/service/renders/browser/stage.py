@@ -162,11 +162,6 @@ class Stage:
             raise PageFailed(f"the page could not be asked: {error}") from error
         return _value(told)
 
-    def read(self, path: str) -> bytes | None:
-        """Bytes of the site by path, noted among those that were read."""
-        asset = self._door.read(path)
-        return None if asset is None else asset.data
-
     def relieve(self) -> None:
         """Have the browser give back what it does not need.
 

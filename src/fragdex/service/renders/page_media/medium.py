@@ -9,7 +9,7 @@ import io
 import math
 from contextlib import ExitStack
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy as np
 import fragdex
 from fragdex.byterange import ByteRange
 from fragdex.decoding.audio import AudioReader
-from fragdex.decoding.mixing import Floats
 from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import FragdexError, UndecodableMedia
 from fragdex.fragments.table import NULL
@@ -36,24 +35,10 @@ _BOXES: Final = frozenset(
 )
 
 
-class Pictures(Protocol):
-    """Pictures of one file, best asked for in order."""
-
-    def at(self, time: Any) -> Any:
-        """The `Picture` of a time."""
-
-    def time_at(self, time: Any) -> Fraction:
-        """When the picture of a time begins."""
-
-    def close(self) -> None:
-        """Give the decoder back."""
-
-
-class Sound(Protocol):
-    """Sound of one file: two channels of 48 kHz."""
-
-    def read(self, start: Any, stop: Any) -> Floats:
-        """Seconds of media time → shape (samples, 2); silence where there is none."""
+Pictures = PictureReader | FilePictures
+"""Pictures of one file, best asked for in order."""
+Sound = AudioReader | FileSound
+"""Sound of one file: two channels of 48 kHz; silence where there is none."""
 
 
 class Medium:
