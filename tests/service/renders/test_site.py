@@ -37,7 +37,7 @@ def test_files_are_read_by_path(folder, path, data, media_type):
     asset = Folder(folder).read(path)
     assert (asset.data, asset.media_type) == (data, media_type)
     assert asset.sha256 == hashlib.sha256(data).digest()
-    with Folder(folder).open(path) as file:
+    with Folder(folder).open(path).file as file:
         assert file.read() == data
 
 
@@ -64,4 +64,4 @@ def test_a_page_is_a_site_of_one_file():
     assert page.read("").data == page.read("index.html").data == "<p>ü".encode()
     assert page.read("x") is None
     assert page.open("x") is None
-    assert page.open("").read() == "<p>ü".encode()
+    assert page.open("").file.read() == "<p>ü".encode()

@@ -6,7 +6,6 @@ bytes.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -25,7 +24,7 @@ from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.sandbox import NO_SANDBOX
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Answer
-from fragdex.service.renders.site import Asset
+from fragdex.service.renders.site import OpenAsset, Site
 
 __all__ = ["MADE", "main"]
 
@@ -36,7 +35,7 @@ _TELL_SECONDS: Final = 0.1
 _TRIES: Final = 20
 
 
-class _Parent:
+class _Parent(Site):
     """A `Site` and an `Outside` that put every request to the parent."""
 
     def __init__(self, channel: Channel) -> None:
@@ -47,19 +46,10 @@ class _Parent:
         answer, _ = self._channel.ask(url=url, headers=dict(headers))
         return messages.answer_of_json(answer)
 
-    def read(self, path: str) -> Asset | None:
-        """As `Site.read`."""
-        answer, files = self._channel.ask(path=path)
-        if not files:
-            return None
-        with opened(files[0], path) as file:
-            data = file.read()
-        return Asset(data, answer["media_type"], hashlib.sha256(data).digest())
-
-    def open(self, path: str) -> BinaryIO | None:
+    def open(self, path: str) -> OpenAsset | None:
         """As `Site.open`."""
-        _, files = self._channel.ask(path=path)
-        return opened(files[0], path) if files else None
+        answer, files = self._channel.ask(path=path)
+        return OpenAsset(opened(files[0], path), answer["media_type"]) if files else None
 
 
 class _Work:

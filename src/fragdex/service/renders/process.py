@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
 from fragdex.service.errors import BrowserGone, EngineUnavailable, PageFailed
@@ -23,7 +25,7 @@ from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.child import MADE
 from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, Outside
-from fragdex.service.renders.site import Folder, Page, Site, media_type_of
+from fragdex.service.renders.site import Folder, Page, Site
 from fragdex.service.renders.site_locator import Beside
 from fragdex.service.renders.stills import Still
 
@@ -191,17 +193,13 @@ class Child:
 
 def _handed_over(site: Site, path: str) -> tuple[dict[str, Any], Sequence[int]]:
     """A file of a site, open; nothing where there is none."""
-    if isinstance(site, Folder):
-        file = site.open(path)
-        if file is None:
-            return {}, ()
-        with file:
-            name = path if PurePosixPath(path).suffix else Path(file.name).name
-            return {"media_type": media_type_of(name)}, (os.dup(file.fileno()),)
-    asset = site.read(path)
-    if asset is None:
+    found = site.open(path)
+    if found is None:
         return {}, ()
-    with tempfile.TemporaryFile() as held:
-        held.write(asset.data)
-        held.seek(0)
-        return {"media_type": asset.media_type}, (os.dup(held.fileno()),)
+    with found.file as file, contextlib.ExitStack() as stack:
+        if isinstance(file, io.BytesIO):
+            held = stack.enter_context(tempfile.TemporaryFile())
+            held.write(file.getbuffer())
+            held.seek(0)
+            file = held
+        return {"media_type": found.media_type}, (os.dup(file.fileno()),)

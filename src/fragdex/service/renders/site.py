@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final
 
-__all__ = ["ORIGIN", "Asset", "Folder", "Page", "Site", "media_type_of"]
+__all__ = ["ORIGIN", "Asset", "Folder", "OpenAsset", "Page", "Site", "media_type_of"]
 
 ORIGIN: Final = "http://site.localhost"
 """Where a page believes to be: a secure context, as on the machine of its author (W3C Secure
@@ -85,22 +86,37 @@ class Asset:
     sha256: bytes
 
 
-class Site(Protocol):
+@dataclass(frozen=True, slots=True)
+class OpenAsset:
+    """One file of a site, open and seekable, and its media type."""
+
+    file: BinaryIO
+    media_type: str
+
+
+class Site(ABC):
     """The files of a page."""
 
-    def read(self, path: str) -> Asset | None:
-        """A file whole, None where there is none.
+    @abstractmethod
+    def open(self, path: str) -> OpenAsset | None:
+        """A file, None where there is none.
 
         Args:
             path: relative, decoded, with `/`; never leaves the site. "" is index.html, and a
                 folder is its index.html.
         """
 
-    def open(self, path: str) -> BinaryIO | None:
-        """The same file, seekable and not read into memory."""
+    def read(self, path: str) -> Asset | None:
+        """The same file whole."""
+        found = self.open(path)
+        if found is None:
+            return None
+        with found.file as file:
+            data = file.read()
+        return Asset(data, found.media_type, hashlib.sha256(data).digest())
 
 
-class Page:
+class Page(Site):
     """A site of one page and nothing else.
 
     >>> site = Page("<h1>Hello</h1>")
@@ -109,42 +125,29 @@ class Page:
     """
 
     def __init__(self, html: str) -> None:
-        data = html.encode("utf-8", "replace")
-        self._asset = Asset(data, media_type_of(INDEX), hashlib.sha256(data).digest())
+        self._data = html.encode("utf-8", "replace")
 
-    def read(self, path: str) -> Asset | None:
-        """As `Site.read`."""
-        return self._asset if path in ("", INDEX) else None
-
-    def open(self, path: str) -> BinaryIO | None:
+    def open(self, path: str) -> OpenAsset | None:
         """As `Site.open`."""
-        return io.BytesIO(self._asset.data) if path in ("", INDEX) else None
+        if path not in ("", INDEX):
+            return None
+        return OpenAsset(io.BytesIO(self._data), media_type_of(INDEX))
 
 
-class Folder:
+class Folder(Site):
     """The files below a folder; links that lead out of it are not there."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).resolve()
 
-    def read(self, path: str) -> Asset | None:
-        """As `Site.read`."""
-        found = self._find(path)
-        file = self.open(path)
-        if found is None or file is None:
-            return None
-        with file:
-            data = file.read()
-        name = path if PurePosixPath(path).suffix else found.name
-        return Asset(data, media_type_of(name), hashlib.sha256(data).digest())
-
-    def open(self, path: str) -> BinaryIO | None:
+    def open(self, path: str) -> OpenAsset | None:
         """As `Site.open`."""
         found = self._find(path)
         if found is None:
             return None
+        name = path if PurePosixPath(path).suffix else found.name
         try:
-            return found.open("rb")
+            return OpenAsset(found.open("rb"), media_type_of(name))
         except OSError:
             return None
 

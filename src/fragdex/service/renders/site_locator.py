@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from fragdex.service.errors import InvalidRequest
 from fragdex.service.renders.outside import NOTHING, Outside
-from fragdex.service.renders.site import Asset, Folder, Site
+from fragdex.service.renders.site import Folder, OpenAsset, Site
 
 __all__ = ["Beside", "site_at"]
 
@@ -22,11 +21,7 @@ class Beside(Folder):
         super().__init__(folder)
         self.index = index
 
-    def read(self, path: str) -> Asset | None:
-        """As `Site.read`."""
-        return super().read(path or self.index)
-
-    def open(self, path: str) -> BinaryIO | None:
+    def open(self, path: str) -> OpenAsset | None:
         """As `Site.open`."""
         path = path or self.index
         hidden = any(part.startswith(".") for part in PurePosixPath(path).parts)

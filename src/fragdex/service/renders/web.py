@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import io
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import BinaryIO, Final
+from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from fragdex.service.renders.outside import Answer, Blocked
-from fragdex.service.renders.site import ORIGIN, Asset, media_type_of
+from fragdex.service.renders.site import ORIGIN, OpenAsset, Site, media_type_of
 
 __all__ = ["Web"]
 
@@ -22,7 +21,7 @@ SECONDS: Final = 30
 _PASSED_ON: Final = ("range", "accept", "if-none-match")
 
 
-class Web:
+class Web(Site):
     """A page at a URL and what stands at the same origin; both a `Site` and an `Outside`.
 
     Paths are looked for beside the page, then from the root of its origin. Nothing beyond the
@@ -39,19 +38,18 @@ class Web:
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self._key = key
         self._opener: OpenerDirector = build_opener(_SameOrigin(self.origin))
-        self.read = lru_cache(maxsize=64)(self._read)
+        self._found = lru_cache(maxsize=64)(self._find)
 
-    def _read(self, path: str) -> Asset | None:
-        """As `Site.read`."""
+    def open(self, path: str) -> OpenAsset | None:
+        """As `Site.open`."""
+        found = self._found(path)
+        return None if found is None else OpenAsset(io.BytesIO(found[0]), found[1])
+
+    def _find(self, path: str) -> tuple[bytes, str] | None:
         if not path:
             return self._asset(self.url)
         name = quote(path, safe="/")
         return self._asset(urljoin(self.url, f"./{name}")) or self._asset(f"{self.origin}/{name}")
-
-    def open(self, path: str) -> BinaryIO | None:
-        """As `Site.open`."""
-        asset = self.read(path)
-        return None if asset is None else io.BytesIO(asset.data)
 
     def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
         """As `Outside.fetch`; paths of the site itself are those of the origin."""
@@ -60,7 +58,7 @@ class Web:
                 return self._get(self.origin + url[len(own) :], headers)
         raise Blocked("it is not at the origin of the page")
 
-    def _asset(self, url: str) -> Asset | None:
+    def _asset(self, url: str) -> tuple[bytes, str] | None:
         try:
             answer = self._get(url, {})
         except Blocked:
@@ -69,7 +67,7 @@ class Web:
             return None
         told = answer.headers.get("content-type", "")
         by_name = media_type_of(unquote(urlsplit(url).path))
-        return Asset(answer.body, told or by_name, hashlib.sha256(answer.body).digest())
+        return answer.body, told or by_name
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Answer:
         passed = {name: text for name, text in headers.items() if name.lower() in _PASSED_ON}

@@ -159,11 +159,11 @@ class Opener:
         return OutsideSource(self._outside, url)
 
     def _own(self, path: str) -> Source:
-        file = self._site.open(path)
-        if file is None:
+        found = self._site.open(path)
+        if found is None:
             self.reads[path] = None
             raise SourceError("the site has no such file", found=path)
-        with file:
+        with found.file as file:
             whole = hashlib.sha256()
             if path not in self.reads:
                 for piece in iter(lambda: file.read(_PIECE), b""):
