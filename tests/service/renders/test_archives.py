@@ -159,6 +159,14 @@ def test_bounds_of_size_and_number(packed, pack):
     assert examine(packed(large), Bounds(unpacked_bytes=10_000)).byte_size == 10_000
 
 
+@pytest.mark.parametrize("pack", [tar_of, zip_of])
+def test_folders_that_names_make_are_bounded_too(packed, pack):
+    deep = pack(("index.html", b""), *((f"{n}/" + "d/" * 400 + "x", b"") for n in range(10)))
+    assert examine(packed(deep), Bounds(files=5000)).files == 11
+    with pytest.raises(TooLarge):
+        examine(packed(deep), Bounds(files=1000))
+
+
 def test_a_zip_that_lies_about_its_sizes_is_counted(packed):
     data = bytearray(zip_of(("index.html", bytes(40 << 20))))
     at = data.rfind(b"PK\x01\x02")

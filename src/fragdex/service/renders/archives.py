@@ -15,10 +15,11 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Final, Protocol, Self
+from pathlib import Path, PurePosixPath
+from typing import IO, Final, Self
 
 from fragdex.service.errors import TooLarge, Unprocessable
 
@@ -36,6 +37,11 @@ _TAR_PIECE: Final = 20 * 512
 _ZIP_ENTRY: Final = 1 << 10
 _LONGEST_PATH, _LONGEST_NAME = 1024, 255
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]|^[A-Za-z]:")
+# What is raised by whoever reads a broken archive.
+_BROKEN: Final = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, struct.error, EOFError,
+    ValueError, NotImplementedError,
+)  # fmt: skip
 _EOCD: Final = struct.Struct("<4s4H2LH")
 _ZIP64_LOCATOR_SIZE: Final = 20
 
@@ -78,16 +84,16 @@ def _through(path: Path, folder: Path | None, bounds: Bounds) -> Contents:
     try:
         with path.open("rb") as file:
             for name, pieces in _members(file, budget):
-                above = name.split("/")[:-1]
-                folders.update("/".join(above[: n + 1]) for n in range(len(above)))
-                if name in folders or any(one in names for one in _above(above)):
+                above = {str(folder) for folder in PurePosixPath(name).parents}
+                folders |= above
+                # a name may have hundreds of them
+                budget.need_room(len(folders))
+                if name in folders or above & names:
                     raise Unprocessable(f"{name!r} is a file and a folder in the archive")
                 names.add(name)
                 _write(pieces, None if folder is None else folder / name)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except _BROKEN as error:
         raise Unprocessable("the archive is broken", found=str(error) or None) from None
-    except (gzip.BadGzipFile, struct.error, ValueError, NotImplementedError) as error:
-        raise Unprocessable("the archive is broken", found=str(error)) from None
     except OSError as error:
         # where a broken archive sends its reader
         if error.errno != errno.EINVAL:
@@ -96,10 +102,6 @@ def _through(path: Path, folder: Path | None, bounds: Bounds) -> Contents:
     if INDEX not in names:
         raise Unprocessable(f"there is no {INDEX} at the root of the archive", advice=_hint(names))
     return Contents(len(names), budget.unpacked)
-
-
-def _above(parts: list[str]) -> Iterator[str]:
-    return ("/".join(parts[: n + 1]) for n in range(len(parts)))
 
 
 def _hint(names: set[str]) -> str | None:
@@ -111,8 +113,7 @@ def _hint(names: set[str]) -> str | None:
 
 def _write(pieces: Iterator[bytes], path: Path | None) -> None:
     if path is None:
-        for _ in pieces:
-            pass
+        deque(pieces, maxlen=0)
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("wb") as out:
@@ -124,13 +125,15 @@ class _Budget:
 
     def __init__(self, bounds: Bounds, packed: int) -> None:
         self._bounds = bounds
-        self.most_files = bounds.files
         self._members = self.unpacked = 0
         self._ratio_bytes = max(_RATIO * packed, _RATIO_FROM)
 
     def member(self) -> None:
         self._members += 1
-        if self._members > self._bounds.files:
+        self.need_room(self._members)
+
+    def need_room(self, members: int) -> None:
+        if members > self._bounds.files:
             raise TooLarge(
                 f"the archive holds more than {self._bounds.files} files",
                 more={"limit": self._bounds.files},
@@ -157,7 +160,7 @@ def _members(file: IO[bytes], budget: _Budget) -> Iterator[tuple[str, Iterator[b
     head = file.read(512)
     file.seek(0)
     if head.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=file) as plain:
+        with gzip.open(file) as plain:
             yield from _of_tar(plain, budget)
     elif head[257:262] == b"ustar":
         yield from _of_tar(file, budget)
@@ -167,14 +170,10 @@ def _members(file: IO[bytes], budget: _Budget) -> Iterator[tuple[str, Iterator[b
         raise Unprocessable("this is no .tar.gz and no .zip")
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class _Metered:
     """The bytes under a tar's reader; between two members it may take names, and no more."""
 
-    def __init__(self, file: _Readable) -> None:
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self._file = file
         self.left = _TAR_HEAD
 
@@ -198,7 +197,9 @@ class _Member(tarfile.TarInfo):
             raise tarfile.ReadError(str(error)) from None
 
 
-def _of_tar(file: _Readable, budget: _Budget) -> Iterator[tuple[str, Iterator[bytes]]]:
+def _of_tar(
+    file: IO[bytes] | gzip.GzipFile, budget: _Budget
+) -> Iterator[tuple[str, Iterator[bytes]]]:
     metered = _Metered(file)
     stream = "r|"
     with tarfile.open(  # type: ignore[call-overload]
@@ -262,16 +263,10 @@ def _need_small_directory(file: IO[bytes], budget: _Budget) -> None:
     directory = _EOCD.unpack_from(tail, at)[5]
     if tail[max(0, at - _ZIP64_LOCATOR_SIZE) :].startswith(b"PK\x06\x07"):
         raise Unprocessable("the archive is a ZIP64, which sites have no need of")
-    small = directory <= budget.most_files * _ZIP_ENTRY
-    if small:
-        file.seek(max(0, start + at - directory))
-        small = file.read(directory).count(b"PK\x01\x02") <= budget.most_files
-        file.seek(0)
-    if not small:
-        raise TooLarge(
-            f"the archive holds more than {budget.most_files} files",
-            more={"limit": budget.most_files},
-        )
+    budget.need_room(-(-directory // _ZIP_ENTRY))
+    file.seek(max(0, start + at - directory))
+    budget.need_room(file.read(directory).count(b"PK\x01\x02"))
+    file.seek(0)
 
 
 def _checked(name: str, *, folder: bool = False) -> str:
