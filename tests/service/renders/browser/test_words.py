@@ -109,7 +109,7 @@ def test_every_request_has_its_answer(url, method, answer, reason):
         ("service", "fragdex.service.app", "missing"),
         ("media", "av", "missing"),
         ("stills", "PIL.features", "missing"),
-        ("browser", "fragdex.service.renders.browser.stage", "missing"),
+        ("browser", "fragdex.service.renders.process", "missing"),
         ("speech", "fragdex.service.transcriptions.readiness", "missing"),
     ],
 )
