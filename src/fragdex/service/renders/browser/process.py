@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Iterable
 from typing import Final
 
 from fragdex.service.errors import EngineUnavailable
 from fragdex.service.processes.folders import OwnFolder
-from fragdex.service.processes.sessions import end_session
 from fragdex.service.renders.browser.finding import ADVICE, Engine
 from fragdex.service.renders.browser.flags import flags
 from fragdex.service.renders.browser.timing import View
@@ -158,11 +158,18 @@ class Chromium:
 
     def end(self) -> None:
         """End all of its processes, and forget its folder."""
-        end_session(self.pid, running=self.is_running())
         stop = time.monotonic() + _ENDING_SECONDS
-        while self.is_running() or self._processes(all_of_them=True):
-            if time.monotonic() > stop:
+        while time.monotonic() < stop:
+            running = self.is_running()
+            pids = [pid for pid, _ in self._processes(all_of_them=True)]
+            if not (running or pids):
                 break
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            # Its sandbox may have put some of them into groups of their own.
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)
         self._own.remove()
 
