@@ -36,7 +36,7 @@ def folder(tmp_path):
 def test_files_are_read_by_path(folder, path, data, media_type):
     asset = Folder(folder).read(path)
     assert (asset.data, asset.media_type) == (data, media_type)
-    assert asset.sha256 == hashlib.sha256(data).digest()
+    assert asset.sha256 == hashlib.sha256(data).hexdigest()
     with Folder(folder).open(path).file as file:
         assert file.read() == data
 

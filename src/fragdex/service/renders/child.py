@@ -62,12 +62,12 @@ class _Work:
         self._slicer: Any = None
         self._told = 0.0
 
-    def begin(self, network: bool, limits: Mapping[str, Any], sandbox: bool) -> dict[str, Any]:
+    def begin(self, limits: Mapping[str, Any], sandbox: bool) -> dict[str, Any]:
         # The browser inherits what this process is shut in with.
         sandbox = sandbox and os.geteuid() != 0
         missing = (*self._channel.missing, *(() if sandbox else (NO_SANDBOX,)))
         self._slicer = self._make(
-            self._parent, outside=self._parent, limits=Limits(**limits), network=network,
+            self._parent, outside=self._parent, limits=Limits(**limits),
             sandbox=sandbox, missing=missing,
         )  # fmt: skip
         return {}

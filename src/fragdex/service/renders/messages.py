@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
@@ -48,9 +48,6 @@ class SliceMade:
         notes: what happened on the page.
         sound: what can be heard in it (`SoundStrip`s as plain values).
         samples: where samples that strips name stand in its file: name → [offset, size].
-        network: whether anything beyond the site was read, so that nobody knows whether the same
-            comes again.
-        browser: its version.
         unchanged: frames that were the same picture as the one before.
     """
 
@@ -58,30 +55,26 @@ class SliceMade:
     first: int
     frames: int
     seconds: dict[str, float]
-    reads: dict[str, bytes | None]
+    reads: dict[str, str | None]
     notes: Notes
     sound: list[dict[str, Any]] = field(default_factory=list)
     samples: dict[str, list[int]] = field(default_factory=dict)
-    network: bool = False
-    browser: str = ""
     unchanged: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
-        plain = asdict(self)
-        plain["reads"] = {path: sha and sha.hex() for path, sha in self.reads.items()}
-        return plain
+        return asdict(self)
 
     @classmethod
     def of_json(cls, plain: Mapping[str, Any]) -> SliceMade:
-        """The same again from plain values.
+        """The same again from plain values; what an older version told besides is left out.
 
-        >>> made = SliceMade("0.mp4", 0, 60, {"replay": 0.0}, {"": b"7", "a.css": None}, Notes())
+        >>> made = SliceMade("0.mp4", 0, 60, {"replay": 0.0}, {"": "7a", "a.css": None}, Notes())
         >>> SliceMade.of_json(made.as_json()) == made
         True
         """
-        reads = {path: sha and bytes.fromhex(sha) for path, sha in plain["reads"].items()}
-        return cls(**{**plain, "reads": reads, "notes": Notes.of_json(plain["notes"])})
+        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
+        return cls(**{**known, "notes": Notes.of_json(plain["notes"])})
 
 
 def view_as_json(view: View) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class OwnFiles:
     def __init__(self, context: ServiceContext, tenant_id: str) -> None:
         self._context, self._tenant_id = context, tenant_id
         self._found: dict[str, _Found | None] = {}
-        self.reads: dict[str, bytes | None] = {}
+        self.reads: dict[str, str | None] = {}
 
     def knows(self, url: str) -> bool:
         """Whether a URL is one of this service's interface."""
@@ -111,11 +111,11 @@ class OwnFiles:
         told["content-range"] = content_range(part, size)
         return Answer(206, told, self._read(found, part))
 
-    def holds(self, reads: Mapping[str, bytes | None]) -> bool:
+    def holds(self, reads: Mapping[str, str | None]) -> bool:
         """Whether paths of another render's reading lead to the same bytes."""
         for path, sha256 in reads.items():
             found = self._find(ORIGIN + path)
-            if (None if found is None else found.blob.sha256) != sha256:
+            if (None if found is None else found.blob.sha256.hex()) != sha256:
                 return False
         return True
 
@@ -130,7 +130,7 @@ class OwnFiles:
             with self._context.database.read() as connection:
                 self._found[path] = self._look(connection, parts.path, kind)
             found = self._found[path]
-            self.reads[path] = None if found is None else found.blob.sha256
+            self.reads[path] = None if found is None else found.blob.sha256.hex()
         return self._found[path]
 
     def _look(self, connection: Connection, path: str, kind: str) -> _Found | None:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from fragdex.service.processes.idle import Idle
 from fragdex.service.renders.browser.model import Limits, PageFacts
@@ -22,6 +23,9 @@ from fragdex.service.renders.process import Check, Child, Progress, nothing
 from fragdex.service.renders.site import Site
 
 __all__ = ["ChildPool", "PageSource", "join_slices"]
+
+IDLE_SECONDS: Final = 15.0
+"""So long a process waits for another job."""
 
 
 @dataclass(slots=True)
@@ -55,12 +59,11 @@ class ChildPool:
 
     Args:
         most: so many are kept waiting.
-        idle_seconds: and so long.
     """
 
-    def __init__(self, most: int = 2, idle_seconds: float = 15.0) -> None:
+    def __init__(self, most: int = 2) -> None:
         self._most = most
-        self._idle: Idle[_Idle] = Idle(idle_seconds)
+        self._idle: Idle[_Idle] = Idle(IDLE_SECONDS)
 
     @contextlib.contextmanager
     def child(self, page: PageSource, view: View, first: int = 0) -> Iterator[Child]:

@@ -25,8 +25,7 @@ from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.child import MADE
 from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, Outside
-from fragdex.service.renders.site import Folder, Page, Site
-from fragdex.service.renders.site_locator import Beside
+from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still
 
 __all__ = ["Check", "Child", "Progress", "nothing"]
@@ -67,7 +66,6 @@ class Child:
         outside: Outside = NOTHING,
         limits: Limits = Limits(),  # noqa: B008 — frozen
         folder: Path | None = None,
-        stall_seconds: float = STALL_SECONDS,
     ) -> None:
         self.outside, self._site = outside, site
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -86,13 +84,11 @@ class Child:
         )
         self._process = ChildProcess(
             "fragdex.service.renders.child", walls, _FAILURES,
-            folder=folder, environment=kept, stall_seconds=stall_seconds,
+            folder=folder, environment=kept, stall_seconds=STALL_SECONDS,
         )  # fmt: skip
         self.at: tuple[View, int] | None = None
         """The view of its browser, and the next frame that it can show."""
         self._begin: dict[str, Any] | None = {
-            # nobody knows whether another site reads the same again
-            "network": type(site) not in (Beside, Folder, Page),
             "limits": asdict(limits),
             "sandbox": program is not None and allows_sandbox(program),
         }

@@ -83,7 +83,7 @@ class Asset:
 
     data: bytes
     media_type: str
-    sha256: bytes
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Site(ABC):
             return None
         with found.file as file:
             data = file.read()
-        return Asset(data, found.media_type, hashlib.sha256(data).digest())
+        return Asset(data, found.media_type, hashlib.sha256(data).hexdigest())
 
 
 class Page(Site):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.messages import SliceMade
-from fragdex.service.renders.outside import Answer, Outside
+from fragdex.service.renders.outside import Outside
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still, encode_still
 
@@ -39,18 +39,16 @@ class Slicer:
         site: the page's files.
         outside: what the page may ask for beyond them.
         limits: how far the page may go.
-        network: whether the site itself lies beyond a network.
         sandbox: whether Chromium's own sandbox is tried.
         missing: walls that do not stand around this process, as its renders say.
     """
 
     def __init__(
-        self, site: Site, *, outside: Outside, limits: Limits, network: bool, sandbox: bool,
+        self, site: Site, *, outside: Outside, limits: Limits, sandbox: bool,
         missing: Sequence[str],
     ) -> None:  # fmt: skip
-        self._site, self._limits, self._network = site, limits, network
+        self._site, self._outside, self._limits = site, outside, limits
         self._sandbox, self._missing = sandbox, missing
-        self._outside = _Noting(outside)
         self._stage: Stage | None = None
         self._player: _Player | None = None
         self._view: View | None = None
@@ -134,7 +132,6 @@ class Slicer:
         if self._stage is not None and self._view == view and self._at <= first:
             return self._stage
         self.close()
-        self._outside.answered = 0
         self._player = _Player(view, self._site, self._outside)
         # it becomes one when the browser has been started
         media = cast("Player", self._player)
@@ -174,8 +171,6 @@ class Slicer:
             seconds={name: round(value, 4) for name, value in seconds.items()},
             reads=stage.reads,
             notes=stage.notes,
-            network=self._network or self._outside.answered > 0,
-            browser=stage.facts.browser_version,
             unchanged=unchanged,
         )
 
@@ -210,16 +205,3 @@ class _Clock:
     def lap(self, name: str) -> None:
         now = time.monotonic()
         self.seconds[name], self._last = now - self._last, now
-
-
-class _Noting:
-    """Counts what came from outside."""
-
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
-        self.answered = 0
-
-    def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
-        answer = self._outside.fetch(url, headers)
-        self.answered += 1
-        return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -61,7 +61,7 @@ def find(
     with context.database.read() as connection:
         rows = connection.execute(query).all()
     for row in rows:
-        if workspace.reads_the_same(*_manifest(row.reads)):
+        if workspace.reads_the_same(row.reads["site"], row.reads["own"]):
             with context.database.write() as connection:
                 longer = render_slices.update().where(_SLICE.id == row.id)
                 if connection.execute(longer.values(expires_at=_expiry(context))).rowcount:
@@ -131,14 +131,12 @@ def keep(
     if workspace.outside.network:
         # found by nobody: another time the network may answer otherwise
         recipe = hashlib.sha256(recipe + slice_id.encode()).digest()
-    reads = {path: sha256 and sha256.hex() for path, sha256 in made.reads.items()}
-    own = {path: sha256 and sha256.hex() for path, sha256 in workspace.outside.own.reads.items()}
     row = {
         "id": slice_id,
         "tenant_id": render.tenant_id,
         "render_id": render.id,
         "recipe": recipe,
-        "reads": {"site": reads, "own": own},
+        "reads": {"site": made.reads, "own": workspace.outside.own.reads},
         "made": {**made.as_json(), "path": "", "reads": {}, "md5": kept.md5.hex()},
         "created_at": instant(),
         "expires_at": _expiry(context),
@@ -170,13 +168,3 @@ def bring(context: ServiceContext, row: Row[Any], path: Path) -> SliceMade:
 
 def _expiry(context: ServiceContext) -> Any:
     return instant() + timedelta(hours=context.settings.render_slice_hours)
-
-
-def _manifest(
-    kept: Mapping[str, Any],
-) -> tuple[dict[str, bytes | None], dict[str, bytes | None]]:
-    site, own = (
-        {path: sha256 and bytes.fromhex(sha256) for path, sha256 in kept[name].items()}
-        for name in ("site", "own")
-    )
-    return site, own

@@ -76,18 +76,16 @@ class RenderWorkspace(PageSource):
 
     outside: ResourceFetcher
     folder: Path | None
-    digests: dict[str, bytes | None] = field(default_factory=dict)
+    digests: dict[str, str | None] = field(default_factory=dict)
 
-    def sha256(self, path: str) -> bytes | None:
+    def sha256(self, path: str) -> str | None:
         """Of a file of the site, read once; None where there is none."""
         if path not in self.digests:
             asset = self.site.read(path)
             self.digests[path] = None if asset is None else asset.sha256
         return self.digests[path]
 
-    def reads_the_same(
-        self, site: Mapping[str, bytes | None], own: Mapping[str, bytes | None]
-    ) -> bool:
+    def reads_the_same(self, site: Mapping[str, str | None], own: Mapping[str, str | None]) -> bool:
         """Whether what a slice was made of is the same here: of the site, and of own files."""
         same = all(self.sha256(path) == sha256 for path, sha256 in site.items())
         return same and self.outside.own.holds(own)

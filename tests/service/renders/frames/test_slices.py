@@ -139,7 +139,6 @@ def test_a_slice_says_what_it_depends_on(tmp_path, pool):
         assert made.reads[path] == (asset and asset.sha256)
     assert "it is late" in str(made.notes.console)
     assert [one.url for one in made.notes.blocked] == ["https://example.org/x"]
-    assert not made.network
     assert (made.first, made.frames, made.unchanged) == (0, 10, 9)
     assert {"start", "replay", "capture", "encode"} <= made.seconds.keys()
     assert told[-1] == 10
@@ -158,7 +157,6 @@ def test_what_the_page_asks_for_comes_from_this_side(tmp_path, pool):
     page = PageSource("a", Page("<link rel=stylesheet href=/api/v1/files/7>"), Films())
     made = pool.draw(page, Wanted(), View(64, 64), range(2), tmp_path)
     assert asked == ["http://site.localhost/api/v1/files/7"]
-    assert made.network
     (_, first), _ = decoded(made.path)
     assert abs(first.astype(int).mean() - 63) < 2
 

@@ -84,7 +84,7 @@ def test_what_is_played_is_part_of_what_was_read(show):
     page = show("<video src=a.mp4 autoplay muted></video><audio src=b.mp3 autoplay>",
                 {"a.mp4": film})  # fmt: skip
     page.frame(0)
-    assert page.stage.reads["a.mp4"] == hashlib.sha256(film).digest()
+    assert page.stage.reads["a.mp4"] == hashlib.sha256(film).hexdigest()
     assert page.stage.reads["b.mp3"] is None
 
 

@@ -45,7 +45,7 @@ class RequestInterceptor:
     ) -> None:
         self._pipe, self._site, self._outside = pipe, site, outside
         self._notes, self._limits = notes, limits
-        self.reads: dict[str, bytes | None] = {}
+        self.reads: dict[str, str | None] = {}
         self.main_frame: str | None = None
         self.media: Player | None = None
         self._documents = 0

@@ -107,7 +107,7 @@ class Stage:
             _tell_more(error, self.notes)
 
     @property
-    def reads(self) -> dict[str, bytes | None]:
+    def reads(self) -> dict[str, str | None]:
         """SHA-256 of each file of the site that the page read; None where there was none."""
         return self._door.reads | (self._media.reads if self._media is not None else {})
 

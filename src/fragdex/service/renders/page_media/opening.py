@@ -134,7 +134,7 @@ class Opener:
         kept: Mapping[str, tuple[Callable[[], BinaryIO], int, int]] = MappingProxyType({}),
     ) -> None:
         self._site, self._outside, self._kept = site, outside, kept
-        self.reads: dict[str, bytes | None] = {}
+        self.reads: dict[str, str | None] = {}
         self.given: dict[str, bytes] = {}
 
     def __call__(self, url: str) -> Source:
@@ -168,7 +168,7 @@ class Opener:
             if path not in self.reads:
                 for piece in iter(lambda: file.read(_PIECE), b""):
                     whole.update(piece)
-                self.reads[path] = whole.digest()
+                self.reads[path] = whole.hexdigest()
                 file.seek(0)
             # A file of a disk is read where it is; another one is in memory already.
             return open_source(file if isinstance(file, io.BufferedReader) else file.read())

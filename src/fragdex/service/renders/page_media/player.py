@@ -54,7 +54,7 @@ class Player:
         self._relieved = 0
 
     @property
-    def reads(self) -> dict[str, bytes | None]:
+    def reads(self) -> dict[str, str | None]:
         """Paths of the site that were played, each with its SHA-256."""
         return self._opener.reads
 
