@@ -74,9 +74,9 @@ NAMED_AFTER_SOMETHING = {"boxes", "cli", "testing"}
 # listed here, so that the list only gets shorter.
 ROOMS_NAMED_TWICE: set[str] = set()
 FILES_NAMED_TWICE = {
-    *("answers", "batch", "cues", "fields", "files", "hashing", "indexing", "made", "mixing"),
+    *("answers", "batch", "cues", "fields", "files", "hashing", "indexing", "mixing"),
     *("objects", "opening", "pictures", "progress", "rates", "records", "requests"),
-    *("running", "runs", "samples", "slices", "walls"),
+    *("running", "runs", "samples", "slices"),
     *("whole", "work", "writing"),
 }
 # The compiled hop, and the one room that may know of it.
@@ -119,8 +119,7 @@ STATE_IN_MODULES = {
     "processes.limits._children",
     "renders.browser.finding._version",
     "renders.browser.scripts.script",
-    "renders.browser.walls._taken_over",
-    "renders.browser.walls.walls_for",
+    "renders.browser.sandbox.allows_sandbox",
     "renders.repeats.repeat_unit",
     "store.object_draft._all",
     "transcriptions.listening._idle",
