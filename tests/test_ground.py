@@ -121,7 +121,6 @@ STATE_IN_MODULES = {
     "renders.browser.scripts.script",
     "renders.browser.sandbox.allows_sandbox",
     "renders.repeats.repeat_unit",
-    "store.object_draft._all",
     "transcriptions.listening._idle",
 }
 CHANGING = {

@@ -2,8 +2,9 @@
 
 Keys and names of drafts are relative paths of lower-case letters, digits, `-`, `_`, `.` and `/`,
 made by the service and never by a caller: no file name or path of a request reaches a store.
-`naming.py` has the rule; whatever breaks it is ValueError in every call. No key is the folder of
-another. All calls block; the service runs them in threads.
+Whatever breaks the rule of `checked` is ValueError in every call: such a name cannot leave its
+folder, hide, or mean two things on a file system that does not tell upper from lower case. No key
+is the folder of another. All calls block; the service runs them in threads.
 
 An object is written once and whole: it is not there, or it is complete and durable. What arrives
 piece by piece goes into a draft, which becomes an object by `Draft.finish`.
@@ -11,6 +12,7 @@ piece by piece goes into a draft, which becomes an object by `Draft.finish`.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -25,6 +27,28 @@ PIECE_BYTES = 256 << 10
 
 DRAFT_PIECE_BYTES = 1 << 20
 """The largest piece that `Draft.read` yields."""
+
+MAX_KEY_LENGTH = 400
+"""Characters of a whole key; object stores end at 1,024 bytes, prefix included."""
+
+# A segment never begins with a dot, so that neither `..` nor hidden files can be named. 120
+# characters leave room for what a store adds in file names (255 bytes).
+_KEY = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,119}(/[a-z0-9_-][a-z0-9._-]{0,119})*", re.ASCII)
+
+
+def checked(key: str) -> str:
+    """Return a key or name of a draft as it is, or raise ValueError.
+
+    >>> checked("blobs/0199/5d/5d41402a")
+    'blobs/0199/5d/5d41402a'
+    >>> checked("../5d")
+    Traceback (most recent call last):
+    ...
+    ValueError: this is no key of a store: '../5d'
+    """
+    if len(key) > MAX_KEY_LENGTH or not _KEY.fullmatch(key):
+        raise ValueError(f"this is no key of a store: {key[:80]!r}")
+    return key
 
 
 class Draft(Protocol):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fragdex import ByteRange, Source, open_source
 from fragdex.errors import InvalidRange
-from fragdex.service.store.contract import PIECE_BYTES, gives_back
+from fragdex.service.store.contract import PIECE_BYTES, checked, gives_back
 from fragdex.service.store.disk_direct import Buffers
 from fragdex.service.store.disk_draft import DiskDraft
 from fragdex.service.store.disk_files import (
@@ -39,7 +39,6 @@ from fragdex.service.store.disk_files import (
     walk,
     write_all,
 )
-from fragdex.service.store.naming import checked
 
 __all__ = ["DiskStore"]
 

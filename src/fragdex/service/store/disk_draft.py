@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fragdex.errors import SourceNotFound
-from fragdex.service.store.contract import DRAFT_PIECE_BYTES
+from fragdex.service.store.contract import DRAFT_PIECE_BYTES, checked
 from fragdex.service.store.disk_direct import Buffers, DirectFile
 from fragdex.service.store.disk_files import (
     NO_FOLLOW,
@@ -27,7 +27,6 @@ from fragdex.service.store.disk_files import (
     place,
     remove,
 )
-from fragdex.service.store.naming import checked
 
 __all__ = ["DiskDraft"]
 

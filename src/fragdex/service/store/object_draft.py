@@ -13,36 +13,33 @@ from typing import TYPE_CHECKING
 import obstore
 
 from fragdex.errors import SourceNotFound
-from fragdex.service.store.contract import DRAFT_PIECE_BYTES
-from fragdex.service.store.naming import checked
+from fragdex.service.store.contract import DRAFT_PIECE_BYTES, checked
 from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket
 
-__all__ = ["ObjectDraft", "gapless"]
+__all__ = ["HeldBytes", "ObjectDraft", "gapless"]
 
 PIECE_BYTES = 8 << 20
 """What is gathered before it is put. Chunks of this size become one object each."""
 
 LEAST_PIECE_BYTES = 1 << 20
 ALL_WAITING_BYTES = 64 << 20
-"""Where all drafts of the process hold more than this, pieces of the least size are put too."""
+"""Where all drafts of a store hold more than this, pieces of the least size are put too."""
 
 
-class _Waiting:
-    """Bytes that all drafts of this process hold in memory."""
+class HeldBytes:
+    """How many bytes all drafts of a store hold in memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.size = 0
 
     def add(self, count: int) -> None:
+        """So many more, or fewer."""
         with self._lock:
             self.size += count
-
-
-_all = _Waiting()
 
 
 def gapless(pieces: Iterable[tuple[int, int]]) -> int:
@@ -62,8 +59,8 @@ def gapless(pieces: Iterable[tuple[int, int]]) -> int:
 class ObjectDraft:
     """The draft `name` in `bucket`, an obstore store."""
 
-    def __init__(self, bucket: Bucket, name: str) -> None:
-        self._bucket = bucket
+    def __init__(self, bucket: Bucket, name: str, held: HeldBytes) -> None:
+        self._bucket, self._held = bucket, held
         self._folder = f"drafts/{name}/"
         self._waiting: list[bytes] = []
         self._waiting_size = 0
@@ -91,7 +88,7 @@ class ObjectDraft:
             self._cut(start)
         if len(data):
             self._wait([*self._waiting, bytes(data)])
-        crowded = _all.size > ALL_WAITING_BYTES
+        crowded = self._held.size > ALL_WAITING_BYTES
         if self._waiting_size >= (LEAST_PIECE_BYTES if crowded else PIECE_BYTES):
             self._put()
 
@@ -115,7 +112,7 @@ class ObjectDraft:
         """The first `size` bytes under another name; whole pieces are copied where they lie."""
         if self._durable() < size:
             raise ValueError(f"the draft holds fewer than {size} bytes")
-        other = ObjectDraft(self._bucket, checked(name))
+        other = ObjectDraft(self._bucket, checked(name), self._held)
         other.discard()
         for start, count in self._listed():
             if start + count <= size:
@@ -167,7 +164,7 @@ class ObjectDraft:
     def _wait(self, pieces: list[bytes]) -> None:
         """Hold these pieces, and no others, in memory."""
         size = sum(map(len, pieces))
-        _all.add(size - self._waiting_size)
+        self._held.add(size - self._waiting_size)
         self._waiting, self._waiting_size = pieces, size
 
     def _place(self, start: int) -> str:

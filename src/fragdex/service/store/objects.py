@@ -21,9 +21,8 @@ from fragdex import ByteRange, Source, open_source
 from fragdex.errors import InvalidRange
 from fragdex.service.errors import Unavailable
 from fragdex.service.processes.folders import OwnFolder
-from fragdex.service.store.contract import PIECE_BYTES, gives_back
-from fragdex.service.store.naming import checked
-from fragdex.service.store.object_draft import ObjectDraft, gapless
+from fragdex.service.store.contract import PIECE_BYTES, checked, gives_back
+from fragdex.service.store.object_draft import HeldBytes, ObjectDraft, gapless
 from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove
 
 if TYPE_CHECKING:
@@ -52,6 +51,7 @@ class ObjectStore:
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket
+        self.held = HeldBytes()
 
     def __repr__(self) -> str:
         return f"<ObjectStore {self.bucket!r}>"
@@ -120,7 +120,7 @@ class ObjectStore:
 
     def draft(self, name: str) -> ObjectDraft:
         """The draft of that name; nothing is written yet."""
-        return ObjectDraft(self.bucket, checked(name))
+        return ObjectDraft(self.bucket, checked(name), self.held)
 
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""
