@@ -9,12 +9,13 @@ from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
 from fragdex.service.errors import RecordNotFound, Unprocessable
+from fragdex.service.isobmff.model import TrackBytes
 from fragdex.service.unprocessed.progress import whole
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.bodies import in_thread
-from fragdex.service.web.events import stream
+from fragdex.service.web.events import EventStream
 from fragdex.service.web.idempotency import idempotency_key
-from fragdex.service.web.ranges import media
+from fragdex.service.web.ranges import media_of
 from fragdex.service.web.routing import api_router
 from service.working import serving_over
 
@@ -36,14 +37,8 @@ class Thing(BaseModel):
 @router.head("/test/bytes", response_class=Response)
 def get_bytes(request: Request, caller: Asking):
     """Stored bytes."""
-    return media(
-        request,
-        key=KEY,
-        size=len(BYTES),
-        md5=hashlib.md5(BYTES).digest(),
-        sha256=hashlib.sha256(BYTES).digest(),
-        media_type="video/mp4",
-    )
+    md5, sha256 = hashlib.md5(BYTES).digest(), hashlib.sha256(BYTES).digest()
+    return media_of(request, TrackBytes(KEY, len(BYTES), md5, sha256, "video/mp4"))
 
 
 @router.post("/test/things", status_code=201, dependencies=[Depends(idempotency_key)])
@@ -97,8 +92,8 @@ async def events(kind: str, caller: Asking):
             yield ("complete", {}) if at == 1 else ("progress", {"progress": at})
 
     if kind == "changes":
-        return stream(whole(states()))
-    return stream(told(), heartbeat=0.1 if kind == "quiet" else 15)
+        return EventStream(whole(states()))
+    return EventStream(told(), heartbeat=0.1 if kind == "quiet" else 15)
 
 
 @router.get("/test/fault")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import Depends, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from fragdex.service.errors import NotReady, RecordNotFound, Unprocessable
 from fragdex.service.files import operations, track_routes
@@ -21,23 +21,23 @@ from fragdex.service.images.model import TYPES
 from fragdex.service.images.operations import IMAGES
 from fragdex.service.images.routes import POLICY
 from fragdex.service.unprocessed.progress import whole
+from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.events import LastEventId, event_answers, progress_of
-from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, Md5InPath, RecordId
-from fragdex.service.web.idempotency import idempotency_key
+from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, RecordId
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
-from fragdex.service.web.routing import PREFIX, api_router
+from fragdex.service.web.routing import api_router
 
 __all__ = ["router"]
 
 router = api_router("files")
+routes = Family(router, "/files", "file")
 
 Answers = dict[int | str, dict[str, Any]]
 
-KNOWN: Answers = {200: {"model": AnyFile, "description": "There is one of this md5 already"}}
 MISSING: Answers = {202: {"model": AnyFile, "description": "Bytes are missing"}}
 NOT_FOUND = answers(RecordNotFound)
 # What decides between the bytes of an image and its record.
@@ -55,19 +55,13 @@ def _record_or_bytes() -> Answers:
     return found
 
 
-@router.post(
-    "/files",
-    status_code=201,
-    responses={**answers(Unprocessable), **KNOWN},
-    dependencies=[Depends(idempotency_key)],
+routes.creation(
+    NewAnyFile,
+    AnyFile,
+    operations.create_file,
+    Unprocessable,
+    said="Announce a file; its bytes follow by upload. A video is processed once its last is in.",
 )
-def create_file(new: NewAnyFile, response: Response, caller: Asking, context: InContext) -> AnyFile:
-    """Announce a file; its bytes follow by upload. A video is processed once its last is in."""
-    record, is_new = operations.create_file(context, caller.tenant_id, new)
-    if not is_new:
-        response.status_code = 200
-    response.headers["Location"] = f"{PREFIX}/files/{record.id}"
-    return record
 
 
 @router.get("/files")
@@ -83,10 +77,7 @@ def list_files(
     return operations.list_files(context, caller.tenant_id, limit, cursor, type, status)
 
 
-@router.get("/files/md5/{md5}", responses=NOT_FOUND)
-def find_file(md5: Md5InPath, caller: Asking, context: InContext) -> AnyFile:
-    """The file whose bytes have this md5."""
-    return operations.file_by_md5(context, caller.tenant_id, md5)
+routes.by_md5(AnyFile, operations.file_by_md5)
 
 
 @router.post(
@@ -128,10 +119,7 @@ def get_file_progress(
     return progress_of(request, context, caller.tenant_id, id, after, operations.look, whole)
 
 
-@router.delete("/files/{id}", status_code=204, responses=NOT_FOUND)
-def delete_file(id: RecordId, caller: Asking, context: InContext) -> None:
-    """Delete a file, its bytes and what was made of it."""
-    operations.delete_file(context, caller.tenant_id, id)
+routes.deletion(operations.delete_file, said="Delete a file, its bytes and what was made of it.")
 
 
 @router.post("/files/{id}/delete", responses=NOT_FOUND)

@@ -26,7 +26,8 @@ from starlette.types import Receive, Scope, Send
 from fragdex.errors import FragdexError
 from fragdex.service.context import ServiceContext
 from fragdex.service.web.auth import admission_ends
-from fragdex.service.web.problems import HTTP, problem_of, unexpected
+from fragdex.service.web.problems import HTTP, problem, problem_of, unexpected
+from fragdex.service.web.ranges import disconnected
 from fragdex.service.web.watching import LAST, Event, Look, Watcher, look_once
 
 __all__ = [
@@ -35,13 +36,13 @@ __all__ = [
     "NAMES",
     "Batch",
     "Event",
+    "EventStream",
     "LastEventId",
     "Look",
     "Sent",
     "counted",
     "event_answers",
     "progress_of",
-    "stream",
 ]
 
 log = logging.getLogger("fragdex.service")
@@ -101,22 +102,7 @@ def progress_of(
     if after == END and first[0] in LAST:
         return Response(status_code=204)
     watcher: Watcher = request.app.state.watcher
-    return stream(told(watcher.states(look, tenant_id, record_id, first), after), after=after)
-
-
-def stream(
-    batches: AsyncIterator[Batch],
-    *,
-    heartbeat: float = HEARTBEAT_SECONDS,
-    after: str | None = None,
-) -> Response:
-    """The answer that sends events as they come, and `heartbeat {}` where none comes.
-
-    A batch goes out in one write. The stream ends with the first `complete` or `error`; where
-    `batches` raises, or ends with neither, an `error` with the problem is sent. Once the client is
-    gone `batches` is closed.
-    """
-    return _Stream(batches, heartbeat, after)
+    return EventStream(told(watcher.states(look, tenant_id, record_id, first), after), after=after)
 
 
 def event_answers(description: str) -> dict[int | str, dict[str, Any]]:
@@ -183,8 +169,21 @@ def _frame(event: Sent) -> bytes:
     return f"id: {id_}\nevent: {name}\ndata: {text}\n\n".encode("ascii")
 
 
-class _Stream(Response):
-    def __init__(self, batches: AsyncIterator[Batch], heartbeat: float, after: str | None) -> None:
+class EventStream(Response):
+    """The answer that sends events as they come, and `heartbeat {}` where none comes.
+
+    A batch goes out in one write. The stream ends with the first `complete` or `error`; where
+    `batches` raises, or ends with neither, an `error` with the problem is sent. Once the client is
+    gone `batches` is closed.
+    """
+
+    def __init__(
+        self,
+        batches: AsyncIterator[Batch],
+        *,
+        heartbeat: float = HEARTBEAT_SECONDS,
+        after: str | None = None,
+    ) -> None:
         self.status_code = 200
         self.background = None
         self.init_headers(
@@ -201,13 +200,14 @@ class _Stream(Response):
         self._last = after if known and after is not None else START
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
         draining: asyncio.Event = Request(scope).app.state.draining
         coming = asyncio.create_task(self._put(send))
-        gone = asyncio.create_task(_disconnected(receive))
+        gone = asyncio.create_task(disconnected(receive))
         drained = asyncio.create_task(draining.wait())
         ended = asyncio.create_task(admission_ends(Request(scope), ASK_AGAIN_SECONDS))
         tasks = {coming, gone, drained, ended}
@@ -243,7 +243,7 @@ class _Stream(Response):
                 batch = next_one.result()
                 if batch is None:
                     log.error("a stream of events ended without complete or error")
-                    yield (("error", _problem_data(None), END),)
+                    yield (("error", _problem_data(problem(HTTP[500], HTTP[500].title)), END),)
                     return
                 self._last = batch[-1][2]
                 yield batch
@@ -251,7 +251,8 @@ class _Stream(Response):
                     return
                 next_one = asyncio.ensure_future(_next(source))
         except Exception as error:  # noqa: BLE001 — whatever happened, the stream has to end well
-            yield (("error", _problem_data(error), END),)
+            answer = problem_of(error) if isinstance(error, FragdexError) else unexpected(error)
+            yield (("error", _problem_data(answer), END),)
         finally:
             next_one.cancel()
             await asyncio.wait({next_one})
@@ -264,16 +265,6 @@ async def _next(source: AsyncIterator[Batch]) -> Batch | None:
     return await anext(source, None)
 
 
-def _problem_data(error: Exception | None) -> dict[str, Any]:
-    if error is None:
-        row = HTTP[500]
-        return {"type": row.type, "title": row.title, "status": row.status, "detail": row.title}
-    known = isinstance(error, FragdexError)
-    answer = problem_of(error) if isinstance(error, FragdexError) and known else unexpected(error)
+def _problem_data(answer: Response) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(bytes(answer.body))
     return data
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

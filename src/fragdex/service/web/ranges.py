@@ -29,7 +29,7 @@ from fragdex.service.web.auth import the_context
 from fragdex.service.web.negotiation import etag_of, has_already
 from fragdex.service.web.problems import HTTP, problem
 
-__all__ = ["MAX_PARTS", "MediaResponse", "media", "media_answers", "media_of"]
+__all__ = ["MAX_PARTS", "MediaResponse", "disconnected", "media_answers", "media_of"]
 
 MAX_PARTS = 16
 """Ranges answered in one multipart answer; whoever asks for more gets the whole (200)."""
@@ -59,53 +59,28 @@ class StoredMedia(Protocol):
 def media_of(
     request: Request, found: StoredMedia, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """`media` of the bytes of a record."""
-    return media(
-        request,
-        key=found.store_key,
-        size=found.byte_size,
-        md5=found.md5,
-        sha256=found.sha256,
-        media_type=found.mime_type,
-        headers=headers,
-    )
-
-
-def media(
-    request: Request,
-    *,
-    key: str,
-    size: int,
-    md5: bytes,
-    sha256: bytes,
-    media_type: str,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
     """The answer to GET or HEAD of stored bytes.
 
     Args:
         request: its method, Range, If-Range and If-None-Match decide.
-        key: where the store has them.
-        size: their number.
-        md5: the strong entity tag.
-        sha256: for Repr-Digest (RFC 9530).
-        media_type: their Content-Type.
+        found: the bytes; their md5 is the strong entity tag, their sha256 the Repr-Digest
+            (RFC 9530).
         headers: more for every answer with or about the bytes.
     """
-    context = the_context(request)
-    etag, digest = _marks(md5, sha256)
+    context, size = the_context(request), found.byte_size
+    etag = etag_of(found.md5)
     fields = {
         "ETag": etag,
         "Accept-Ranges": "bytes",
         "Cache-Control": CACHE_CONTROL,
-        "Repr-Digest": digest,
+        "Repr-Digest": f"sha-256=:{base64.b64encode(found.sha256).decode()}:",
         **(headers or {}),
     }
     asked = request.headers
     if has_already(asked, etag):
         return Response(status_code=304, headers=fields)
-    fields["Content-Type"] = media_type
-    path = context.store.path(key)
+    fields["Content-Type"] = found.mime_type
+    path = context.store.path(found.store_key)
     prefix, folder = context.settings.x_accel_prefix, context.settings.store_folder
     # nginx keeps few fields of an answer: what has some of its own is sent from here
     if prefix and folder is not None and path is not None and size and not headers:
@@ -122,11 +97,11 @@ def media(
         row = HTTP[416]
         return problem(row, f"there are {size} bytes", headers=refused, more={"size": size})
     ranges = () if isinstance(verdict, RangeVerdict) else verdict
-    return MediaResponse(context.store, key, path, size, ranges, fields)
+    return MediaResponse(context.store, found.store_key, path, size, ranges, fields)
 
 
 def media_answers(*types: str) -> dict[int | str, dict[str, Any]]:
-    """What `media` may answer, for the `responses` of a route; `types` are the media types."""
+    """What `media_of` may answer, for the `responses` of a route; `types` are the media types."""
     binary = {"schema": {"type": "string", "format": "binary"}}
     content = dict.fromkeys(types, binary)
     parts = {"multipart/byteranges": binary}
@@ -143,11 +118,6 @@ def _may_be_partial(asked: Headers, etag: str) -> bool:
     """If-Range compares strongly: only our own tag, as it is, will do (RFC 9110, 13.1.5)."""
     condition = asked.get("if-range")
     return condition is None or condition.strip() == etag
-
-
-def _marks(md5: bytes, sha256: bytes) -> tuple[str, str]:
-    """ETag and Repr-Digest."""
-    return etag_of(md5), f"sha-256=:{base64.b64encode(sha256).decode()}:"
 
 
 def _named(prefix: str, folder: Path, path: Path) -> str | None:
@@ -213,7 +183,7 @@ class MediaResponse(Response):
             await send(start)
             await send({"type": "http.response.body", "body": data})
             return
-        gone = asyncio.create_task(_disconnected(receive))
+        gone = asyncio.create_task(disconnected(receive))
         pieces = self._pieces()
         try:
             piece = await run_sync(next, pieces, None)
@@ -281,7 +251,7 @@ def _read(descriptor: int, start: int, size: int) -> bytes:
     return data
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
     """Returns once the client is gone; a server that goes on reading for nobody wastes both."""
     while (await receive())["type"] != "http.disconnect":
         pass
