@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -43,40 +43,51 @@ _MADE_OF_SENT = sa.func.coalesce(
 )
 
 
-def _none(type_: Any) -> sa.ColumnElement[Any]:
-    """NULL of a type: in a union, databases want to know."""
-    return sa.cast(sa.null(), type_)
+# What some families know nothing of: NULL of a type, since in a union databases want to know.
+_UNKNOWN: Mapping[str, sa.ColumnElement[Any]] = {
+    "mime_type": sa.cast(sa.null(), sa.String(40)),
+    "width": sa.cast(sa.null(), sa.Integer),
+    "height": sa.cast(sa.null(), sa.Integer),
+    "problem": sa.cast(sa.null(), sa.JSON),
+    "progress": sa.cast(sa.null(), sa.Float),
+    "isobmff_id": sa.cast(sa.null(), sa.String(36)),
+}
+_OWN = ("id", "tenant_id", "filename", "byte_size", "md5", "created_at", "expires_at")
+
+
+def _row(
+    file: Any, type_: FileType, ready_at: sa.ColumnElement[Any], **known: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
+    """A row of a family: what its file has, what is `known` beside, and NULL.
+
+    Args:
+        file: the columns of its table.
+        ready_at: since when it is ready.
+    """
+    own = {name: file[name] for name in _OWN}
+    told = {"type": sa.literal(type_.value), "ready_at": ready_at}
+    every = {**_UNKNOWN, **own, **told, **known}
+    # a union goes by place
+    return sa.select(*(every[name].label(name) for name in sorted(every)))
 
 
 def _kept_as_they_came(table: sa.Table, family: str, type_: FileType) -> sa.Select[Any]:
     """Images and captions."""
     file = table.c
-    sized = "width" in file
+    complete = file.completed_at.is_not(None)
     next_byte = sa.func.coalesce(uploads.c.next_byte, 0)
-    return sa.select(
-        file.id,
-        file.tenant_id,
-        sa.literal(type_.value).label("type"),
-        sa.case(
-            (file.completed_at.is_not(None), AnyFileStatus.READY.value),
-            (next_byte > 0, AnyFileStatus.UPLOADING.value),
-            else_=AnyFileStatus.CREATED.value,
-        ).label("status"),
-        file.filename,
-        file.mime_type,
-        file.byte_size,
-        file.md5,
-        sa.case((file.completed_at.is_not(None), file.byte_size), else_=next_byte).label(
-            "next_byte"
-        ),
-        (file.width if sized else _none(sa.Integer)).label("width"),
-        (file.height if sized else _none(sa.Integer)).label("height"),
-        _none(sa.JSON).label("problem"),
-        _none(sa.Float).label("progress"),
-        _none(sa.String(36)).label("isobmff_id"),
-        file.created_at,
-        file.completed_at.label("ready_at"),
-        file.expires_at,
+    status = sa.case(
+        (complete, AnyFileStatus.READY.value),
+        (next_byte > 0, AnyFileStatus.UPLOADING.value),
+        else_=AnyFileStatus.CREATED.value,
+    )
+    return _row(
+        file,
+        type_,
+        file.completed_at,
+        status=status,
+        next_byte=sa.case((complete, file.byte_size), else_=next_byte),
+        **{name: file[name] for name in ("mime_type", "width", "height") if name in file},
     ).select_from(
         table.outerjoin(uploads, (uploads.c.family == family) & (uploads.c.record_id == file.id))
     )
@@ -102,24 +113,16 @@ def _videos_sent() -> sa.Select[Any]:
         (next_byte > 0, AnyFileStatus.UPLOADING.value),
         else_=AnyFileStatus.CREATED.value,
     )
-    return sa.select(
-        _SENT.id,
-        _SENT.tenant_id,
-        sa.literal(FileType.VIDEO.value).label("type"),
-        status.label("status"),
-        _SENT.filename,
-        _SENT.mime_type,
-        _SENT.byte_size,
-        _SENT.md5,
-        sa.case((complete, _SENT.byte_size), else_=next_byte).label("next_byte"),
-        _none(sa.Integer).label("width"),
-        _none(sa.Integer).label("height"),
-        sa.func.coalesce(_SENT.problem, run.problem, type_=sa.JSON).label("problem"),
-        run.progress.label("progress"),
-        _MADE.id.label("isobmff_id"),
-        _SENT.created_at,
-        _MADE.index_completed_at.label("ready_at"),
-        _SENT.expires_at,
+    return _row(
+        _SENT,
+        FileType.VIDEO,
+        _MADE.index_completed_at,
+        status=status,
+        mime_type=_SENT.mime_type,
+        next_byte=sa.case((complete, _SENT.byte_size), else_=next_byte),
+        problem=sa.func.coalesce(_SENT.problem, run.problem, type_=sa.JSON),
+        progress=run.progress,
+        isobmff_id=_MADE.id,
     ).select_from(
         unprocessed_files.outerjoin(
             uploads, (uploads.c.family == "unprocessed") & (uploads.c.record_id == _SENT.id)
@@ -132,26 +135,13 @@ def _videos_sent() -> sa.Select[Any]:
 def _videos_registered(sent: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """ISOBMFF files that no unprocessed file answers for."""
     ready = _MADE.index_completed_at.is_not(None)
-    return sa.select(
-        _MADE.id,
-        _MADE.tenant_id,
-        sa.literal(FileType.VIDEO.value).label("type"),
-        sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value).label(
-            "status"
-        ),
-        _MADE.filename,
-        _none(sa.String(40)).label("mime_type"),
-        _MADE.byte_size,
-        _MADE.md5,
-        sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger).label("next_byte"),
-        _none(sa.Integer).label("width"),
-        _none(sa.Integer).label("height"),
-        _none(sa.JSON).label("problem"),
-        _none(sa.Float).label("progress"),
-        _MADE.id.label("isobmff_id"),
-        _MADE.created_at,
-        _MADE.index_completed_at.label("ready_at"),
-        _MADE.expires_at,
+    return _row(
+        _MADE,
+        FileType.VIDEO,
+        _MADE.index_completed_at,
+        status=sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value),
+        next_byte=sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger),
+        isobmff_id=_MADE.id,
     ).where(~sa.exists().where(sent).correlate(isobmff_files))
 
 

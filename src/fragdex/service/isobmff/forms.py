@@ -95,13 +95,12 @@ def exported(
     """
     of = of or Shown()
     name = (keys, form, of, tuple(map(address, of.tracks)))
-    kept = context.part(KeptForms)
-    found = kept.find(name)
-    if found is None:
-        found = _export(context, keys, form, of, address)
-        if keep and len(found) <= MAX_KEPT_FORM:
-            kept.put(name, MAX_KEPT_FORMS, found)
-    return found
+    return context.part(KeptForms).get(
+        name,
+        MAX_KEPT_FORMS,
+        lambda: _export(context, keys, form, of, address),
+        lambda made: keep and len(made) <= MAX_KEPT_FORM,
+    )
 
 
 def _export(

@@ -42,30 +42,28 @@ class LRUCache(Generic[T]):
         self._lock = threading.Lock()
         self._items: OrderedDict[Any, T] = OrderedDict()
 
-    def get(self, key: Any, limit: int, make: Callable[[], T]) -> T:
-        """What is kept under `key`; made where nothing is, by several at once if it must be."""
-        found = self.find(key)
-        if found is not None:
-            return found
-        made = make()
-        self.put(key, limit, made)
-        return made
+    def get(
+        self, key: Any, limit: int, make: Callable[[], T], worth: Callable[[T], bool] | None = None
+    ) -> T:
+        """What is kept under `key`; made where nothing is, by several at once if it must be.
 
-    def find(self, key: Any) -> T | None:
-        """What is kept under `key`, or None."""
+        Args:
+            limit: of all, so many are kept: those that were used last.
+            worth: whether what was made is kept; None: it is.
+        """
         with self._lock:
             found = self._items.get(key)
             if found is not None:
                 self._items.move_to_end(key)
-            return found
-
-    def put(self, key: Any, limit: int, made: T) -> None:
-        """Keep `made`, and of all the `limit` that were used last."""
-        with self._lock:
-            self._items[key] = made
-            self._items.move_to_end(key)
-            while len(self._items) > limit:
-                self._items.popitem(last=False)
+                return found
+        made = make()
+        if worth is None or worth(made):
+            with self._lock:
+                self._items[key] = made
+                self._items.move_to_end(key)
+                while len(self._items) > limit:
+                    self._items.popitem(last=False)
+        return made
 
     def close(self) -> None:
         """Keep nothing."""

@@ -13,6 +13,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -204,8 +205,8 @@ class MediaResponse(Response):
         """A small answer in one visit of a thread."""
         if self._path is None:
             return b"".join(self._store.read(self._key, self._ranges[0]))
-        with _opened(self._store, self._key, self._path) as file:
-            return _read(file, self._ranges[0].start, self._ranges[0].size)
+        with self._opened(self._path) as file:
+            return _read(file.fileno(), self._ranges[0].start, self._ranges[0].size)
 
     def _pieces(self) -> Iterator[bytes]:
         if self._path is None:
@@ -213,32 +214,20 @@ class MediaResponse(Response):
                 yield from self._heads[place : place + 1]
                 yield from self._store.read(self._key, one)
         else:
-            with _opened(self._store, self._key, self._path) as file:
+            with self._opened(self._path) as file:
                 for place, one in enumerate(self._ranges):
                     yield from self._heads[place : place + 1]
                     for at in range(one.start, one.stop, PIECE):
-                        yield _read(file, at, min(PIECE, one.stop - at))
+                        yield _read(file.fileno(), at, min(PIECE, one.stop - at))
         if self._tail:
             yield self._tail
 
-
-class _opened:  # noqa: N801
-    """A descriptor of a local object while the context lasts: lighter than a file object."""
-
-    __slots__ = ("_descriptor",)
-
-    def __init__(self, store: Store, key: str, path: Path) -> None:
+    def _opened(self, path: Path) -> FileIO:
         try:
-            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            return FileIO(path)
         except FileNotFoundError:
-            store.size(key)  # tells SourceNotFound
+            self._store.size(self._key)  # tells SourceNotFound
             raise
-
-    def __enter__(self) -> int:
-        return self._descriptor
-
-    def __exit__(self, *exc: object) -> None:
-        os.close(self._descriptor)
 
 
 def _read(descriptor: int, start: int, size: int) -> bytes:
