@@ -50,7 +50,6 @@ from fragdex.service.web.auth import Authenticator
 from fragdex.service.web.front import Front
 from fragdex.service.web.metrics import Metrics
 from fragdex.service.web.prefix import Prefix
-from fragdex.service.web.routing import has_no_fast_path
 from fragdex.service.web.watching import Watcher
 
 __all__ = [
@@ -196,8 +195,10 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     app.state.stuck_jobs = []
     problems.install(app)
     declared = [route for router in (*ROUTERS, *routers) for route in router.routes]
-    # not `include_router`, which looks at every route twice for each request; asked one by one
-    app.router.routes.extend(sorted(declared, key=has_no_fast_path))
+    hurried = isobmff.router.routes
+    # not `include_router`, which looks at every route twice for each request; of two routes that
+    # match a path, the one declared first answers: only whole collections may change places
+    app.router.routes.extend([*hurried, *(one for one in declared if one not in hurried)])
     documents.install(app, declared)
     app.add_middleware(Front, metrics=metrics)
     cors.install(app, context.settings)

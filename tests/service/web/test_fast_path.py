@@ -223,3 +223,11 @@ def test_bytes_that_are_gone_are_told_by_the_route(file):
             assert short.headers["content-type"] == "application/problem+json"
         finally:
             moved.rename(blob)
+
+
+def test_of_two_routes_that_match_the_one_declared_first_answers(file):
+    folder, _ = file
+    with serving(folder) as served:
+        asked = served.app.routes
+    for router in ROUTERS:
+        assert [route for route in asked if route in router.routes] == router.routes

@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
 from fragdex.errors import FragdexError
@@ -47,7 +47,6 @@ __all__ = [
     "ApiRoute",
     "HeadRoute",
     "api_router",
-    "has_no_fast_path",
     "operation_id",
     "with_fast_path",
 ]
@@ -109,11 +108,6 @@ def with_fast_path(
         return endpoint
 
     return marked
-
-
-def has_no_fast_path(route: BaseRoute) -> bool:
-    """Sorts the routes of an application: those that are in a hurry are looked at first."""
-    return getattr(route, "fast_path", None) is None
 
 
 def operation_id(route: APIRoute) -> str:
