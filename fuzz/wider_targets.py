@@ -148,9 +148,7 @@ def pure(data: bytes) -> None:
 
 def captions(data: bytes) -> None:
     """Captions of every form."""
-    from fragdex.service.captions.jsons import parse_json
-    from fragdex.service.captions.srt import parse_srt
-    from fragdex.service.captions.webvtt import parse_webvtt
+    from fragdex.service.captions.parsing import parse_json, parse_srt, parse_webvtt
 
     for read in (parse_webvtt, parse_srt, parse_json):
         try:

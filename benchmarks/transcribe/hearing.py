@@ -17,10 +17,9 @@ import numpy as np
 
 import fragdex
 from fragdex.service.transcriptions.engines import EngineChoice, make_engine
-from fragdex.service.transcriptions.merging import merged
 from fragdex.service.transcriptions.process import Child
 from fragdex.service.transcriptions.slices import Listener
-from fragdex.service.transcriptions.words import Heard, Word
+from fragdex.service.transcriptions.words import Heard, Word, merged
 
 WHOLE = 6_000_000
 """A slice longer than the tracks."""

@@ -10,7 +10,7 @@ from fragdex import service
 from fragdex.formats.captions_track import with_captions
 from fragdex.service.indexing.apart import IN_THREAD, run_apart
 from fragdex.service.indexing.exact import exact_index
-from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces
+from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie
 from service.isobmff.conftest import context  # noqa: F401
 
@@ -28,7 +28,7 @@ WHERE = {
     "transcode/track_file.py": "a child",
     "transcriptions/copying_child.py": "a child",
     "transcriptions/whole.py": "the library's: not called by the service",
-    "unprocessed/indexing_child.py": "a child",
+    "unprocessed/indexing.py": "a child",
     "unprocessed/processing.py": "files of at most IN_THREAD",
     "unprocessed/structure.py": "boxes of at most IN_THREAD",
 }
@@ -85,8 +85,7 @@ def test_a_copy_is_put_together_of_what_the_library_says(stored, tmp_path, data)
     )
     pieces = Pieces(tmp_path / PLACES, tmp_path / MADE)
     into = {PLACES: pieces.places, MADE: pieces.made}
-    module = "fragdex.service.transcriptions.copying_child"
-    run_apart(*stored(data), module, "captions", into, cues=cues, language=None)
+    run_apart(*stored(data), pieces_of_copy, into, cues=cues, language=None)
     made, copy = pieces.made.open("rb"), b""
     for start, stop in pieces:
         copy += made.read(stop - start) if start < 0 else data[start:stop]

@@ -16,8 +16,7 @@ from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
     from fragdex import FragmentIndex, Source
-    from fragdex.service.transcriptions.merging import Transcript
-    from fragdex.service.transcriptions.words import Heard, Word
+    from fragdex.service.transcriptions.words import Heard, Transcript, Word
 
 __all__ = ["transcribe"]
 

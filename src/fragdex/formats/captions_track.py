@@ -8,7 +8,7 @@ bytes break is mended, as by `embed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from fragdex.formats.embed_fragments import (
 )
 from fragdex.seeking.model import FragmentIndex
 
-__all__ = ["with_captions"]
+__all__ = ["Cue", "with_captions"]
 
 TIMESCALE = 1000
 MAX_CUES = 1 << 20
@@ -37,6 +37,14 @@ _UNDETERMINED = 0x55C4
 _ROWS = np.dtype([("sample_duration", ">u4"), ("sample_size", ">u4")])
 
 Cues = Sequence[tuple[int, int, str]]
+
+
+class Cue(NamedTuple):
+    """Text from `start_ms` (inclusive) to `end_ms` (exclusive), milliseconds of presentation."""
+
+    start_ms: int
+    end_ms: int
+    text: str
 
 
 def with_captions(

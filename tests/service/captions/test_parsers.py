@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.captions.jsons import parse_json
-from fragdex.service.captions.srt import parse_srt
-from fragdex.service.captions.webvtt import parse_webvtt
+from fragdex.service.captions.parsing import parse_json, parse_srt, parse_webvtt
 from fragdex.service.errors import Unprocessable
 
 VTT = """WEBVTT - made by hand

@@ -49,7 +49,7 @@ def children():
     for pid in descendants(os.getpid()):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if b"fragdex.service.unprocessed.indexing_child" in file.read():
+                if b"fragdex.service.indexing.child" in file.read():
                     found.append(pid)
         except OSError:
             continue

@@ -13,7 +13,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
 from fragdex.service.images.probe import Size
-from fragdex.service.images.process import measured
+from fragdex.service.images.process import Prober
 from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import image_files
 from fragdex.service.uploads import Arrival, Arrived
@@ -92,7 +92,7 @@ def _examine(context: ServiceContext, arrived: Arrived) -> Size | None:
     if mime_type is None:
         raise IMAGES.not_found()
     with context.store.local(arrived.store_key) as path:
-        return measured(path, mime_type, context.settings.max_pixels)
+        return context.part(Prober).probe(path, mime_type, context.settings.max_pixels)
 
 
 def _finished(connection: Connection, arrived: Arrived) -> None:

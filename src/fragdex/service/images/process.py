@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from fragdex.service.images.probe import Size
+from fragdex.service.images.probe import Size, probe
+from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.processes.failures import Failures
 from fragdex.service.processes.idle import Idle
 from fragdex.service.processes.walls import Walls
 
-__all__ = ["Prober", "measured"]
+__all__ = ["Prober", "main"]
 
 STALL_SECONDS: Final = 20.0
 IDLE_SECONDS: Final = 60.0
@@ -24,44 +24,44 @@ _IMAGES_OF_ONE: Final = 1000
 _FAILURES: Final = Failures("the image process", "this image")
 
 
-class _Child:
-    def __init__(self) -> None:
-        self.measured = 0
-        self.process = ChildProcess(
-            "fragdex.service.images.child", _WALLS, _FAILURES, stall_seconds=STALL_SECONDS
-        )
-
-    def end(self) -> None:
-        self.process.end()
+class _Child(ChildProcess):
+    measured = 0
 
 
 class Prober:
-    """Measures images; may be used by several threads at once."""
+    """Measures images; may be used by several threads at once. A part of the context."""
 
     def __init__(self) -> None:
         self._idle: Idle[_Child] = Idle(IDLE_SECONDS)
 
     def probe(self, path: Path, mime_type: str, max_pixels: int) -> Size:
         """Measure an image that is said to be of a type; raises as `images.probe.probe`."""
-        child = self._idle.take(lambda one: 1.0 if one.process.alive else None) or _Child()
+        child = self._idle.take(lambda one: 1.0 if one.alive else None) or _Child(
+            __name__, _WALLS, _FAILURES, stall_seconds=STALL_SECONDS
+        )
         child.measured += 1
         try:
             with path.open("rb") as file:
-                told = child.process.do(
+                told = child.do(
                     "measure", files=[file.fileno()], mime_type=mime_type, max_pixels=max_pixels
                 )
         finally:
-            if child.process.alive and child.measured < _IMAGES_OF_ONE:
+            if child.alive and child.measured < _IMAGES_OF_ONE:
                 self._idle.put(child, _MOST_IDLE)
             else:
                 child.end()
         return Size(*told["size"])
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End the children that wait."""
         self._idle.end()
 
 
-_prober = Prober()
-atexit.register(_prober.end)
-measured = _prober.probe
+def main(channel: Channel) -> None:
+    """What a child does: it measures images that are handed over open."""
+
+    def measure(files: list[int], mime_type: str, max_pixels: int) -> dict[str, Any]:
+        with opened(files[0], "image") as file:
+            return {"size": probe(file, mime_type, max_pixels)}
+
+    channel.serve({"measure": measure})

@@ -6,17 +6,16 @@ that takes too much is refused; a process that was ended from outside is started
 
 from __future__ import annotations
 
-import base64
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex import ByteRange
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable
+from fragdex.service.indexing.child import CHILD, reads
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.processes.failures import Failures
 from fragdex.service.processes.folders import take_file
@@ -52,65 +51,56 @@ def run_apart(
     tenant_id: str,
     key: str,
     size: int,
-    module: str,
-    job: str,
-    into: Mapping[str, Path],
+    do: Callable[..., dict[str, Any]],
+    into: Mapping[str, Path] | None = None,
     *,
     lent: Sequence[int] = (),
     check: Callable[[], None] = lambda: None,
     **arguments: Any,
 ) -> dict[str, Any]:
-    """What a job of a module of ours makes of a stored file, in a process of its own.
+    """What a function of ours makes of a stored file, in a process of its own.
 
     Args:
         key, size: of the file in the store.
-        module: its `main(channel)` serves the job, which takes `size` and `files` as
-            `child.reading`, and the `arguments`.
-        into: of files that the job may make in its folder, where they go.
-        lent: more open files for the job; in `files` they stand before the stored file.
+        do: is found by its name in its module, which should import little; given the file as a
+            `Source`, what is `lent`, and the `arguments`.
+        into: of files that it may make in its folder, where they go.
+        lent: more open files for it.
         check: called several times a second while it works; what it raises ends it.
 
     Raises:
-        FragdexError: what the job raised.
+        FragdexError: what the function raised.
         Unprocessable: it takes more time or memory than a file may, or breaks the process.
         Unavailable: too many files of this tenant wait, or the process was ended from outside.
     """
-    with _turns.turn(tenant_id):
-        for _ in range(_TRIES - 1):
-            try:
-                return _run(context, key, size, module, job, into, lent, check, arguments)
-            except Unavailable:
-                continue
-        return _run(context, key, size, module, job, into, lent, check, arguments)
-
-
-def _run(
-    context: ServiceContext,
-    key: str,
-    size: int,
-    module: str,
-    job: str,
-    into: Mapping[str, Path],
-    lent: Sequence[int],
-    check: Callable[[], None],
-    arguments: Mapping[str, Any],
-) -> dict[str, Any]:
     seconds = min(LEAST_SECONDS + SECONDS_A_MB * (size >> 20), MOST_SECONDS)
     walls = Walls(MEMORY, _LARGEST_FILE, cpu_seconds=seconds)
-    with context.store.source(key) as source:
+    asked: dict[str, Any] = {
+        "function": f"{do.__module__}:{do.__name__}",
+        "size": size,
+        "lent": len(lent),
+    }
 
-        def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
-            data = source.read_up_to(ByteRange(asked["start"], asked["stop"]))
-            return {"data": base64.b64encode(data).decode()}, ()
-
-        file = source.fileno()
-        files = lent if file is None else (*lent, file)
-        with ChildProcess(module, walls, _FAILURES, stall_seconds=_WALL * seconds) as child:
-            made = child.do(job, check=check, answer=answer, files=files, size=size, **arguments)
-            for name, path in into.items():
+    def once() -> dict[str, Any]:
+        with (
+            context.store.source(key) as source,
+            ChildProcess(CHILD, walls, _FAILURES, stall_seconds=_WALL * seconds) as child,
+        ):
+            file = source.fileno()
+            files = lent if file is None else (*lent, file)
+            made = child.do(
+                "call", check=check, answer=reads(source), files=files, **asked, arguments=arguments
+            )
+            for name, path in (into or {}).items():
                 if (child.folder / name).exists():
                     take_file(child.folder / name, path)
-    return made
+        return made
+
+    with _turns.turn(tenant_id):
+        for _ in range(_TRIES - 1):
+            with suppress(Unavailable):
+                return once()
+        return once()
 
 
 class _Turns:

@@ -8,7 +8,7 @@ import fragdex
 from fragdex import FragmentIndex, open_index
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import IN_THREAD, run_apart
-from fragdex.service.indexing.child import INDEX
+from fragdex.service.indexing.child import INDEX, exact
 from fragdex.service.processes.folders import OwnFolder
 
 __all__ = ["exact_index"]
@@ -37,6 +37,5 @@ def exact_index(
             return fragdex.index(source, exact=True)
     with OwnFolder() as folder:
         path = folder / INDEX
-        module = "fragdex.service.indexing.child"
-        run_apart(context, tenant_id, key, size, module, "exact", {INDEX: path}, check=check)
+        run_apart(context, tenant_id, key, size, exact, {INDEX: path}, check=check)
         return open_index(path)  # mapped: it stays when the folder goes

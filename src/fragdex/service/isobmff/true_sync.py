@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from fractions import Fraction
-from typing import Final
 
 import fragdex
 from fragdex import TrackIndex
@@ -18,12 +17,10 @@ from fragdex.service.indexing.apart import IN_THREAD, run_apart
 from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import IndexKeys
 from fragdex.service.isobmff.opened import alone
-from fragdex.service.isobmff.true_sync_child import true_time
+from fragdex.service.isobmff.true_sync_child import true_time, verified
 from fragdex.service.processes.folders import OwnFolder
 
 __all__ = ["verified_time"]
-
-_MODULE: Final = "fragdex.service.isobmff.true_sync_child"
 
 
 def verified_time(
@@ -57,17 +54,7 @@ def verified_time(
             index.save(path)
             lent.append(stack.enter_context(path.open("rb")).fileno())
         answer = run_apart(
-            context,
-            tenant_id,
-            blob.store_key,
-            blob.byte_size,
-            _MODULE,
-            "verified",
-            {},
-            lent=lent,
-            known=known,
-            track=track.id,
-            kind=track.kind,
-            time=str(time),
-        )
+            context, tenant_id, blob.store_key, blob.byte_size, verified, lent=lent,
+            track=track.id, kind=track.kind, time=str(time),
+        )  # fmt: skip
     return Fraction(answer["time"])

@@ -8,10 +8,9 @@ from typing import Any
 import fragdex
 from fragdex import FragmentIndex, Source, open_index
 from fragdex.errors import TrackNotFound
-from fragdex.service.indexing.child import reading
-from fragdex.service.processes.channel import Channel, opened
+from fragdex.service.processes.channel import opened
 
-__all__ = ["main", "true_time"]
+__all__ = ["true_time", "verified"]
 
 
 def true_time(
@@ -29,21 +28,13 @@ def true_time(
     return Fraction(own[0].seek(time, verified=True, source=source).time.exact)
 
 
-def main(channel: Channel) -> None:
-    """Look at pictures of a file; its index is handed over where one is known."""
-
-    def verified(
-        size: int, known: bool, track: int, kind: str, time: str, files: list[int] | None = None
-    ) -> dict[str, Any]:
-        given = list(files or [])
-        index = None
-        if known:
-            with opened(given.pop(0), "index") as file:
-                index = open_index(file)
-        with reading(channel, size, given) as source:
-            found = true_time(
-                index or fragdex.index(source, exact=True), source, track, kind, Fraction(time)
-            )
-        return {"time": str(found)}
-
-    channel.serve({"verified": verified})
+def verified(
+    source: Source, known: int | None = None, *, track: int, kind: str, time: str
+) -> dict[str, Any]:
+    """Look at pictures of a file; its index is handed over open where one is known."""
+    if known is None:
+        index = fragdex.index(source, exact=True)
+    else:
+        with opened(known, "index") as file:
+            index = open_index(file)
+    return {"time": str(true_time(index, source, track, kind, Fraction(time)))}

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.service.processes.failures import Failures, error_as_json, error_of_json
@@ -171,7 +171,7 @@ class ChildProcess:
         if self._own is not None:
             self._own.remove()
 
-    def __enter__(self) -> ChildProcess:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

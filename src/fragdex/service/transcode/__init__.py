@@ -6,8 +6,7 @@ track_writers
             writes one track: copied packets, or encoded frames, as a fragmented file
 made        what comes of it
 process     a whole file: every track, the scrub track, the indexes
-child       the same as a process of its own
-running     starts that process, listens to it, ends it
+running     the same in a process of its own
 
 FFmpeg's libraries read hostile bytes here, so they never run in a process of the service: a crash,
 a hang or a flood of memory in them ends a child process and one job.

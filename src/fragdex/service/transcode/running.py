@@ -1,19 +1,23 @@
-"""Has the media work done in a child process."""
+"""The media work in a child process: the tracks of one file, written into a folder of its own."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from fragdex.service.errors import Unprocessable
+from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.processes.failures import Failures
 from fragdex.service.processes.folders import take_file
-from fragdex.service.processes.limits import memory_of_one
+from fragdex.service.processes.limits import data_left, memory_of_one
 from fragdex.service.processes.walls import Walls
 from fragdex.service.transcode.made import Made
 
-__all__ = ["run"]
+__all__ = ["main", "run"]
 
 STALL_SECONDS: Final = 300.0
 """Silence after which the work is taken for hung; it speaks several times a second."""
@@ -25,6 +29,9 @@ _LEAST_BOUND: Final = 4 << 30
 _CPU_SECONDS: Final = 24 * 3600
 _PATHS: Final = ("path", "index_path")
 _FAILURES: Final = Failures("the media process", "this file")
+_REPORT_SECONDS: Final = 0.2
+# Of its memory: a codec asks for some pictures at once, and gets none of them.
+_LITTLE: Final = 1 / 4
 
 
 def run(
@@ -59,7 +66,7 @@ def run(
         size = max(_GROWTH * path.stat().st_size, _LEAST_BOUND)
         walls = Walls(memory_of_one(), size, cpu_seconds=_CPU_SECONDS)
         with ChildProcess(
-            "fragdex.service.transcode.child", walls, _FAILURES,
+            __name__, walls, _FAILURES,
             folder=folder, stall_seconds=stall_seconds,
         ) as child:  # fmt: skip
             made = child.do(
@@ -74,3 +81,34 @@ def _own(folder: Path, name: str) -> str:
     path = folder / Path(name).name
     take_file(path, path)
     return str(path)
+
+
+def main(channel: Channel) -> None:
+    """What the child does: it processes files that are handed over open."""
+    import av.logging
+
+    from fragdex.service.transcode.process import process_file
+
+    av.logging.set_level(None)
+    last = 0.0
+
+    def progress(part: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _REPORT_SECONDS or part >= 1:
+            last = now
+            channel.send(progress=round(part, 4))
+
+    def process(files: list[int], scrub_alone: bool) -> dict[str, Any]:
+        try:
+            with opened(files[0], "file") as file:
+                made = process_file(file, Path(), progress, scrub_alone=scrub_alone)
+        except Unprocessable as error:
+            # Codecs without memory say that a sample is damaged, or that something went wrong.
+            left, most = data_left(os.getpid(), least=True) or (1, 1)
+            if left < most * _LITTLE:
+                raise MemoryError from error
+            raise
+        return {"made": [one.as_json() for one in made]}
+
+    channel.serve({"process": process})

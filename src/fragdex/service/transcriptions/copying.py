@@ -27,7 +27,7 @@ from fragdex.service.jobs.api import Job
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records import blobs
 from fragdex.service.records.tables import isobmff_files, transcriptions
-from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces
+from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.service.transcriptions.cues import cues_of
 from fragdex.service.transcriptions.model import TranscriptionStatus
 from fragdex.service.transcriptions.records import transcript_of
@@ -36,7 +36,6 @@ from fragdex.service.transcriptions.track_source import file_bytes, place_of
 __all__ = ["failed", "run"]
 
 _PIECE: Final = 1 << 20
-_MODULE: Final = "fragdex.service.transcriptions.copying_child"
 _ROW = transcriptions.c
 
 
@@ -56,7 +55,7 @@ def run(context: ServiceContext, job: Job) -> None:
         for number, blob in enumerate(sources):
             try:
                 run_apart(
-                    context, row.tenant_id, blob.store_key, blob.byte_size, _MODULE, "captions",
+                    context, row.tenant_id, blob.store_key, blob.byte_size, pieces_of_copy,
                     {PLACES: made.places, MADE: made.made}, check=job.check,
                     cues=cues, language=transcript.language,
                 )  # fmt: skip

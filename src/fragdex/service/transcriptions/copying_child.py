@@ -10,12 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from fragdex import index
+from fragdex import Source, index
 from fragdex.formats.captions_track import with_captions
-from fragdex.service.indexing.child import reading
-from fragdex.service.processes.channel import Channel
 
-__all__ = ["MADE", "PLACES", "Pieces", "main"]
+__all__ = ["MADE", "PLACES", "Pieces", "pieces_of_copy"]
 
 PLACES: Final = "places"
 MADE: Final = "made"
@@ -53,19 +51,10 @@ class Pieces:
                 places.write(struct.pack("<qq", *row))
 
 
-def main(channel: Channel) -> None:
-    """Find out what the copy of a file consists of."""
-
-    def captions(
-        size: int,
-        cues: list[tuple[int, int, str]],
-        language: str | None,
-        files: list[int] | None = None,
-    ) -> dict[str, Any]:
-        with reading(channel, size, files) as source:
-            known = index(source, exact=True)
-            pieces = with_captions(known, source.read, cues, language=language)
-        Pieces(Path(PLACES), Path(MADE)).write(pieces)
-        return {}
-
-    channel.serve({"captions": captions})
+def pieces_of_copy(
+    source: Source, cues: list[tuple[int, int, str]], language: str | None
+) -> dict[str, Any]:
+    """Find out what the copy of a file consists of, into the folder of the process."""
+    pieces = with_captions(index(source, exact=True), source.read, cues, language=language)
+    Pieces(Path(PLACES), Path(MADE)).write(pieces)
+    return {}

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from fragdex.formats.captions_track import Cue
 from fragdex.service.transcriptions.words import Word
 
-__all__ = ["Cue", "cues_of", "spoken"]
+__all__ = ["cues_of", "spoken"]
 
 LINE: Final = 42
 LINES: Final = 2
@@ -27,14 +28,6 @@ BETWEEN_MS: Final = 80
 _ENDS: Final = tuple(".?!…。?!")
 _BREAKS: Final = (*_ENDS, ",", ";", ":", "、", ",", ";", ":")
 _ABBREVIATED: Final = frozenset(("mr.", "mrs.", "ms.", "dr.", "st.", "no.", "vs."))
-
-
-class Cue(NamedTuple):
-    """Text of one or two lines from `start_ms` (inclusive) to `end_ms` (exclusive)."""
-
-    start_ms: int
-    end_ms: int
-    text: str
 
 
 def cues_of(words: Sequence[Word]) -> list[Cue]:

@@ -20,7 +20,6 @@ from fragdex.service.records.pages import page
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
 from fragdex.service.transcriptions.engines import make_engine
 from fragdex.service.transcriptions.engines.contract import need_language
-from fragdex.service.transcriptions.merging import merged
 from fragdex.service.transcriptions.model import (
     DEFAULT_SLICE_MS,
     BegunTranscription,
@@ -43,6 +42,7 @@ from fragdex.service.transcriptions.records import (
     transcript_of,
 )
 from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
+from fragdex.service.transcriptions.words import merged
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.transcriptions.writing import FORMS, as_document
 from fragdex.service.unprocessed.model import Problem

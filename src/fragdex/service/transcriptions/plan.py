@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from fragdex import NULL, TrackIndex
 from fragdex.decoding.samples import TrackSamples
-from fragdex.errors import LimitExceeded
+from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.service.transcriptions.cutting import FRAME_MS, REACH, UNIT
+from fragdex.service.transcriptions.words import Missing
 
 __all__ = ["LEAST_SLICE_MS", "MOST_SLICE_MS", "Plan", "plan_of", "probes_of", "spans_of"]
 
@@ -103,6 +104,25 @@ class Plan:
         low = number * self.work_slice_ms // FRAME_MS - REACH
         high = (number + 1) * self.work_slice_ms // FRAME_MS + REACH
         return self.slice_of(max(0, low // UNIT)), self.slice_of(high // UNIT)
+
+    def need_sound(self, missing: Sequence[Missing]) -> None:
+        """Refuse a track of which nothing could be decoded.
+
+        Args:
+            missing: all that could not be heard of it, in order.
+
+        Raises:
+            UndecodableMedia: tells the reason and the span.
+        """
+        lost = sum(span.end_ms - span.start_ms for span in missing)
+        whole = (self.last_frame - self.first_frame) * FRAME_MS
+        # The edges of spans are rounded to frames, and a little sound is left out of the last one.
+        if missing and lost >= whole - 100:
+            raise UndecodableMedia(
+                f"the sound of track {self.track} cannot be decoded: {missing[0].reason}",
+                start=missing[0].start_ms / 1000,
+                stop=missing[-1].end_ms / 1000,
+            )
 
 
 def plan_of(

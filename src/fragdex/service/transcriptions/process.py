@@ -1,28 +1,34 @@
-"""A listening process: started, given slices, answered what it asks, and ended."""
+"""A speech engine in a process of its own, with its model in memory for one track after the other.
+
+Bytes of the file come from whoever started it, who hands over what is open and reads the rest.
+"""
 
 from __future__ import annotations
 
 import base64
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex import ByteRange, FragmentIndex, Source
+from fragdex import FragmentIndex, Source
 from fragdex.formats import fidx
 from fragdex.service.errors import EngineUnavailable, Unprocessable
-from fragdex.service.processes.child import ChildProcess
+from fragdex.service.indexing.child import ParentSource, reads
+from fragdex.service.processes.channel import Channel, opened
+from fragdex.service.processes.child import Answer, ChildProcess
 from fragdex.service.processes.failures import Failures
 from fragdex.service.processes.limits import memory_of_one
 from fragdex.service.processes.walls import Walls
-from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.service.transcriptions.engines import Engine, EngineChoice, make_engine
 from fragdex.service.transcriptions.engines.choosing import fetched
+from fragdex.service.transcriptions.engines.contract import need_language
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.words import Heard
 
-__all__ = ["Child", "EngineFacts"]
+__all__ = ["Child", "EngineFacts", "main"]
 
 STALL_SECONDS: Final = 900.0
 """Silence after which a process is taken for hung; it speaks at every few utterances."""
@@ -36,7 +42,6 @@ _COPIES_OF_MODEL: Final = 3
 _FAILURES: Final = Failures("the speech engine", "this sound")
 
 Check = Callable[[], None]
-Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +51,35 @@ class EngineFacts:
     Attributes:
         name, version: of the engine.
         model_id: of its model.
-        languages: ISO 639-1 codes, or None where the model does not tell.
     """
 
     name: str
     version: str
     model_id: str
-    languages: tuple[str, ...] | None
 
 
-class Child:
+class Child(ChildProcess):
     """A process with an engine in it, for one track after the other.
 
     Args:
         choice: the engine; its model is loaded once.
 
-    To be used by one thread at a time; a context manager. Any error but one that tells of the
-    track ends the process.
+    Any error but one that tells of the track ends the process.
+
+    Attributes:
+        choice: as it was given.
+        facts: None until it is opened.
     """
 
-    def __init__(self, choice: EngineChoice, *, stall_seconds: float = STALL_SECONDS) -> None:
-        self._named = choice.model if choice.download else None
-        self.choice = choice = fetched(choice)
-        self._process = ChildProcess(
-            "fragdex.service.transcriptions.child", _walls(choice), _FAILURES,
+    def __init__(self, choice: EngineChoice) -> None:
+        self.choice, self._local = choice, fetched(choice)
+        super().__init__(
+            __name__, _walls(self._local), _FAILURES,
             environment=_OFFLINE | {n: os.environ[n] for n in _PASSED_ON if n in os.environ},
-            stall_seconds=stall_seconds,
+            stall_seconds=STALL_SECONDS,
         )  # fmt: skip
-        self._source: Source | None = None
+        self._read: Answer | None = None
         self.facts: EngineFacts | None = None
-
-    @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether it can be given something."""
-        return self._process.alive
 
     def open(self, *, check: Check = lambda: None) -> EngineFacts:
         """Load the model, if that has not been done.
@@ -94,16 +89,15 @@ class Child:
         """
         if self.facts is None:
             try:
-                told = self._process.do("open", check=check, choice=self.choice.as_json())
+                told = self.do("open", check=check, choice=self._local.as_json())
             except (RuntimeError, Unprocessable) as error:
                 # Some engines end their process where a model is broken.
                 raise EngineUnavailable(
                     f"the model of {self.choice.name} broke the engine",
                     advice="unpack it again, or take another one",
                 ) from error
-            languages = told["languages"]
-            told["languages"] = None if languages is None else tuple(languages)
-            told["model_id"] = Path(self._named or "").name or told["model_id"]
+            if self.choice.download and self.choice.model:
+                told["model_id"] = Path(self.choice.model).name
             self.facts = EngineFacts(**told)
         return self.facts
 
@@ -130,14 +124,14 @@ class Child:
         Raises:
             TrackNotFound, UndecodableMedia: as `fragdex.audio`.
         """
-        self._source = source
+        self._read = reads(source)
         lent = source.fileno() if source.max_bytes is None is source.max_requests else None
         with tempfile.TemporaryFile() as file:
             for piece in fidx.pieces(index):
                 file.write(piece)
             file.flush()
-            told = self._process.do(
-                "take", check=check, answer=self._answer, name=source.name, size=source.size,
+            told = self.do(
+                "take", check=check, answer=self._read, name=source.name, size=source.size,
                 files=[file.fileno(), *([] if lent is None else [lent])], track=track,
                 init=None if init is None else base64.b64encode(init).decode(),
             )  # fmt: skip
@@ -151,50 +145,23 @@ class Child:
         Raises:
             InvalidRequest: the engine lacks this language.
         """
-        told = self._process.do(
-            "plan", check=check, answer=self._answer, work_slice_ms=work_slice_ms, language=language
+        told = self.do(
+            "plan", check=check, answer=self._read, work_slice_ms=work_slice_ms, language=language
         )
         return Plan.of_json(told)
 
-    def hear(
-        self,
-        plan: Plan,
-        number: int,
-        *,
-        told: Told = lambda done, of: None,
-        check: Check = lambda: None,
-    ) -> Heard:
+    def hear(self, plan: Plan, number: int, *, check: Check = lambda: None) -> Heard:
         """The words of a slice.
 
         Args:
-            told: called with how many utterances of it are done.
             check: called several times a second; what it raises ends the process.
         """
-        made = self._process.do(
-            "hear", check=check, answer=self._answer, plan=plan.as_json(), number=number,
-            on_message=lambda message: told(message["progress"], message["of"]),
-        )  # fmt: skip
+        made = self.do("hear", check=check, answer=self._read, plan=plan.as_json(), number=number)
         return Heard.of_json(made)
 
     def leave(self) -> None:
         """Forget the track; the model stays loaded."""
-        self._process.do("leave")
-        self._source = None
-
-    def end(self) -> None:
-        """End the process."""
-        self._process.end()
-
-    def __enter__(self) -> Child:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def _answer(self, asked: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
-        assert self._source is not None
-        data = self._source.read_up_to(ByteRange(asked["start"], asked["stop"]))
-        return {"data": base64.b64encode(data).decode()}, ()
+        self.do("leave")
 
 
 def _walls(choice: EngineChoice) -> Walls:
@@ -214,3 +181,71 @@ def _with_targets(model: Path) -> tuple[str, ...]:
     """A model's folder, and where the links in it lead."""
     folders = {path.resolve().parent for path in model.rglob("*") if path.is_symlink()}
     return (str(model), *map(str, folders))
+
+
+class _Work:
+    """The jobs, by name."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._engine: Engine | None = None
+        self._listener: Any = None
+        self.source: Any = None
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None  # opened first
+        return self._engine
+
+    def open(self, choice: dict[str, Any]) -> dict[str, Any]:
+        engine = make_engine(EngineChoice.of_json(choice))
+        engine.open()
+        self._engine = engine
+        return {"name": engine.name, "version": engine.version, "model_id": engine.model_id}
+
+    def take(
+        self, files: list[int], name: str, size: int | None, track: int | None, init: str | None
+    ) -> dict[str, Any]:
+        import av.logging
+
+        from fragdex import open_index, open_source
+        from fragdex.service.transcriptions.slices import Listener
+
+        av.logging.set_level(None)
+        self.leave()
+        with opened(files[0], "index") as file:
+            index = open_index(file)
+        if len(files) > 1:
+            with opened(files[1], name) as file:
+                self.source = open_source(file)
+        else:
+            self.source = ParentSource(self._channel, size, name)
+        moov = None if init is None else base64.b64decode(init)
+        self._listener = Listener(index, self.source, track, init=moov)
+        return {"track": self._listener.track.id}
+
+    def leave(self) -> dict[str, Any]:
+        if self._listener is not None:
+            self._listener.close()
+            self.source.close()
+            self._listener = self.source = None
+        return {}
+
+    def plan(self, work_slice_ms: int, language: str | None) -> dict[str, Any]:
+        need_language(self.engine, language)
+        made: Plan = self._listener.plan(work_slice_ms, self.engine, language)
+        return made.as_json()
+
+    def hear(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
+        heard: Heard = self._listener.hear(
+            Plan.of_json(plan), number, self.engine,
+            lambda done, of: self._channel.send(progress=done, of=of),
+        )  # fmt: skip
+        return heard.as_json()
+
+
+def main(channel: Channel) -> None:
+    """Do jobs until the parent is gone."""
+    work = _Work(channel)
+    jobs = (work.open, work.take, work.leave, work.plan, work.hear)
+    channel.serve({job.__name__: job for job in jobs})

@@ -14,7 +14,6 @@ from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import transcription_slices, transcriptions
 from fragdex.service.transcriptions.engines import ENGINES, EngineChoice
-from fragdex.service.transcriptions.merging import Transcript, merged
 from fragdex.service.transcriptions.model import (
     Copy,
     Gap,
@@ -22,7 +21,7 @@ from fragdex.service.transcriptions.model import (
     TranscriptionRecord,
     TranscriptionStatus,
 )
-from fragdex.service.transcriptions.words import Heard
+from fragdex.service.transcriptions.words import Heard, Transcript, merged
 from fragdex.service.unprocessed.model import Problem
 
 __all__ = [

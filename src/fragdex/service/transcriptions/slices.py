@@ -15,7 +15,6 @@ from typing import Final
 
 from fragdex import FragmentIndex, Source, TrackIndex
 from fragdex.decoding import AudioReader
-from fragdex.errors import UndecodableMedia
 from fragdex.service.transcriptions.cutting import (
     FRAME,
     FRAME_MS,
@@ -37,7 +36,7 @@ from fragdex.service.transcriptions.engines.contract import Engine
 from fragdex.service.transcriptions.plan import Plan, plan_of, probes_of, spans_of
 from fragdex.service.transcriptions.words import Heard, Missing, Word
 
-__all__ = ["Listener", "need_sound"]
+__all__ = ["Listener"]
 
 _BLOCK: Final = 3
 """Units whose utterances may be joined: in slices of half a minute they are those of the whole."""
@@ -207,20 +206,3 @@ def _asked_for(span: Utterance, words: Sequence[Word]) -> list[Word]:
     later = [word.later(span.start * FRAME_MS) for word in words]
     begin, end = span.begin * FRAME_MS, span.end * FRAME_MS
     return [word for word in later if 2 * begin <= word.start_ms + word.end_ms < 2 * end]
-
-
-def need_sound(plan: Plan, missing: tuple[Missing, ...]) -> None:
-    """Refuse a track of which nothing could be decoded.
-
-    Raises:
-        UndecodableMedia: tells the reason and the span.
-    """
-    lost = sum(span.end_ms - span.start_ms for span in missing)
-    whole = (plan.last_frame - plan.first_frame) * FRAME_MS
-    # The edges of spans are rounded to frames, and a little sound is left out of the last one.
-    if missing and lost >= whole - 100:
-        raise UndecodableMedia(
-            f"the sound of track {plan.track} cannot be decoded: {missing[0].reason}",
-            start=missing[0].start_ms / 1000,
-            stop=missing[-1].end_ms / 1000,
-        )

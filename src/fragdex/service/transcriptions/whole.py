@@ -5,25 +5,26 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import fragdex
 from fragdex import FragmentIndex, Source, open_source
-from fragdex.errors import FragdexError
 from fragdex.service.errors import Unavailable
 from fragdex.service.transcriptions.engines import EngineChoice
-from fragdex.service.transcriptions.merging import Transcript, merged
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import Child
-from fragdex.service.transcriptions.slices import need_sound
-from fragdex.service.transcriptions.words import Heard
+from fragdex.service.transcriptions.words import Heard, Transcript, merged
 
 __all__ = ["transcribe"]
 
 _TRIES: Final = 3
 """Processes that a slice is given to, one after the other, where they are ended from outside."""
 
+Used = TypeVar("Used")
 OnSlice = Callable[[Heard, int, int], None]
 
 
@@ -59,20 +60,32 @@ def transcribe(
         TrackNotFound: no such track, or it is no sound.
         UndecodableMedia: nothing of the track could be decoded.
     """
-    ours = not isinstance(source, Source)
-    opened: Source = open_source(source) if ours else source
-    try:
-        if index is None:
-            index = fragdex.index(opened)
-        hearing = _Hearing(index, opened, choice, track, max(1, jobs), init, on_slice)
-        return hearing.run(work_slice_ms, language)
-    finally:
-        if ours:
-            opened.close()
+    with ExitStack() as stack:
+        opened = source if isinstance(source, Source) else stack.enter_context(open_source(source))
+        known = fragdex.index(opened) if index is None else index
+        children = _Children(known, opened, choice, track, init)
+        stack.callback(children.end)
+        plan = children.use(lambda child: child.plan(work_slice_ms, language, check=children.check))
+        heard: list[Heard] = []
+        pool = stack.enter_context(ThreadPoolExecutor(max(1, jobs)))
+        # Before the pool waits for its threads: what they do ends at once.
+        stack.callback(children.over.set)
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        for one in pool.map(partial(children.hear, plan), plan.slices):
+            heard.append(one)
+            on_slice(one, len(heard), len(plan.slices))
+    transcript = merged(heard, plan.language)
+    plan.need_sound(transcript.missing)
+    return replace(transcript, engine=children.engine)
 
 
-class _Hearing:
-    """Several processes that take slices from one list."""
+class _Children:
+    """Processes that have taken a track; as many as are used at once.
+
+    Attributes:
+        over: set where nothing more is to be heard.
+        engine: what hears, for people; "" until one is open.
+    """
 
     def __init__(
         self,
@@ -80,106 +93,68 @@ class _Hearing:
         source: Source,
         choice: EngineChoice,
         track: int | None,
-        jobs: int,
         init: bytes | None,
-        on_slice: OnSlice,
     ) -> None:
-        self._index, self._source = index, source
-        self._choice, self._track, self._jobs, self._on_slice = choice, track, jobs, on_slice
-        self._init = init
-        self._children: list[Child] = []
-        # A source is for one thread at a time.
-        self._reading = threading.Lock()
-        self._over = threading.Event()
+        self._index, self._choice, self._track, self._init = index, choice, track, init
+        self._source = _InTurn(source)
+        self._all: list[Child] = []
+        self._idle: queue.SimpleQueue[Child] = queue.SimpleQueue()
+        self.over = threading.Event()
+        self.engine = ""
 
-    def run(self, work_slice_ms: int, language: str | None) -> Transcript:
+    def hear(self, plan: Plan, number: int) -> Heard:
+        """A slice; where its process is ended by somebody, another one hears it from the start."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return self.use(lambda child: child.hear(plan, number, check=self.check))
+            except Unavailable:
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def use(self, work: Callable[[Child], Used]) -> Used:
+        """Have an idle one do something, or a new one."""
+        self.check()
         try:
-            first = self._child()
-            plan = first.plan(work_slice_ms, language, check=self._check)
-            heard = self._hear(plan, first)
-        finally:
-            self._over.set()
-            for child in self._children:
-                child.end()
-        transcript = merged(heard, plan.language)
-        need_sound(plan, transcript.missing)
-        assert first.facts is not None  # it was opened
-        facts = first.facts
-        return replace(transcript, engine=f"{facts.name} {facts.version} ({facts.model_id})")
+            child = self._idle.get_nowait()
+        except queue.Empty:
+            child = self._new()
+        made = work(child)
+        self._idle.put(child)
+        return made
 
-    def _child(self) -> Child:
-        child = Child(self._choice)
-        self._children.append(child)
-        child.open(check=self._check)
-        source = self._source if self._source.fileno() is not None else _Shared(self)
-        child.take(self._index, source, self._track, init=self._init, check=self._check)
-        return child
-
-    def _check(self) -> None:
-        if self._over.is_set():
+    def check(self) -> None:
+        """End what is done where nothing more is to be heard."""
+        if self.over.is_set():
             raise InterruptedError
 
-    def _hear(self, plan: Plan, first: Child) -> list[Heard]:
-        numbers: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in plan.slices:
-            numbers.put(number)
-        results: queue.SimpleQueue[Heard | BaseException] = queue.SimpleQueue()
+    def end(self) -> None:
+        """End all of them."""
+        for child in self._all:
+            child.end()
 
-        def work(child: Child | None) -> None:
-            try:
-                child = child or self._child()
-                while not self._over.is_set():
-                    number = numbers.get_nowait()
-                    heard, child = self._again(plan, number, child)
-                    results.put(heard)
-            except queue.Empty:
-                pass
-            except (FragdexError, RuntimeError, OSError) as error:
-                results.put(error)
-
-        count = min(self._jobs, len(plan.slices))
-        threads = [
-            threading.Thread(target=work, args=(first if n == 0 else None,), daemon=True)
-            for n in range(count)
-        ]
-        for thread in threads:
-            thread.start()
-        waiting: dict[int, Heard] = {}
-        done: list[Heard] = []
-        for number in plan.slices:
-            while number not in waiting:
-                found = results.get()
-                if isinstance(found, BaseException):
-                    raise found
-                waiting[found.number] = found
-            done.append(waiting.pop(number))
-            self._on_slice(done[-1], len(done), len(plan.slices))
-        return done
-
-    def _again(self, plan: Plan, number: int, child: Child) -> tuple[Heard, Child]:
-        """A slice; where its process was ended by somebody, another one hears it from the start."""
-        for _ in range(_TRIES - 1):
-            try:
-                return child.hear(plan, number, check=self._check), child
-            except Unavailable:
-                child = self._child()
-        return child.hear(plan, number, check=self._check), child
-
-    def read(self, part: fragdex.ByteRange) -> bytes:
-        with self._reading:
-            return self._source.read_up_to(part)
-
-    @property
-    def size(self) -> int | None:
-        return self._source.size
+    def _new(self) -> Child:
+        child = Child(self._choice)
+        self._all.append(child)
+        facts = child.open(check=self.check)
+        self.engine = f"{facts.name} {facts.version} ({facts.model_id})"
+        child.take(self._index, self._source, self._track, init=self._init, check=self.check)
+        return child
 
 
-class _Shared(Source):
-    """The one open source, for several threads in turn."""
+class _InTurn(Source):
+    """An open source, for several threads in turn."""
 
-    def __init__(self, hearing: _Hearing) -> None:
-        super().__init__("source", size=hearing.size, remote=True)
-        self._hearing = hearing
+    def __init__(self, source: Source) -> None:
+        super().__init__(
+            source.name, size=source.size, remote=True,
+            max_bytes=source.max_bytes, max_requests=source.max_requests,
+        )  # fmt: skip
+        self._source, self._lock = source, threading.Lock()
+
+    def fileno(self) -> int | None:
+        return self._source.fileno()
 
     def read_up_to(self, range: fragdex.ByteRange) -> bytes:
-        return self._hearing.read(range)
+        with self._lock:
+            return self._source.read_up_to(range)

@@ -22,14 +22,12 @@ from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import transcription_slices, transcriptions
 from fragdex.service.transcriptions import copying
-from fragdex.service.transcriptions.listening import listener, rest
-from fragdex.service.transcriptions.merging import merged
+from fragdex.service.transcriptions.listening import Engines
 from fragdex.service.transcriptions.model import TranscriptionStatus
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import EngineFacts
 from fragdex.service.transcriptions.records import OPEN, heard_slices, is_over
-from fragdex.service.transcriptions.slices import need_sound
-from fragdex.service.transcriptions.words import Heard, Missing
+from fragdex.service.transcriptions.words import Heard, Missing, merged
 
 __all__ = ["COPY", "SLICE", "TRANSCRIBE", "WORK"]
 
@@ -51,7 +49,7 @@ class _Over(Exception):
 def _run(context: ServiceContext, job: Job) -> None:
     row = _begin(context, job.record_id)
     if row is None:
-        rest(job.record_id)
+        context.part(Engines).rest(job.record_id)
         return
     try:
         begun = time.monotonic()
@@ -62,7 +60,7 @@ def _run(context: ServiceContext, job: Job) -> None:
         seconds["slices"] = time.monotonic() - begun
         _finish(context, row, plan, seconds)
     finally:
-        rest(row.id)
+        context.part(Engines).rest(row.id)
 
 
 def _begin(context: ServiceContext, transcription_id: str) -> Row[Any] | None:
@@ -82,7 +80,7 @@ def _begin(context: ServiceContext, transcription_id: str) -> Row[Any] | None:
 def _plan(context: ServiceContext, job: Job, row: Row[Any]) -> Plan:
     """How the track is heard, written down before anything is heard by it."""
     seat = context.jobs.seats.taken(row.tenant_id, job.check)
-    with seat, listener(context, row, job.check) as child:
+    with seat, context.part(Engines).listener(context, row, job.check) as child:
         plan = child.plan(row.work_slice_ms, row.wanted_language, check=job.check)
         facts = child.facts
     assert facts is not None  # the listener has opened it
@@ -136,7 +134,7 @@ def _finish(
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
     }
     try:
-        need_sound(plan, transcript.missing)
+        plan.need_sound(transcript.missing)
     finally:
         with context.database.write() as connection:
             connection.execute(transcriptions.update().where(mine, OPEN).values(**values))
@@ -154,7 +152,7 @@ def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> No
     with context.database.write() as connection:
         mine = (_ROW.id == job.record_id) & OPEN
         connection.execute(transcriptions.update().where(mine).values(**values))
-    rest(job.record_id)
+    context.part(Engines).rest(job.record_id)
 
 
 def _run_slice(context: ServiceContext, job: Job) -> None:
@@ -204,7 +202,7 @@ def _heard(context: ServiceContext, job: Job, row: Row[Any], plan: Plan, number:
             if is_over(context, row.id):
                 raise _Over
 
-    with listener(context, row, check) as child:
+    with context.part(Engines).listener(context, row, check) as child:
         try:
             return child.hear(plan, number, check=check)
         except Unprocessable as error:

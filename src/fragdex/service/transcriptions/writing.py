@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from fragdex.service.transcriptions.cues import Cue, cues_of, spoken
-from fragdex.service.transcriptions.merging import Transcript
-from fragdex.service.transcriptions.words import Word
+from fragdex.formats.captions_track import Cue
+from fragdex.service.transcriptions.cues import cues_of, spoken
+from fragdex.service.transcriptions.words import Transcript, Word
 
 __all__ = ["FORMS", "as_document", "as_json", "as_srt", "as_webvtt"]
 

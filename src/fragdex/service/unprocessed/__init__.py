@@ -3,7 +3,7 @@
 model        what requests and answers say
 arrival      looks at the bytes as they come: indexes them, or says why they are no media
 structure    the boxes of a file that an index is made of, gathered as it comes
-indexing     what is large of it is indexed in a process of its own (indexing_child)
+indexing     what is large of it is indexed in a process of its own
 looked       what was seen of files as they came, for whoever asks next
 as_it_came   whether a file needs no work at all, and its publication then
 operations   the records of the files

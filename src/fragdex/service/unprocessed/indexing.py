@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from fragdex import Source, index
+from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.child import INDEX
 from fragdex.service.processes.folders import OwnFolder
+from fragdex.service.unprocessed.arrival import usable
+from fragdex.service.unprocessed.as_it_came import why_not
 
-__all__ = ["Indexed", "index_apart"]
+__all__ = ["Indexed", "index_apart", "indexed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +53,23 @@ def index_apart(
     """
     with OwnFolder() as folder:
         path = folder / INDEX
-        module = "fragdex.service.unprocessed.indexing_child"
-        answer = run_apart(
-            context, tenant_id, key, size, module, "index", {INDEX: path}, md5=md5.hex()
-        )
+        answer = run_apart(context, tenant_id, key, size, indexed, {INDEX: path}, md5=md5.hex())
         if "refused" in answer:
             yield None
         else:
             yield Indexed(path, tuple(answer["tracks"]), answer["reason"])
+
+
+def indexed(source: Source, md5: str) -> dict[str, Any]:
+    """What the process does: the index goes into its folder, and what is said of it comes back."""
+    try:
+        made = usable(index(source, exact=True), bytes.fromhex(md5))
+        if made is None:
+            return {"refused": "it is no movie, or none that is whole"}
+        made.save(Path(INDEX))
+        reason = why_not(made, source, remote=source.remote)
+    except SourceUnavailable:
+        raise
+    except FragdexError as error:
+        return {"refused": str(error)}
+    return {"tracks": [track.id for track in made.tracks], "reason": reason}

@@ -10,12 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.captions.jsons import parse_json
-from fragdex.service.captions.srt import parse_srt
-from fragdex.service.captions.webvtt import parse_webvtt
+from fragdex.service.captions.parsing import parse_json, parse_srt, parse_webvtt
 from fragdex.service.transcriptions.cues import LINE, LINES, LONGEST_MS, cues_of, spoken
-from fragdex.service.transcriptions.merging import Transcript, in_order
-from fragdex.service.transcriptions.words import Missing, Word
+from fragdex.service.transcriptions.words import Missing, Transcript, Word, in_order
 from fragdex.service.transcriptions.writing import as_json, as_srt, as_webvtt
 
 LETTERS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1)

@@ -16,6 +16,7 @@ from fragdex.service.transcriptions.engines import EngineChoice
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import Child
 from fragdex.service.transcriptions.whole import transcribe
+from fragdex.service.transcriptions.words import Heard
 from fragdex.testing import movie
 from service.transcriptions.speech.conftest import SPEECH, truth
 
@@ -41,16 +42,16 @@ def taken(child, file=FILE, track=None):
 
 def test_a_track_is_heard_through_the_process_of_its_engine(child):
     facts = child.open()
-    assert (facts.name, facts.languages) == ("sherpa-onnx", None)
+    assert facts.name == "sherpa-onnx"
     assert taken(child) == 1
     plan = child.plan(10_000)
     steps = []
-    asked = child.hear(plan, 1, told=lambda done, of: steps.append((done, of)))
-    assert steps[0][0] == 0
-    assert steps[-1][0] == steps[-1][1] == asked.utterances > 0
+    asked = child.do("hear", plan=plan.as_json(), number=1, on_message=steps.append)
+    assert steps[0]["progress"] == 0
+    assert steps[-1]["progress"] == steps[-1]["of"] == asked["utterances"] > 0
     assert taken(child) == 1
     told = child.hear(plan, 1)
-    assert told.words == asked.words
+    assert told.words == Heard.of_json(asked).words
     assert 0 < told.bytes_read < FILE.stat().st_size
 
 
@@ -172,9 +173,9 @@ def test_a_killed_process_changes_nothing(monkeypatch):
             killed.set()
             os.kill(children[0].pid, signal.SIGKILL)
 
-    found = transcribe(FILE, choice=QUICK, work_slice_ms=5_000, jobs=2, on_slice=kill)
+    found = transcribe(FILE, choice=QUICK, work_slice_ms=5_000, on_slice=kill)
     assert killed.is_set()
-    assert len(children) == 3
+    assert len(children) == 2
     assert not any(child.alive for child in children)
     assert found.words == transcribe(FILE, choice=QUICK, work_slice_ms=5_000).words
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.service.transcriptions.cutting import REACH, UNIT
-from fragdex.service.transcriptions.merging import in_order, merged
 from fragdex.service.transcriptions.plan import Plan, plan_of
-from fragdex.service.transcriptions.slices import Listener, need_sound
-from fragdex.service.transcriptions.words import Heard, Missing, Word
+from fragdex.service.transcriptions.slices import Listener
+from fragdex.service.transcriptions.words import Heard, Missing, Word, in_order, merged
 from service.transcriptions.speech.conftest import SPEECH, Echo
 
 WITH_PAUSES = ["pauses-aac.mp4", "pauses-flac.mp4", "late-opus.mp4"]
@@ -127,7 +126,7 @@ def test_a_track_without_samples_has_no_slices(hear):
         track = next(t for t in index.tracks if t.kind == "audio")
         plan = Listener(index, source, track.id).plan(5_000, Echo())
     assert plan.slices == ()
-    need_sound(plan, ())
+    plan.need_sound(())
 
 
 def test_a_damaged_middle_is_told_and_the_rest_heard(hear):
@@ -138,7 +137,7 @@ def test_a_damaged_middle_is_told_and_the_rest_heard(hear):
     broken = data[:start] + b"\xff" * (stop - start) + data[stop:]
     plan, slices = hear(broken, 10_000)
     transcript = merged(slices)
-    need_sound(plan, transcript.missing)
+    plan.need_sound(transcript.missing)
     (gap,) = transcript.missing
     assert gap.reason == "damaged"
     begin, end = (t / 48 for t in (int(table.dts[row]), int(table.dts[row] + table.duration[row])))
@@ -153,7 +152,7 @@ def test_encrypted_sound_is_refused_in_the_end(hear):
     transcript = merged(slices)
     assert transcript.words == ()
     with pytest.raises(UndecodableMedia, match="encrypted") as told:
-        need_sound(plan, transcript.missing)
+        plan.need_sound(transcript.missing)
     assert told.value.start == 0
 
 
