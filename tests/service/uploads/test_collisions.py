@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from fragdex import ByteRange
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.records import blobs, tables
-from fragdex.service.unprocessed.operations import UNPROCESSED
+from fragdex.service.unprocessed.records import UNPROCESSED
 from service.serving import API
 
 # The pair that X. Wang and others published in 2004: six bits apart.

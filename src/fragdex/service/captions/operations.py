@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
 from fragdex.service.captions.model import (
@@ -21,18 +18,17 @@ from fragdex.service.captions.model import (
 )
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest
-from fragdex.service.records.identifiers import instant, md5_bytes
+from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import caption_files
 from fragdex.service.uploads import Arrival, Arrived
 from fragdex.service.uploads.file_repository import (
     FileRepository,
-    FileStatus,
     StoredBytes,
     facts,
     need_within,
 )
 
-__all__ = ["CAPTIONS", "FAMILY", "arrival", "caption_bytes", "create_caption", "list_captions"]
+__all__ = ["CAPTIONS", "FAMILY", "arrival", "caption_bytes", "create_caption"]
 
 
 def _record_of(row: Any) -> CaptionRecord:
@@ -40,7 +36,7 @@ def _record_of(row: Any) -> CaptionRecord:
 
 
 FAMILY = "captions"
-CAPTIONS = FileRepository(FAMILY, caption_files, "caption file", _record_of)
+CAPTIONS = FileRepository(FAMILY, caption_files, "caption file", _record_of, CaptionList)
 
 
 def create_caption(
@@ -76,22 +72,6 @@ def create_caption(
     return CAPTIONS.announce(context, tenant_id, new.byte_size, md5, arrival(context), values)
 
 
-def list_captions(
-    context: ServiceContext,
-    tenant_id: str,
-    limit: int,
-    cursor: str | None = None,
-    status: FileStatus | None = None,
-) -> CaptionList:
-    """One page of a tenant's caption files, newest first.
-
-    Raises:
-        InvalidRequest: a limit out of bounds, or no cursor of ours.
-    """
-    found, next_cursor = CAPTIONS.page(context, tenant_id, limit, cursor, status)
-    return CaptionList(caption_files=found, next_cursor=next_cursor)
-
-
 def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> StoredBytes:
     """Where the bytes of captions are; their type tells how they are written.
 
@@ -109,24 +89,11 @@ def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> S
 
 def arrival(context: ServiceContext) -> Arrival:
     """What becomes of the bytes of captions: they are parsed, and the record is complete."""
-    return Arrival(finished=_finished, examine=partial(_examine, context))
+    return CAPTIONS.arrival(context, _examine)
 
 
-def _examine(context: ServiceContext, arrived: Arrived) -> None:
-    if not arrived.byte_size:
-        return  # no bytes are complete at once, as for every family
-    declared = sa.select(caption_files.c.mime_type).where(caption_files.c.id == arrived.record_id)
-    with context.database.read() as connection:
-        mime_type = connection.scalar(declared)
-    if mime_type is None:
-        raise CAPTIONS.not_found()
+def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
     # bounded by max_caption_bytes, which was announced and is held to
     pieces = context.store.read(arrived.store_key, ByteRange(0, arrived.byte_size))
     PARSERS[CaptionType(mime_type)](b"".join(pieces))
-
-
-def _finished(connection: Connection, arrived: Arrived) -> None:
-    mine = caption_files.c.id == arrived.record_id
-    connection.execute(
-        caption_files.update().where(mine).values(md5=arrived.md5, completed_at=instant())
-    )
+    return {}

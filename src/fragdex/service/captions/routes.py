@@ -21,7 +21,7 @@ router = api_router("caption files")
 routes = Family(router, "/caption_files", "caption file", record_at="/{id}.json")
 
 routes.creation(NewCaption, CaptionRecord, _create)
-routes.listing(CaptionList, FileStatus, operations.list_captions)
+routes.listing(CaptionList, FileStatus, CAPTIONS.page)
 routes.by_md5(CaptionRecord, CAPTIONS.find)
 routes.upload(
     CaptionRecord,

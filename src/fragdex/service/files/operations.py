@@ -33,6 +33,7 @@ from fragdex.service.records.tables import isobmff_tracks
 from fragdex.service.unprocessed import operations as unprocessed
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.model import Problem
+from fragdex.service.unprocessed.records import UNPROCESSED
 from fragdex.service.unprocessed.worker import isobmff_file
 from fragdex.service.uploads import Arrival
 from fragdex.service.web.events import Event
@@ -187,7 +188,7 @@ def isobmff_id(context: ServiceContext, tenant_id: str, file_id: str, *, make: b
     if row.md5 is None:
         raise Conflict("tracks and indexes need the md5 of the file: announce it with its md5")
     with context.database.write() as connection:
-        sent = processing.need_file(connection, tenant_id, file_id, lock=True)
+        sent = UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
         return isobmff_file(connection, sent)
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
-from fragdex.service.images.probe import Size
 from fragdex.service.images.process import Prober
-from fragdex.service.records.identifiers import instant, md5_bytes
+from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import image_files
 from fragdex.service.uploads import Arrival, Arrived
-from fragdex.service.uploads.file_repository import FileRepository, FileStatus, facts, need_within
+from fragdex.service.uploads.file_repository import FileRepository, facts, need_within
 
-__all__ = ["FAMILY", "IMAGES", "arrival", "create_image", "list_images"]
+__all__ = ["FAMILY", "IMAGES", "arrival", "create_image"]
 
 
 def _record_of(row: Any) -> ImageRecord:
@@ -28,7 +24,7 @@ def _record_of(row: Any) -> ImageRecord:
 
 
 FAMILY = "images"
-IMAGES = FileRepository(FAMILY, image_files, "image file", _record_of)
+IMAGES = FileRepository(FAMILY, image_files, "image file", _record_of, ImageList)
 
 
 def create_image(
@@ -62,42 +58,12 @@ def create_image(
     return IMAGES.announce(context, tenant_id, new.byte_size, md5, arrival(context), values)
 
 
-def list_images(
-    context: ServiceContext,
-    tenant_id: str,
-    limit: int,
-    cursor: str | None = None,
-    status: FileStatus | None = None,
-) -> ImageList:
-    """One page of a tenant's image files, newest first.
-
-    Raises:
-        InvalidRequest: a limit out of bounds, or no cursor of ours.
-    """
-    found, next_cursor = IMAGES.page(context, tenant_id, limit, cursor, status)
-    return ImageList(image_files=found, next_cursor=next_cursor)
-
-
 def arrival(context: ServiceContext) -> Arrival:
     """What becomes of an image's bytes: they are measured, and the record is complete."""
-    return Arrival(finished=_finished, examine=partial(_examine, context))
+    return IMAGES.arrival(context, _examine)
 
 
-def _examine(context: ServiceContext, arrived: Arrived) -> Size | None:
-    if not arrived.byte_size:
-        return None  # no bytes have no size, whatever they were said to be
-    declared = sa.select(image_files.c.mime_type).where(image_files.c.id == arrived.record_id)
-    with context.database.read() as connection:
-        mime_type = connection.scalar(declared)
-    if mime_type is None:
-        raise IMAGES.not_found()
+def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
     with context.store.local(arrived.store_key) as path:
-        return context.part(Prober).probe(path, mime_type, context.settings.max_pixels)
-
-
-def _finished(connection: Connection, arrived: Arrived) -> None:
-    values: dict[str, Any] = {"md5": arrived.md5, "completed_at": instant()}
-    if arrived.found is not None:
-        values |= {"width": arrived.found.width, "height": arrived.found.height}
-    mine = image_files.c.id == arrived.record_id
-    connection.execute(image_files.update().where(mine).values(**values))
+        size = context.part(Prober).probe(path, mime_type, context.settings.max_pixels)
+    return size._asdict()

@@ -18,7 +18,7 @@ router = api_router("image files")
 routes = Family(router, "/image_files", "image file", record_at="/{id}.json")
 
 routes.creation(NewImage, ImageRecord, operations.create_image)
-routes.listing(ImageList, FileStatus, operations.list_images)
+routes.listing(ImageList, FileStatus, IMAGES.page)
 routes.by_md5(ImageRecord, IMAGES.find)
 routes.upload(
     ImageRecord,

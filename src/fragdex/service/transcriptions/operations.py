@@ -16,7 +16,6 @@ from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.records.pages import page
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
 from fragdex.service.transcriptions.engines import make_engine
 from fragdex.service.transcriptions.engines.contract import need_language
@@ -26,7 +25,6 @@ from fragdex.service.transcriptions.model import (
     FileTranscription,
     HeardTrack,
     NewTranscription,
-    TranscriptionList,
     TranscriptionRecord,
     TranscriptionStatus,
 )
@@ -34,11 +32,9 @@ from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.records import (
     FAMILY,
     OPEN,
+    TRANSCRIPTIONS,
     choice_of,
     heard_slices,
-    need_row,
-    told,
-    told_all,
     transcript_of,
 )
 from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
@@ -57,11 +53,9 @@ __all__ = [
     "delete_transcription",
     "fragment",
     "isobmff_id",
-    "list_transcriptions",
     "look",
     "made_of",
     "order_copy",
-    "transcription_by_id",
     "transcription_for",
     "written",
 ]
@@ -92,7 +86,7 @@ def create_transcription(
     }
     with context.database.write() as connection:
         _begin(context, connection, row)
-        return told(connection, need_row(connection, tenant_id, row["id"]))
+        return TRANSCRIPTIONS.told(connection, tenant_id, row["id"])
 
 
 def begin_for(
@@ -157,35 +151,6 @@ def _begin(context: ServiceContext, connection: Connection, row: Mapping[str, An
     context.jobs.enqueue(connection, TRANSCRIBE, row["id"], tenant_id=row["tenant_id"])
 
 
-def transcription_by_id(
-    context: ServiceContext, tenant_id: str, transcription_id: str
-) -> TranscriptionRecord:
-    """A transcription.
-
-    Raises:
-        RecordNotFound: this tenant has none of this id.
-    """
-    with context.database.read() as connection:
-        return told(connection, need_row(connection, tenant_id, transcription_id))
-
-
-def list_transcriptions(
-    context: ServiceContext,
-    tenant_id: str,
-    limit: int,
-    cursor: str | None = None,
-    status: TranscriptionStatus | None = None,
-) -> TranscriptionList:
-    """One page of a tenant's transcriptions, newest first; raises as `pages.page`."""
-    wanted = sa.select(transcriptions).where(_ROW.tenant_id == tenant_id)
-    if status is not None:
-        wanted = wanted.where(_ROW.status == status)
-    with context.database.read() as connection:
-        found = page(connection, wanted, transcriptions, limit, cursor)
-        records = told_all(connection, found.rows)
-    return TranscriptionList(transcriptions=records, next_cursor=found.next_cursor)
-
-
 def transcription_for(context: ServiceContext, tenant_id: str, file_id: str) -> FileTranscription:
     """The transcription of a file: the newest complete one, or else the newest that is made.
 
@@ -245,7 +210,7 @@ def fragment(
             its neighbours, into which a cut may have moved its border.
     """
     with context.database.read() as connection:
-        row = need_row(connection, tenant_id, transcription_id)
+        row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id)
         if row.plan is None:
             raise RecordNotFound("nothing was heard yet", more={"state": row.status})
         begin, end = number * row.work_slice_ms, (number + 1) * row.work_slice_ms
@@ -275,7 +240,7 @@ def written(
     """
     write, media_type = FORMS[form]
     with context.database.read() as connection:
-        row = _need_complete(need_row(connection, tenant_id, transcription_id))
+        row = _need_complete(TRANSCRIPTIONS.row(connection, tenant_id, transcription_id))
         transcript = transcript_of(connection, row)
     return write(transcript), media_type
 
@@ -291,7 +256,7 @@ def order_copy(
         TooManyRequests: too many jobs of the tenant are in progress.
     """
     with context.database.write() as connection:
-        row = need_row(connection, tenant_id, transcription_id, lock=True)
+        row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id, lock=True)
         _need_complete(row)
         there = row.copy_file_id is not None and _is_file(connection, row.copy_file_id)
         if row.copy_status != TranscriptionStatus.PENDING and not there:
@@ -306,7 +271,7 @@ def order_copy(
             mine = transcriptions.update().where(_ROW.id == row.id)
             connection.execute(mine.values(**values))
             context.jobs.enqueue(connection, COPY, row.id, tenant_id=tenant_id, again=orders)
-        return told(connection, need_row(connection, tenant_id, transcription_id))
+        return TRANSCRIPTIONS.told(connection, tenant_id, transcription_id)
 
 
 def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> StoredBytes:
@@ -317,7 +282,7 @@ def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> S
         NotReady: it is not made yet, or could not be made.
     """
     with context.database.read() as connection:
-        row = need_row(connection, tenant_id, transcription_id)
+        row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id)
         if row.copy_status is None:
             _need_complete(row)
             raise RecordNotFound("no copy with captions was asked for")
@@ -344,7 +309,7 @@ def cancel_transcription(
         Conflict: it is complete, or failed for another reason.
     """
     with context.database.write() as connection:
-        row = need_row(connection, tenant_id, transcription_id, lock=True)
+        row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id, lock=True)
         failed = row.status == TranscriptionStatus.FAILED
         if row.status == TranscriptionStatus.COMPLETE or (failed and row.problem != _WHY_CANCELLED):
             raise Conflict(f"the transcription is {row.status}", more={"state": row.status})
@@ -357,7 +322,7 @@ def cancel_transcription(
             mine = transcriptions.update().where(_ROW.id == transcription_id)
             connection.execute(mine.values(**values))
             context.jobs.cancel(f"{TRANSCRIBE}-{transcription_id}", connection)
-        return told(connection, need_row(connection, tenant_id, transcription_id))
+        return TRANSCRIPTIONS.told(connection, tenant_id, transcription_id)
 
 
 def delete_transcription(context: ServiceContext, tenant_id: str, transcription_id: str) -> None:
@@ -367,7 +332,7 @@ def delete_transcription(context: ServiceContext, tenant_id: str, transcription_
         RecordNotFound: this tenant has none of this id.
     """
     with context.database.write() as connection:
-        row = need_row(connection, tenant_id, transcription_id, lock=True)
+        row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id, lock=True)
         context.jobs.cancel(f"{TRANSCRIBE}-{row.id}", connection)
         if row.copy_orders:
             again = f"-{row.copy_orders}"

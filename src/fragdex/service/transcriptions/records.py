@@ -10,7 +10,6 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import transcription_slices, transcriptions
 from fragdex.service.transcriptions.engines import ENGINES, EngineChoice
@@ -18,21 +17,21 @@ from fragdex.service.transcriptions.model import (
     Copy,
     Gap,
     HeardTrack,
+    TranscriptionList,
     TranscriptionRecord,
     TranscriptionStatus,
 )
 from fragdex.service.transcriptions.words import Heard, Transcript, merged
 from fragdex.service.unprocessed.model import Problem
+from fragdex.service.uploads.repository import Repository
 
 __all__ = [
     "FAMILY",
     "OPEN",
+    "TRANSCRIPTIONS",
     "choice_of",
     "heard_slices",
     "is_over",
-    "need_row",
-    "told",
-    "told_all",
     "transcript_of",
 ]
 
@@ -66,25 +65,6 @@ def choice_of(settings: Settings, engine: str | None = None) -> EngineChoice:
     )
 
 
-def need_row(
-    connection: Connection, tenant_id: str, transcription_id: str, *, lock: bool = False
-) -> Row[Any]:
-    """The row of a transcription.
-
-    Args:
-        lock: hold it until the end of the transaction.
-
-    Raises:
-        RecordNotFound: this tenant has none of this id.
-    """
-    mine = (_ROW.tenant_id == tenant_id) & (_ROW.id == transcription_id)
-    query = sa.select(transcriptions).where(mine)
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    if row is None:
-        raise RecordNotFound("there is no such transcription")
-    return row
-
-
 def is_over(context: ServiceContext, transcription_id: str) -> bool:
     """Whether no work on a transcription is wanted: it is over, or deleted."""
     query = sa.select(_ROW.id).where(_ROW.id == transcription_id, OPEN)
@@ -115,12 +95,7 @@ def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
     return merged(slices, row.language)
 
 
-def told(connection: Connection, row: Row[Any]) -> TranscriptionRecord:
-    """The record of a row."""
-    return told_all(connection, [row])[0]
-
-
-def told_all(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
+def _told(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
     """The records of rows, in their order."""
     done = (
         sa.select(
@@ -180,3 +155,6 @@ def _copy(row: Row[Any]) -> Copy | None:
         isobmff_file_id=row.copy_file_id,
         problem=Problem.of(row.copy_problem),
     )
+
+
+TRANSCRIPTIONS = Repository(transcriptions, "transcription", _told, TranscriptionList)

@@ -20,10 +20,11 @@ from fragdex.service.transcriptions.model import (
     TranscriptionStatus,
     WholeTranscription,
 )
+from fragdex.service.transcriptions.records import TRANSCRIPTIONS
 from fragdex.service.transcriptions.writing import FORMS
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.events import LastEventId, counted, event_answers, progress_of
+from fragdex.service.web.events import counted
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.negotiation import etag_of, has_already
@@ -58,25 +59,16 @@ def create_transcription(
     return record
 
 
-routes.listing(TranscriptionList, TranscriptionStatus, operations.list_transcriptions)
+routes.listing(TranscriptionList, TranscriptionStatus, TRANSCRIPTIONS.page)
 
 
-@router.get(
-    "/transcriptions/{id}/progress",
-    response_class=Response,
-    responses={
-        **NOT_FOUND,
-        **event_answers(
-            "`size {size}` once the number of slices is known, `completion {count}` for slices "
-            "that were transcribed since, then `complete` or `error`"
-        ),
-    },
+routes.progress(
+    operations.look,
+    counted,
+    "`size {size}` once the number of slices is known, `completion {count}` for slices that were "
+    "transcribed since, then `complete` or `error`",
+    said="How far a transcription is, as events; without `Last-Event-ID` the whole is told again.",
 )
-def get_transcription_progress(
-    id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
-) -> Response:
-    """How far a transcription is, as events; without `Last-Event-ID` the whole is told again."""
-    return progress_of(request, context, caller.tenant_id, id, after, operations.look, counted)
 
 
 async def _slice_number(
@@ -157,9 +149,7 @@ def cancel_transcription(id: RecordId, caller: Asking, context: InContext) -> Tr
     return operations.cancel_transcription(context, caller.tenant_id, id)
 
 
-routes.record(
-    TranscriptionRecord, operations.transcription_by_id, said="The record of a transcription."
-)
+routes.record(TranscriptionRecord, TRANSCRIPTIONS.get, said="The record of a transcription.")
 routes.deletion(
     operations.delete_transcription,
     said="Delete a transcription and its words; end it if it runs. A copy of the file stays.",

@@ -17,59 +17,29 @@ from fragdex.service.isobmff.indexing import store_index, store_saved
 from fragdex.service.jobs.api import problem_of
 from fragdex.service.records import deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes
-from fragdex.service.records.tables import tenants, unprocessed_files, uploads
+from fragdex.service.records.tables import tenants, unprocessed_files
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.arrival import Look
 from fragdex.service.unprocessed.indexing import index_apart
 from fragdex.service.unprocessed.looked import Looked, Seen
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
-    Problem,
     UnprocessedFile,
-    UnprocessedFileList,
-    UnprocessedStatus,
 )
+from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED
 from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.uploads import Arrival, Arrived, Upload
-from fragdex.service.uploads.file_repository import FileRepository, facts, need_within
+from fragdex.service.uploads.file_repository import need_within
 
 __all__ = [
     "FAMILY",
-    "UNPROCESSED",
     "announce",
     "arrival",
     "create_file",
     "delete_file",
-    "list_files",
 ]
 
-FAMILY = "unprocessed"
-
 _FILE = unprocessed_files.c
-_COMPLETE = _FILE.completed_at.is_not(None)
-_BEGUN = sa.func.coalesce(uploads.c.next_byte, 0) > 0
-_STATUSES = {
-    UnprocessedStatus.CREATED: ~_COMPLETE & ~_BEGUN,
-    UnprocessedStatus.UPLOADING: ~_COMPLETE & _BEGUN,
-    UnprocessedStatus.COMPLETE: _COMPLETE & _FILE.failed_at.is_(None),
-    UnprocessedStatus.FAILED: _FILE.failed_at.is_not(None),
-}
-
-
-def _record_of(row: Any) -> UnprocessedFile:
-    known = facts(row)
-    if row.failed_at is not None:
-        known["status"] = UnprocessedStatus.FAILED
-    elif row.completed_at is not None:
-        known["status"] = UnprocessedStatus.COMPLETE
-    return UnprocessedFile(
-        fragment_index_complete=row.index_key is not None,
-        problem=Problem.of(row.problem),
-        **known,
-    )
-
-
-UNPROCESSED = FileRepository(FAMILY, unprocessed_files, "unprocessed file", _record_of, _STATUSES)
 
 
 def create_file(
@@ -118,7 +88,7 @@ def announce(
             }
             return UNPROCESSED.add(context, connection, new, how, values), True
         if not process:
-            return _record_of(known), False
+            return UNPROCESSED.record(known), False
         change = unprocessed_files.update().where(_FILE.id == known.id)
         # The row as it is now: its last byte may have come since it was read. (Columns as they
         # are: SQLite 3.40 gets `IS NULL` wrong here.)
@@ -127,7 +97,7 @@ def announce(
         ).one()
     if now.completed_at is not None and now.failed_at is None:
         processing.process(context, tenant_id, known.id)
-    return _record_of(known), False
+    return UNPROCESSED.record(known), False
 
 
 def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) -> Row[Any] | None:
@@ -138,22 +108,6 @@ def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) ->
     return UNPROCESSED.known(connection, tenant_id, md5, byte_size)
 
 
-def list_files(
-    context: ServiceContext,
-    tenant_id: str,
-    limit: int,
-    cursor: str | None = None,
-    status: UnprocessedStatus | None = None,
-) -> UnprocessedFileList:
-    """One page of a tenant's files, newest first.
-
-    Raises:
-        InvalidRequest: a limit out of bounds, or no cursor of ours.
-    """
-    found, next_cursor = UNPROCESSED.page(context, tenant_id, limit, cursor, status)
-    return UnprocessedFileList(unprocessed_files=found, next_cursor=next_cursor)
-
-
 def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
     """Delete a file and its bytes, and end what is being made of it; what was made stays.
 
@@ -161,7 +115,7 @@ def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
         RecordNotFound: this tenant has none of it.
     """
     with context.database.write() as connection:
-        processing.need_file(connection, tenant_id, file_id, lock=True)
+        UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
         processing.cancel_all(context, connection, file_id)
         deletion.remove(connection, FAMILY, file_id)
 

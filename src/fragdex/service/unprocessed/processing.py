@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -10,24 +10,19 @@ from sqlalchemy.engine import Connection, Row
 from fragdex import FragmentIndex, open_index
 from fragdex.errors import FragdexError
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
+from fragdex.service.errors import Conflict, Unprocessable
 from fragdex.service.indexing.apart import IN_THREAD
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.records import blobs
-from fragdex.service.records.identifiers import instant, new_id, rfc3339
-from fragdex.service.records.pages import page
-from fragdex.service.records.tables import isobmff_files, processes, unprocessed_files, uploads
+from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.tables import isobmff_files, processes, uploads
 from fragdex.service.transcode.made import Made
 from fragdex.service.transcode.playable import codec_name
 from fragdex.service.unprocessed.as_it_came import why_not, why_not_told
 from fragdex.service.unprocessed.indexing import index_apart
 from fragdex.service.unprocessed.looked import Looked
-from fragdex.service.unprocessed.model import (
-    Problem,
-    ProcessList,
-    ProcessRecord,
-    ProcessStatus,
-)
+from fragdex.service.unprocessed.model import ProcessRecord
+from fragdex.service.unprocessed.records import PROCESSES, PROCESSING, UNPROCESSED, process_record
 from fragdex.service.unprocessed.scrubbing import SCRUB
 from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.unprocessed.worker import PROCESS, publish
@@ -35,22 +30,13 @@ from fragdex.service.unprocessed.worker import PROCESS, publish
 __all__ = [
     "cancel_all",
     "delete_process",
-    "list_processes",
-    "need_file",
     "process",
-    "process_by_id",
     "start",
     "track_of",
     "why_processed",
 ]
 
-_FILE, _RUN = unprocessed_files.c, processes.c
-_COMPLETE, _FAILED = _RUN.completed_at.is_not(None), _RUN.failed_at.is_not(None)
-_STATUS: Final = {
-    ProcessStatus.COMPLETE: _COMPLETE,
-    ProcessStatus.FAILED: _FAILED,
-    ProcessStatus.PROCESSING: ~_COMPLETE & ~_FAILED,
-}
+_RUN = processes.c
 
 
 def process(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[ProcessRecord, bool]:
@@ -65,14 +51,14 @@ def process(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Proc
         TooManyRequests: too many jobs of the tenant are in progress.
     """
     with context.database.read() as connection:
-        row = need_file(connection, tenant_id, file_id)
+        row = UNPROCESSED.row(connection, tenant_id, file_id)
         _need_media(connection, row)
         going = _going(connection, file_id)
         blob = blobs.used_by(connection, tenant_id, "unprocessed", file_id)
         if going is None:
             context.jobs.need_room(connection, tenant_id)
     if going is not None:
-        return _record(going), False
+        return process_record(going), False
     track = None
     if row.index_key is not None and blob is not None:
         with context.store.local(row.index_key) as path:
@@ -82,11 +68,11 @@ def process(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Proc
                     context, tenant_id, index, blob.store_key, bytes(row.md5), blob.sha256
                 )
     with context.database.write() as connection:
-        row = need_file(connection, tenant_id, file_id, lock=True)
+        row = UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
         going = _going(connection, file_id)
         process_id = start(context, connection, row, track) if going is None else going.id
         found = connection.execute(sa.select(processes).where(_RUN.id == process_id)).one()
-    return _record(found), going is None
+    return process_record(found), going is None
 
 
 def start(
@@ -192,66 +178,19 @@ def track_of(
     return StagedTrack(made, md5, sha256, key, store_index(context, tenant_id, index).key)
 
 
-def process_by_id(context: ServiceContext, tenant_id: str, process_id: str) -> ProcessRecord:
-    """A process.
-
-    Raises:
-        RecordNotFound: this tenant has none of this id.
-    """
-    with context.database.read() as connection:
-        return _record(_need_process(connection, tenant_id, process_id))
-
-
-def list_processes(
-    context: ServiceContext,
-    tenant_id: str,
-    limit: int,
-    cursor: str | None = None,
-    status: ProcessStatus | None = None,
-) -> ProcessList:
-    """One page of a tenant's processes, newest first; raises as `pages.page`."""
-    wanted = sa.select(processes).where(_RUN.tenant_id == tenant_id)
-    if status is not None:
-        wanted = wanted.where(_STATUS[status])
-    with context.database.read() as connection:
-        found = page(connection, wanted, processes, limit, cursor)
-    records = [_record(row) for row in found.rows]
-    return ProcessList(processes=records, next_cursor=found.next_cursor)
-
-
 def delete_process(context: ServiceContext, tenant_id: str, process_id: str) -> None:
-    """Forget a process, and end it if it runs; what it made stays. Raises as `process_by_id`."""
+    """Forget a process, and end it if it runs; what it made stays."""
     with context.database.write() as connection:
-        _need_process(connection, tenant_id, process_id)
+        PROCESSES.row(connection, tenant_id, process_id)
         context.jobs.cancel(_job(process_id), connection)
         connection.execute(processes.delete().where(_RUN.id == process_id))
 
 
 def cancel_all(context: ServiceContext, connection: Connection, file_id: str) -> None:
     """End what is being made of a file."""
-    running = sa.select(_RUN.id).where(
-        _RUN.unprocessed_file_id == file_id, _STATUS[ProcessStatus.PROCESSING]
-    )
+    running = sa.select(_RUN.id).where(_RUN.unprocessed_file_id == file_id, PROCESSING)
     for process_id in connection.scalars(running).all():
         context.jobs.cancel(_job(process_id), connection)
-
-
-def need_file(
-    connection: Connection, tenant_id: str, file_id: str, *, lock: bool = False
-) -> Row[Any]:
-    """The row of an unprocessed file.
-
-    Args:
-        lock: hold it until the end of the transaction.
-
-    Raises:
-        RecordNotFound: this tenant has none of this id.
-    """
-    query = sa.select(unprocessed_files).where(_FILE.tenant_id == tenant_id, _FILE.id == file_id)
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    if row is None:
-        raise RecordNotFound("there is no such unprocessed file")
-    return row
 
 
 def _need_media(connection: Connection, row: Row[Any]) -> None:
@@ -281,31 +220,5 @@ def _going(connection: Connection, file_id: str) -> Row[Any] | None:
     return row if connection.execute(there).first() is not None else None
 
 
-def _need_process(connection: Connection, tenant_id: str, process_id: str) -> Row[Any]:
-    query = sa.select(processes).where(_RUN.tenant_id == tenant_id, _RUN.id == process_id)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        raise RecordNotFound("there is no such process")
-    return row
-
-
 def _job(process_id: str) -> str:
     return f"{PROCESS}-{process_id}"
-
-
-def _record(row: Row[Any]) -> ProcessRecord:
-    if row.failed_at is not None:
-        status = ProcessStatus.FAILED
-    else:
-        status = ProcessStatus.PROCESSING if row.completed_at is None else ProcessStatus.COMPLETE
-    return ProcessRecord(
-        id=row.id,
-        unprocessed_file_id=row.unprocessed_file_id,
-        isobmff_file_id=row.isobmff_file_id,
-        status=status,
-        progress=row.progress,
-        problem=Problem.of(row.problem),
-        created_at=rfc3339(row.created_at),
-        completed_at=rfc3339(row.completed_at),
-        failed_at=rfc3339(row.failed_at),
-    )

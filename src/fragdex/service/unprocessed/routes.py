@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Query, Request, Response
+from fastapi import Depends, Response
 
 from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
 from fragdex.service.unprocessed import operations, processing
@@ -17,19 +17,17 @@ from fragdex.service.unprocessed.model import (
     UnprocessedFileList,
     UnprocessedStatus,
 )
-from fragdex.service.unprocessed.operations import UNPROCESSED
 from fragdex.service.unprocessed.progress import look, whole
+from fragdex.service.unprocessed.records import FAMILY, PROCESSES, UNPROCESSED
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.events import LastEventId, event_answers, progress_of
-from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, RecordId
+from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.routing import PREFIX, api_router
 
 __all__ = ["router"]
 
-NOT_FOUND = answers(RecordNotFound)
 GOING: dict[int | str, dict[str, Any]] = {
     200: {"model": ProcessRecord, "description": "It runs, or has ended well"}
 }
@@ -45,13 +43,13 @@ routes.creation(
     Unprocessable,
     said="Announce a media file of any kind; its bytes follow by upload.",
 )
-routes.listing(UnprocessedFileList, UnprocessedStatus, operations.list_files)
+routes.listing(UnprocessedFileList, UnprocessedStatus, UNPROCESSED.page)
 routes.by_md5(UnprocessedFile, UNPROCESSED.find)
 routes.record(UnprocessedFile, UNPROCESSED.get)
 routes.upload(
     UnprocessedFile,
     UNPROCESSED.get,
-    operations.FAMILY,
+    FAMILY,
     operations.arrival,
     lambda settings: settings.max_unprocessed_bytes,
     said="Send bytes of a file, whole or in chunks; 202 while some are missing.",
@@ -92,37 +90,15 @@ routes.deletion(
 )
 
 
-@router.get("/process_isobmff")
-def list_processes(
-    caller: Asking,
-    context: InContext,
-    limit: Limit = DEFAULT_LIMIT,
-    cursor: Cursor = None,
-    status: Annotated[ProcessStatus | None, Query(description="only those")] = None,
-) -> ProcessList:
-    """Processes, newest first."""
-    return processing.list_processes(context, caller.tenant_id, limit, cursor, status)
-
-
-@router.get("/process_isobmff/{id}", responses=NOT_FOUND)
-def get_process(id: RecordId, caller: Asking, context: InContext) -> ProcessRecord:
-    """The record of a process; `problem` says why it failed."""
-    return processing.process_by_id(context, caller.tenant_id, id)
-
-
-@router.get(
-    "/process_isobmff/{id}/progress",
-    response_class=Response,
-    responses={**NOT_FOUND, **event_answers("`progress {progress}`, then `complete` or `error`")},
+runs = Family(router, "/process_isobmff", "process", plural="processes")
+runs.listing(ProcessList, ProcessStatus, PROCESSES.page)
+runs.record(
+    ProcessRecord,
+    PROCESSES.get,
+    said="The record of a process; `problem` says why it failed.",
 )
-def get_process_progress(
-    id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
-) -> Response:
-    """How far a process is, as events."""
-    return progress_of(request, context, caller.tenant_id, id, after, look, whole)
-
-
-@router.delete("/process_isobmff/{id}", status_code=204, responses=NOT_FOUND)
-def delete_process(id: RecordId, caller: Asking, context: InContext) -> None:
-    """Forget a process, and end it if it runs; what it made stays."""
-    processing.delete_process(context, caller.tenant_id, id)
+runs.progress(look, whole, "`progress {progress}`, then `complete` or `error`")
+runs.deletion(
+    processing.delete_process,
+    said="Forget a process, and end it if it runs; what it made stays.",
+)

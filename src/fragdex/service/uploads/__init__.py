@@ -8,6 +8,7 @@ upload_session   one request's bytes, from the lease to the answer
 operations       begin, state, receive
 receiving        the same for a body that arrives as an asynchronous stream
 requests         the same for a request of the web
+repository       records of tenants: found and listed
 file_repository  the records of files that are kept as they came
 family           the routes of a family of records, upload and all
 """

@@ -11,7 +11,7 @@ more to say. A route unlike the others is written on the router, between or behi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Annotated, Any, Protocol, TypeVar
 
 from anyio.to_thread import run_sync
@@ -28,6 +28,7 @@ from fragdex.service.uploads.model import Arrival
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.requests import BODY, REFUSALS, need_complete, receive_request
 from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.events import Batch, Event, LastEventId, event_answers, progress_of
 from fragdex.service.web.fields import (
     DEFAULT_LIMIT,
     Cursor,
@@ -41,6 +42,7 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, with_fast_path
+from fragdex.service.web.watching import Look
 
 __all__ = ["Family"]
 
@@ -68,12 +70,20 @@ class Family:
         path: of the collection, below the prefix: `/image_files`.
         noun: what one of its records is called: `image file`.
         record_at: where a record is, below the collection.
+        plural: of the noun, where it is not made with an s.
     """
 
     def __init__(
-        self, router: APIRouter, path: str, noun: str, *, record_at: str = "/{id}"
+        self,
+        router: APIRouter,
+        path: str,
+        noun: str,
+        *,
+        record_at: str = "/{id}",
+        plural: str = "",
     ) -> None:
         self._router, self._path, self._noun, self._record_at = router, path, noun, record_at
+        self._all = plural or f"{noun}s"
         self._name = noun.lower().replace(" ", "_")
         self._one = f"an {noun}" if noun[0] in "aeiouAEIOU" else f"a {noun}"
 
@@ -130,8 +140,8 @@ class Family:
         get.__annotations__["status"] = Annotated[statuses | None, Query(description="only those")]
         self._router.get(
             self._path,
-            name=f"list_{self._name}s",
-            description=f"{self._noun[0].upper()}{self._noun[1:]}s, newest first.",
+            name=f"list_{self._all.lower().replace(' ', '_')}",
+            description=f"{self._all[0].upper()}{self._all[1:]}, newest first.",
             response_model=page,
         )(get)
 
@@ -181,6 +191,38 @@ class Family:
             description=said,
             response_model=record,
             responses=NOT_FOUND,
+        )(get)
+
+    def progress(
+        self,
+        look: Look,
+        told: Callable[[AsyncIterator[Event], str | None], AsyncIterator[Batch]],
+        events: str,
+        *,
+        said: str = "",
+    ) -> None:
+        """GET of how far a record is, as events.
+
+        Args:
+            look, told: as `web.events.progress_of`.
+            events: which there are, in a few words.
+        """
+
+        def get(
+            id: RecordId,
+            request: Request,
+            caller: Asking,
+            context: InContext,
+            after: LastEventId = None,
+        ) -> Response:
+            return progress_of(request, context, caller.tenant_id, id, after, look, told)
+
+        self._router.get(
+            f"{self._path}/{{id}}/progress",
+            name=f"get_{self._name}_progress",
+            description=said or f"How far {self._one} is, as events.",
+            response_class=Response,
+            responses={**NOT_FOUND, **event_answers(events)},
         )(get)
 
     def upload(

@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import NotReady, RecordNotFound, TooLarge
+from fragdex.service.errors import NotReady, TooLarge
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
-from fragdex.service.records.pages import page
 from fragdex.service.records.tables import blob_uses, blobs, uploads
 from fragdex.service.uploads.model import Arrival, Arrived
 from fragdex.service.uploads.operations import begin, no_bytes
+from fragdex.service.uploads.repository import Page, Record, Repository
 
 __all__ = ["FileRepository", "FileStatus", "StoredBytes", "facts", "need_within"]
-
-Record = TypeVar("Record")
 
 
 class FileStatus(StrEnum):
@@ -59,13 +57,11 @@ class NewFile:
     empty: Arrived | None
 
 
-class FileRepository(Generic[Record]):
-    """The records of one family. Another tenant's are never found.
+class FileRepository(Repository[Record, Page]):
+    """The records of one family of files.
 
     Args:
         family: its word in `uploads` and `blob_uses`.
-        table: its records.
-        noun: what one is called in errors.
         told: a row (of the table, with `next_byte`) as the record that callers see.
         statuses: which rows a list of one status shows; None: the three of `FileStatus`.
     """
@@ -76,27 +72,30 @@ class FileRepository(Generic[Record]):
         table: sa.Table,
         noun: str,
         told: Callable[[Any], Record],
+        listed: type[Page],
         statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
     ) -> None:
-        self.family, self.table, self._noun, self._told = family, table, noun, told
         begun = sa.func.coalesce(uploads.c.next_byte, 0) > 0
         complete = table.c.completed_at.is_not(None)
         self._complete = complete
         order = (complete.desc(), table.c.id.desc())
-        self._which = statuses or {
+        statuses = statuses or {
             FileStatus.READY: complete,
             FileStatus.UPLOADING: ~complete & begun,
             FileStatus.CREATED: ~complete & ~begun,
         }
+        self.family, self.record = family, told
         # no parameters but those with names: it is part of a fast read
         of_family = uploads.c.family == sa.literal_column(f"'{family}'")
         own = of_family & (uploads.c.record_id == table.c.id)
         joined = table.outerjoin(uploads, own)
-        self._rows = sa.select(table, uploads.c.next_byte).select_from(joined)
+        super().__init__(
+            table, noun, lambda _, found: [told(row) for row in found], listed, statuses,
+            sa.select(table, uploads.c.next_byte).select_from(joined),
+        )  # fmt: skip
         # nor a limit, which has one of its own; there are few of an md5
         of_tenant = self._rows.where(table.c.tenant_id == sa.bindparam("tenant"))
         self._by_md5 = of_tenant.where(table.c.md5 == sa.bindparam("md5")).order_by(*order)
-        self._by_id = of_tenant.where(table.c.id == sa.bindparam("id"))
 
     def announce(
         self,
@@ -116,7 +115,7 @@ class FileRepository(Generic[Record]):
         with context.database.write() as connection:
             known = None if md5 is None else self.known(connection, tenant_id, md5, byte_size)
             if known is not None:
-                return self._told(known), False
+                return self.record(known), False
             return self.add(context, connection, new, arrival, values), True
 
     def new(
@@ -148,16 +147,7 @@ class FileRepository(Generic[Record]):
             context, connection, new.tenant_id, self.family, new.record_id, new.byte_size, new.md5,
             arrival, new.empty,
         )  # fmt: skip
-        return self._told(self._row(connection, new.tenant_id, new.record_id))
-
-    def get(self, context: ServiceContext, tenant_id: str, record_id: str) -> Record:
-        """The record of an id.
-
-        Raises:
-            RecordNotFound: this tenant has none of it.
-        """
-        with context.database.read() as connection:
-            return self._told(self._row(connection, tenant_id, record_id))
+        return self.told(connection, new.tenant_id, new.record_id)
 
     def find(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record:
         """The record of an md5; a complete one before others, then the newest.
@@ -168,7 +158,7 @@ class FileRepository(Generic[Record]):
         rows = context.database.rows(self._by_md5, tenant=tenant_id, md5=md5)
         if not rows:
             raise self.not_found()
-        return self._told(rows[0])
+        return self.record(rows[0])
 
     def known(
         self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
@@ -177,26 +167,6 @@ class FileRepository(Generic[Record]):
         same = self._by_md5.where(self.table.c.byte_size == byte_size).limit(1)
         return connection.execute(same, {"tenant": tenant_id, "md5": md5}).first()
 
-    def page(
-        self,
-        context: ServiceContext,
-        tenant_id: str,
-        limit: int,
-        cursor: str | None,
-        status: StrEnum | None,
-    ) -> tuple[list[Record], str | None]:
-        """One page of records, newest first, and the cursor of the next.
-
-        Raises:
-            InvalidRequest: a limit out of bounds, or no cursor of ours.
-        """
-        wanted = self._rows.where(self.table.c.tenant_id == tenant_id)
-        if status is not None:
-            wanted = wanted.where(self._which[status])
-        with context.database.read() as connection:
-            found = page(connection, wanted, self.table, limit, cursor)
-        return [self._told(row) for row in found.rows], found.next_cursor
-
     def delete(self, context: ServiceContext, tenant_id: str, record_id: str) -> None:
         """Delete a record; its bytes go with the last record that needs them.
 
@@ -204,8 +174,38 @@ class FileRepository(Generic[Record]):
             RecordNotFound: this tenant has none of it.
         """
         with context.database.write() as connection:
-            self._row(connection, tenant_id, record_id)
+            self.row(connection, tenant_id, record_id)
             deletion.remove(connection, self.family, record_id)
+
+    def arrival(
+        self,
+        context: ServiceContext,
+        examine: Callable[[ServiceContext, Arrived, str], Mapping[str, Any]],
+    ) -> Arrival:
+        """What becomes of the bytes of a file: they are examined, and the record is complete.
+
+        Args:
+            examine: given the type that was announced; returns values of more columns. Not asked
+                where there are no bytes: those are complete at once, as for every family.
+        """
+        row = self.table.c
+
+        def look(arrived: Arrived) -> Mapping[str, Any] | None:
+            if not arrived.byte_size:
+                return None
+            declared = sa.select(row.mime_type).where(row.id == arrived.record_id)
+            with context.database.read() as connection:
+                mime_type = connection.scalar(declared)
+            if mime_type is None:
+                raise self.not_found()
+            return examine(context, arrived, mime_type)
+
+        def finished(connection: Connection, arrived: Arrived) -> None:
+            values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.found or {})}
+            mine = self.table.update().where(row.id == arrived.record_id)
+            connection.execute(mine.values(**values))
+
+        return Arrival(finished=finished, examine=look)
 
     def stored(self, context: ServiceContext, tenant_id: str, record_id: str) -> StoredBytes:
         """Where the bytes of a record are.
@@ -226,20 +226,9 @@ class FileRepository(Generic[Record]):
         with context.database.read() as connection:
             row = connection.execute(wanted.where(mine)).first()
             if row is None:
-                status = _status(self._row(connection, tenant_id, record_id))
+                status = _status(self.row(connection, tenant_id, record_id))
                 raise NotReady(f"bytes of this {self._noun} are missing", more={"state": status})
         return StoredBytes(*row)
-
-    def not_found(self) -> RecordNotFound:
-        """What is raised where there is no such record."""
-        return RecordNotFound(f"there is no such {self._noun}")
-
-    def _row(self, connection: Connection, tenant_id: str, record_id: str) -> Row[Any]:
-        named = {"tenant": tenant_id, "id": record_id}
-        found = connection.execute(self._by_id, named).one_or_none()
-        if found is None:
-            raise self.not_found()
-        return found
 
 
 def facts(row: Any) -> dict[str, Any]:
