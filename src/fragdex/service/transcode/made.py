@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 __all__ = ["SCRUB_TRACK", "Made"]
@@ -32,7 +32,3 @@ class Made:
     byte_size: int
     duration_ms: int
     probe_info: dict[str, Any]
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)

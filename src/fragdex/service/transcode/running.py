@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,6 +110,6 @@ def main(channel: Channel) -> None:
             if left < most * _LITTLE:
                 raise MemoryError from error
             raise
-        return {"made": [one.as_json() for one in made]}
+        return {"made": [asdict(one) for one in made]}
 
     channel.serve({"process": process})

@@ -68,9 +68,9 @@ def run(context: ServiceContext, job: Job) -> None:
             return
 
 
-def failed(context: ServiceContext, transcription_id: str, problem: Mapping[str, Any]) -> None:
+def failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
     """Write down why there is no copy."""
-    waits = (_ROW.id == transcription_id) & (_ROW.copy_status == TranscriptionStatus.PENDING)
+    waits = (_ROW.id == job.record_id) & (_ROW.copy_status == TranscriptionStatus.PENDING)
     values = {"copy_status": TranscriptionStatus.FAILED, "copy_problem": dict(problem)}
     with context.database.write() as connection:
         connection.execute(transcriptions.update().where(waits).values(**values))
@@ -81,7 +81,7 @@ def _sources(connection: Connection, row: Row[Any]) -> list[blobs.Blob]:
     whole = file_bytes(connection, row.tenant_id, row.file_id)
     found = [] if whole is None else [whole]
     try:
-        own = place_of(connection, row.tenant_id, row.file_id, row.track_id).blob
+        own, _ = place_of(connection, row.tenant_id, row.file_id, row.track_id)
     except NotReady:
         if not found:
             raise

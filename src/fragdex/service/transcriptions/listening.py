@@ -37,7 +37,7 @@ class _Listener(Child):
             return
         self.let_go()
         sound = sound_of(context, row.tenant_id, row.file_id, row.track_id)
-        self.source = context.store.source(sound.place.blob.store_key)
+        self.source = context.store.source(sound.blob.store_key)
         self.take(sound.index, self.source, sound.track_id, check=check)
         self.key = row.id
 

@@ -9,7 +9,7 @@ import base64
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,7 +89,7 @@ class Child(ChildProcess):
         """
         if self.facts is None:
             try:
-                told = self.do("open", check=check, choice=self._local.as_json())
+                told = self.do("open", check=check, choice=asdict(self._local))
             except (RuntimeError, Unprocessable) as error:
                 # Some engines end their process where a model is broken.
                 raise EngineUnavailable(
@@ -198,7 +198,7 @@ class _Work:
         return self._engine
 
     def open(self, choice: dict[str, Any]) -> dict[str, Any]:
-        engine = make_engine(EngineChoice.of_json(choice))
+        engine = make_engine(EngineChoice(**choice))
         engine.open()
         self._engine = engine
         return {"name": engine.name, "version": engine.version, "model_id": engine.model_id}

@@ -16,7 +16,6 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
 from fragdex.service.indexing.exact import exact_index
 from fragdex.service.isobmff import operations
-from fragdex.service.isobmff.model import IndexKeys
 from fragdex.service.isobmff.opened import alone, opened
 from fragdex.service.isobmff.operations import index_keys, need_file
 from fragdex.service.isobmff.tracks import FAMILY as TRACKS
@@ -25,19 +24,7 @@ from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import isobmff_tracks
 
-__all__ = ["Place", "Sound", "end_ms", "file_bytes", "need_sound_of", "place_of", "sound_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Bytes that hold a track.
-
-    Attributes:
-        apart: they are a file of the track's own.
-    """
-
-    blob: Blob
-    apart: bool
+__all__ = ["Sound", "end_ms", "file_bytes", "need_sound_of", "place_of", "sound_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +35,7 @@ class Sound:
         track_id: in those bytes; a track's own file may call it otherwise.
     """
 
-    place: Place
+    blob: Blob
     index: FragmentIndex
     track_id: int
 
@@ -115,8 +102,10 @@ def end_ms(track: TrackIndex) -> int:
     return 0 if end is None else max(0, round(end.exact * 1000))
 
 
-def place_of(connection: Connection, tenant_id: str, file_id: str, track_id: int) -> Place:
-    """Where the bytes of a track are.
+def place_of(
+    connection: Connection, tenant_id: str, file_id: str, track_id: int
+) -> tuple[Blob, bool]:
+    """Where the bytes of a track are, and whether they are a file of its own.
 
     Raises:
         RecordNotFound: this tenant has no such file.
@@ -131,7 +120,7 @@ def place_of(connection: Connection, tenant_id: str, file_id: str, track_id: int
         blob = file_bytes(connection, tenant_id, file_id)
     if blob is None:
         raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
-    return Place(blob, own is not None)
+    return blob, own is not None
 
 
 def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | None:
@@ -142,21 +131,14 @@ def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | N
 def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> Sound:
     """A track, ready to be read; raises as `place_of`, and as `exact_index`."""
     with context.database.read() as connection:
-        place = place_of(connection, tenant_id, file_id, track_id)
-    index = _index(context, tenant_id, index_keys(context, tenant_id, file_id), place, track_id)
-    if place.apart:
+        blob, apart = place_of(connection, tenant_id, file_id, track_id)
+    keys = index_keys(context, tenant_id, file_id)
+    # An index that came as JSON, or is not exact, tells too little to decode by.
+    known = keys.json is None or track_id in dict(keys.tracks)
+    index = alone(context, keys, track_id, apart) if known else None
+    if index is None or not index.tracks or not all(track.exact for track in index.tracks):
+        index = exact_index(context, tenant_id, blob.store_key, blob.byte_size)
+    if apart:
         sounds = [track.id for track in index.tracks if track.kind == "audio"]
         track_id = track_id if track_id in sounds or not sounds else sounds[0]
-    return Sound(place, index, track_id)
-
-
-def _index(
-    context: ServiceContext, tenant_id: str, keys: IndexKeys, place: Place, track_id: int
-) -> FragmentIndex:
-    """The index of bytes; one that came as JSON, or is not exact, tells too little to decode by."""
-    apart = dict(keys.tracks)
-    if keys.json is None or track_id in apart:
-        index = alone(context, keys, track_id, place.apart)
-        if index.tracks and all(track.exact for track in index.tracks):
-            return index
-    return exact_index(context, tenant_id, place.blob.store_key, place.blob.byte_size)
+    return Sound(blob, index, track_id)

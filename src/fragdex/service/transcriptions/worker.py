@@ -212,13 +212,9 @@ def _heard(context: ServiceContext, job: Job, row: Row[Any], plan: Plan, number:
             return Heard(number, (), (gap,))
 
 
-def _copy_failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
-    copying.failed(context, job.record_id, problem)
-
-
 WORK: tuple[Work, ...] = (
     Work(TRANSCRIBE, _run, _failed, queue=PARENTS, attempts=_ATTEMPTS),
     Work(SLICE, _run_slice, queue=SLICES),
-    Work(COPY, copying.run, _copy_failed),
+    Work(COPY, copying.run, copying.failed),
 )
 """What the family has done by workers."""

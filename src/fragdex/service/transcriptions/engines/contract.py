@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,19 +40,6 @@ class EngineChoice:
     batch_size: int = 1
     threads: int = 0
     download: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
-
-    @classmethod
-    def of_json(cls, plain: Mapping[str, Any]) -> EngineChoice:
-        """The same again.
-
-        >>> EngineChoice.of_json(EngineChoice("sherpa-onnx", "models/x").as_json()).model
-        'models/x'
-        """
-        return cls(**plain)
 
 
 class Engine(Protocol):
