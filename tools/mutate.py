@@ -1,0 +1,145 @@
+"""`./dev mutate`: changes the library's code in small ways, and counts the changes no test notices.
+
+    ./dev mutate                          100 changes of each room, drawn by chance
+    ./dev mutate boxes seeking            of two rooms
+    ./dev mutate boxes --sample 500       more of them; --sample 0: all there are
+    ./dev mutate boxes --seed 2           others
+    ./dev mutate --show NAME              one of them, as a diff
+
+A change that no test notices survives. It shows a rule that no test holds, or code that changes
+nothing that users see. mutmut makes the changes, inside functions alone, and runs for each one the
+tests that reach it. The compiled hop stays out, so that its Python twin is what is tried. A room's
+changes, tests and outcomes lie in out/mutate/ROOM. The words of messages are left alone.
+
+Exit code 1 if less than 90 % of the changes were noticed in a room.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "out" / "mutate"
+TO_REACH = 0.9
+LAWS = ["tests/laws", "tests/build", "tests/test_oracle.py", "tests/test_repeats.py"]
+# {room: the tests that hold its rules}; a change is tried with those of them that reach it.
+TESTS = {
+    "byterange": ["tests/test_byterange.py", "tests/test_arguments.py"],
+    "boxes": ["tests/boxes", "tests/test_box_header.py"],
+    "fragments": ["tests/fragments", *LAWS],
+    "seeking": ["tests/seeking", "tests/test_arguments.py", "tests/test_show.py", *LAWS],
+    "formats": ["tests/formats", "tests/clips", "tests/test_ready_indexes.py"],
+}
+COPIED = ("fixtures", "docs", "README.md", "constraints.txt")
+# What a message says is for people to judge; that an error comes is what tests hold.
+WORDS = [r'^\s*f?"[^"]*",?$', r"^\s*(expected|found|advice|where)="]
+# mutmut's exit codes of the tests: 0, all passed; 33, none reaches it; 34, left out.
+SURVIVED, UNREACHED, LEFT_OUT = 0, 33, 34
+
+
+def prepare(room: str) -> Path:
+    """A copy of the project in which mutmut changes this room alone."""
+    folder = OUT / room
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in ("src", "tests", *COPIED):
+        source, target = ROOT / name, folder / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.so", "node_modules", "service")
+            shutil.copytree(source, target, ignore=ignored if name == "tests" else _no_hop)
+        else:
+            shutil.copy2(source, target)
+    settings = {
+        "source_paths": ["src"],
+        # no test meets what an earlier run of the tests left in the process
+        "process_isolation": "forkserver",
+        "only_mutate": [f"src/fragdex/{room}/*"],
+        "do_not_mutate_patterns": WORDS,
+        "also_copy": list(COPIED),
+        "pytest_add_cli_args": ["-m", "not slow", "--hypothesis-profile=short"],
+        "pytest_add_cli_args_test_selection": TESTS[room],
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+    return folder
+
+
+def _no_hop(_: str, names: list[str]) -> set[str]:
+    return {name for name in names if name == "__pycache__" or name.endswith(".so")}
+
+
+def mutmut(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run mutmut in a room's copy; the same examples each time, so that a change alone decides."""
+    environment = os.environ | {"CI": "true", "FRAGDEX_PURE_PYTHON": "1", "PYTHONPATH": ""}
+    command = [sys.executable, "-m", "mutmut", *args]
+    return subprocess.run(
+        command, cwd=folder, env=environment, text=True, capture_output=True, check=False
+    )
+
+
+def outcomes(folder: Path) -> dict[str, int | None]:
+    """{name of a change: exit code of its tests, None before they ran}."""
+    found: dict[str, int | None] = {}
+    for path in (folder / "mutants").rglob("*.meta"):
+        found |= json.loads(path.read_text("utf-8"))["exit_code_by_key"]
+    return found
+
+
+def tried(room: str, sample: int, seed: int) -> bool:
+    """Try changes of a room and print what survived; whether enough were noticed."""
+    folder = prepare(room)
+    # It makes all changes before it looks for the wanted ones.
+    made = mutmut(folder, "run", "no change has this name")
+    names = sorted(outcomes(folder))
+    if not names or "nothing matches" not in made.stdout + made.stderr:
+        print(made.stdout[-4000:], made.stderr[-4000:], sep="\n")
+        sys.exit(f"{room}: mutmut could not begin, see above")
+    drawn = names if not 0 < sample < len(names) else random.Random(seed).sample(names, sample)
+    print(f"{room}: {len(drawn)} of {len(names)} changes", flush=True)
+    run = mutmut(folder, "run", *drawn)
+    told = outcomes(folder)
+    codes = {name: told[name] for name in sorted(drawn)}
+    if None in codes.values():
+        print(run.stdout[-1500:], run.stderr[-4000:], sep="\n")
+        sys.exit(f"{room}: not all were tried, see above")
+    counted = {name: code for name, code in codes.items() if code != LEFT_OUT}
+    left = {name: code for name, code in counted.items() if code in (SURVIVED, UNREACHED)}
+    for name, code in left.items():
+        print(f"  {'survived ' if code == SURVIVED else 'no test  '} {name}")
+    share = 1 - len(left) / max(1, len(counted))
+    print(f"{room}: {share:.1%} of {len(counted)} noticed", flush=True)
+    return share >= TO_REACH
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(
+        prog="dev mutate", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(TESTS))
+    parser.add_argument("--sample", type=int, default=100, help="of each room; 0: all")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw")
+    parser.add_argument("--show", metavar="NAME", help="print a change as a diff")
+    asked = parser.parse_args(arguments)
+    if asked.show:
+        room = asked.show.split(".")[1]
+        shown = mutmut(OUT / room, "show", asked.show)
+        print(shown.stdout or shown.stderr)
+        return shown.returncode
+    if unknown := set(asked.rooms) - set(TESTS):
+        parser.error(f"no such room: {', '.join(unknown)}")
+    results = [tried(room, asked.sample, asked.seed) for room in asked.rooms or TESTS]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
