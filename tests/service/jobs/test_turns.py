@@ -145,10 +145,13 @@ def test_killed_workers_lose_no_turn_and_do_nothing_twice(yard):
     first = yard.start(job_workers=1, slice_workers=1)
     jobs = [yard.order("steps", f"{t}{n}", t, seconds=0.2) for t in "abc" for n in range(6)]
     jobs += [yard.order("waiting", f"{t}-film", t, count=5, seconds=0.2) for t in "ab"]
+    # Something is left for those who come after, however fast the first are.
+    jobs += [yard.order("gated", f"{t}-last", t, gate=gate(yard)) for t in "ab"]
     for n, pid in enumerate(first):
         yard.until(lambda n=n: len(yard.lines("end")) > 4 * (n + 1), "work that has ended")
         yard.kill(pid)
         yard.start(1, job_workers=1, slice_workers=1)
+    open_gate(yard)
     all_end(yard, jobs)
     ends = yard.lines("end")
     assert len({line.job for line in ends}) == len(jobs) + 10
