@@ -164,6 +164,12 @@ def test_coverage_counts_every_run_and_fails_below_the_least(run_all):
     assert "total of" in output
 
 
+def test_without_a_build_server_coverage_is_not_measured(run_all):
+    status, output = run_all({"passes": PASSES}, ci="", least=100)
+    assert status == 0, output
+    assert "1 passed" in output
+
+
 def test_a_test_that_hangs_fails_under_its_name_and_the_others_go_on(run_all):
     status, output = run_all({"hangs": HANGS, "passes": PASSES}, timeout=2)
     assert status != 0
