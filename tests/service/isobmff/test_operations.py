@@ -161,7 +161,7 @@ def test_a_body_that_breaks_off_changes_nothing(context, tenant, file_id):
 
     with pytest.raises(ConnectionResetError):
         indexing.receive_index(context, tenant, file_id, broken())
-    assert not operations.file_by_id(context, tenant, file_id).fragment_index_complete
+    assert not operations.FILES.get(context, tenant, file_id).fragment_index_complete
     assert list(context.store.keys()) == []
 
 

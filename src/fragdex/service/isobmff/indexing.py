@@ -22,7 +22,7 @@ from fragdex.formats import fidx, wire
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.isobmff.model import FileRecord
-from fragdex.service.isobmff.operations import file_by_id, need_file
+from fragdex.service.isobmff.operations import FILES
 from fragdex.service.records import trash
 from fragdex.service.records.identifiers import instant, md5_text, new_id
 from fragdex.service.records.tables import isobmff_files, isobmff_tracks
@@ -62,7 +62,7 @@ def receive_index(
         IndexMismatch: it is the index of another file.
     """
     with context.database.read() as connection:
-        file = need_file(connection, tenant_id, file_id)
+        file = FILES.row(connection, tenant_id, file_id)
         sizes = _sizes(connection, file_id, file.byte_size)
     first = b""
     for piece in pieces:
@@ -85,7 +85,7 @@ def receive_index(
         ) from error
     with context.database.write() as connection:
         set_index(connection, tenant_id, file_id, stored)
-    return file_by_id(context, tenant_id, file_id)
+    return FILES.get(context, tenant_id, file_id)
 
 
 def store_index(
@@ -110,7 +110,7 @@ def set_index(connection: Connection, tenant_id: str, file_id: str, stored: Stor
         RecordNotFound: the file was deleted meanwhile.
         Unavailable: the objects were not kept in time.
     """
-    file = need_file(connection, tenant_id, file_id, lock=True)
+    file = FILES.row(connection, tenant_id, file_id, lock=True)
     keys = [key for key in (stored.key, stored.json_key) if key is not None]
     if not trash.claim(connection, *keys):
         raise Unavailable("the index was not kept in time; send it again", retry_after=1)

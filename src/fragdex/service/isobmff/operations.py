@@ -13,33 +13,27 @@ from fragdex.service.isobmff.model import (
     FileList,
     FileRecord,
     IndexKeys,
-    IsobmffFileStatus,
     NewFile,
 )
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
-from fragdex.service.records.pages import page
 from fragdex.service.records.tables import isobmff_files, isobmff_tracks, unprocessed_files
+from fragdex.service.uploads.repository import Repository
 
 __all__ = [
     "FAMILY",
-    "NOT_FOUND",
+    "FILES",
     "create_file",
     "delete_file",
-    "file_by_id",
     "file_by_md5",
     "file_bytes",
     "index_keys",
-    "list_files",
-    "need_file",
     "record_of",
     "register",
 ]
 
 FAMILY = "isobmff"
-
-NOT_FOUND = "there is no such ISOBMFF file"
 
 
 def create_file(context: ServiceContext, tenant_id: str, new: NewFile) -> tuple[FileRecord, bool]:
@@ -90,24 +84,15 @@ def file_bytes(connection: Connection, file: Row[Any]) -> blobs.Blob | None:
     return own or blobs.of_md5(connection, file.tenant_id, file.md5, file.sha256)
 
 
-def file_by_id(context: ServiceContext, tenant_id: str, file_id: str) -> FileRecord:
-    """The file of this id.
+def file_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> FileRecord:
+    """The file of this md5, one with an index before others, then the newest.
 
     Raises:
         RecordNotFound: this tenant has none.
     """
-    with context.database.read() as connection:
-        return record_of(need_file(connection, tenant_id, file_id))
-
-
-def file_by_md5(context: ServiceContext, tenant_id: str, md5: bytes) -> FileRecord:
-    """The file of this md5, one with an index before others, then the newest.
-
-    Raises as `file_by_id`.
-    """
     rows = context.database.rows(_BY_MD5, tenant=tenant_id, md5=md5)
     if not rows:
-        raise RecordNotFound(NOT_FOUND)
+        raise FILES.not_found()
     return record_of(rows[0])
 
 
@@ -121,46 +106,11 @@ _BY_MD5 = (
 )
 
 
-def list_files(
-    context: ServiceContext,
-    tenant_id: str,
-    limit: int,
-    cursor: str | None = None,
-    status: IsobmffFileStatus | None = None,
-) -> FileList:
-    """A page of the tenant's files, newest first."""
-    file = isobmff_files.c
-    query = sa.select(isobmff_files).where(file.tenant_id == tenant_id)
-    if status is not None:
-        indexed = file.index_completed_at.is_not(None)
-        query = query.where(indexed if status == "ready" else ~indexed)
-    with context.database.read() as connection:
-        found = page(connection, query, isobmff_files, limit, cursor)
-    records = [record_of(row) for row in found.rows]
-    return FileList(isobmff_files=records, next_cursor=found.next_cursor)
-
-
 def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
-    """Delete a file, its tracks, its index and its bytes; raises as `file_by_id`."""
+    """Delete a file, its tracks, its index and its bytes; raises as `FILES.get`."""
     with context.database.write() as connection:
-        need_file(connection, tenant_id, file_id, lock=True)
+        FILES.row(connection, tenant_id, file_id, lock=True)
         deletion.remove(connection, FAMILY, file_id)
-
-
-def need_file(
-    connection: Connection, tenant_id: str, file_id: str, *, lock: bool = False
-) -> Row[Any]:
-    """The row of a file; raises as `file_by_id`.
-
-    Args:
-        lock: hold it until the end of the transaction, so that nobody deletes or changes it.
-    """
-    file = isobmff_files.c
-    query = sa.select(isobmff_files).where(file.tenant_id == tenant_id, file.id == file_id)
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    if row is None:
-        raise RecordNotFound(NOT_FOUND)
-    return row
 
 
 def index_keys(context: ServiceContext, tenant_id: str, file_id: str) -> IndexKeys:
@@ -171,7 +121,7 @@ def index_keys(context: ServiceContext, tenant_id: str, file_id: str) -> IndexKe
     """
     rows = context.database.rows(_KEYS, tenant=tenant_id, file=file_id)
     if not rows:
-        raise RecordNotFound(NOT_FOUND)
+        raise FILES.not_found()
     tracks = tuple((row[2], row[3]) for row in rows if row[2] is not None)
     if rows[0][0] is None and not tracks:
         raise RecordNotFound("the file has no index yet")
@@ -215,3 +165,15 @@ def record_of(row: Any) -> FileRecord:
         index_completed_at=rfc3339(row.index_completed_at),
         expires_at=rfc3339(row.expires_at),
     )
+
+
+_INDEXED = isobmff_files.c.index_completed_at.is_not(None)
+
+FILES = Repository(
+    isobmff_files,
+    "ISOBMFF file",
+    lambda _, rows: [record_of(row) for row in rows],
+    FileList,
+    {"ready": _INDEXED, "created": ~_INDEXED},
+)
+"""The ISOBMFF files of tenants."""

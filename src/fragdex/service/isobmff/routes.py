@@ -28,7 +28,7 @@ routes.creation(
     operations.create_file,
     said="Register a file by its md5; its index and its tracks follow.",
 )
-routes.listing(FileList, IsobmffFileStatus, operations.list_files)
+routes.listing(FileList, IsobmffFileStatus, operations.FILES.page)
 routes.by_md5(FileRecord, operations.file_by_md5, said="The file of this md5.")
 routes.record(FileWithTracks, whole.file_with_tracks, said="A file and its tracks.")
 routes.deletion(

@@ -11,7 +11,7 @@ from fragdex import TrackIndex
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.isobmff.model import NewTrack, TrackBytes, TrackList, TrackRecord
-from fragdex.service.isobmff.operations import file_bytes, need_file
+from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import Blob, used_by
 from fragdex.service.records.database import insert
@@ -84,7 +84,7 @@ def create_track(
     name = track_name(new.file_id, new.track_id)
     empty = no_bytes(context, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL)
     with context.database.write() as connection:
-        need_file(connection, tenant_id, new.file_id, lock=True)
+        FILES.row(connection, tenant_id, new.file_id, lock=True)
         row = {
             "file_id": new.file_id,
             "track_id": new.track_id,
@@ -144,7 +144,7 @@ def list_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> TrackL
     """
     track = isobmff_tracks.c
     with context.database.read() as connection:
-        need_file(connection, tenant_id, file_id)
+        FILES.row(connection, tenant_id, file_id)
         query = _with_upload().where(track.file_id == file_id).order_by(track.track_id)
         return TrackList(isobmff_tracks=[record_of(row) for row in connection.execute(query)])
 
@@ -184,7 +184,7 @@ def media_of(
         if own is not None:
             blob = used_by(connection, tenant_id, FAMILY, track_name(file_id, track_id))
         else:
-            blob = file_bytes(connection, need_file(connection, tenant_id, file_id))
+            blob = file_bytes(connection, FILES.row(connection, tenant_id, file_id))
     if blob is None:
         raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
     return blob, own is not None
@@ -211,7 +211,7 @@ _BYTES = (
 def delete_track(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> None:
     """Delete a track and its bytes; raises as `track_by_id`."""
     with context.database.write() as connection:
-        need_file(connection, tenant_id, file_id, lock=True)
+        FILES.row(connection, tenant_id, file_id, lock=True)
         if not deletion.remove(connection, FAMILY, track_name(file_id, track_id)):
             raise RecordNotFound(_NOT_FOUND)
 

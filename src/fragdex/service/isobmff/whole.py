@@ -9,7 +9,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.isobmff import operations, tracks
 from fragdex.service.isobmff.model import FileWithTracks, IndexKeys
 from fragdex.service.isobmff.opened import Opened, opened
@@ -57,7 +56,7 @@ def _tracks(rows: Sequence[Any]) -> list[Any]:
 def _keys(rows: Sequence[Any]) -> IndexKeys | None:
     """Where the index is; None where there is none yet."""
     if not rows:
-        raise RecordNotFound(operations.NOT_FOUND)
+        raise operations.FILES.not_found()
     apart = tuple(
         (track.track_id, track.index_key) for track in _tracks(rows) if track.index_key is not None
     )

@@ -12,17 +12,14 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
-from fragdex.service.records.pages import page
 from fragdex.service.records.tables import render_slices, renders, uploads
 from fragdex.service.renders.archives import Contents, examine
-from fragdex.service.renders.model import RenderList, RenderRecord, RenderStatus
+from fragdex.service.renders.model import RenderRecord, RenderStatus
 from fragdex.service.renders.records import (
     FAMILY,
-    need_row,
+    RENDERS,
     page_name,
     result_name,
-    told,
-    told_all,
     wanted_of,
 )
 from fragdex.service.renders.request import NewRender, need_agreement
@@ -40,9 +37,7 @@ __all__ = [
     "create_render",
     "delete_render",
     "find_render",
-    "list_renders",
     "open_upload",
-    "render_by_id",
     "result_of",
     "upload_of",
 ]
@@ -76,7 +71,7 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
     if new.html is None:
         with context.database.write() as connection:
             connection.execute(renders.insert().values(**row))
-            return told(connection, need_row(connection, tenant_id, render_id))
+            return RENDERS.told(connection, tenant_id, render_id)
     html = [new.html.encode()]
     page_bytes = blobs.write(context.database, context.store, tenant_id, lambda: html)
     with context.database.write() as connection:
@@ -85,17 +80,7 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
         own = (page_bytes.md5, page_bytes.sha256, page_bytes.byte_size)
         blobs.keep(connection, tenant_id, *own, FAMILY, page_name(render_id), page_bytes.store_key)
         context.jobs.enqueue(connection, RENDER, render_id, tenant_id=tenant_id)
-        return told(connection, need_row(connection, tenant_id, render_id))
-
-
-def render_by_id(context: ServiceContext, tenant_id: str, render_id: str) -> RenderRecord:
-    """A render.
-
-    Raises:
-        RecordNotFound: this tenant has none of this id.
-    """
-    with context.database.read() as connection:
-        return told(connection, need_row(connection, tenant_id, render_id))
+        return RENDERS.told(connection, tenant_id, render_id)
 
 
 def find_render(context: ServiceContext, tenant_id: str, md5: bytes) -> RenderRecord:
@@ -104,33 +89,12 @@ def find_render(context: ServiceContext, tenant_id: str, md5: bytes) -> RenderRe
     Raises:
         RecordNotFound: none of this tenant does.
     """
-    bears = sa.select(renders).where(_RENDER.tenant_id == tenant_id, _RENDER.md5 == md5)
+    bears = sa.select(_RENDER.id).where(_RENDER.tenant_id == tenant_id, _RENDER.md5 == md5)
     with context.database.read() as connection:
-        row = connection.execute(bears.order_by(_RENDER.id.desc()).limit(1)).one_or_none()
-        if row is None:
-            raise RecordNotFound("there is no such render")
-        return told(connection, row)
-
-
-def list_renders(
-    context: ServiceContext,
-    tenant_id: str,
-    limit: int,
-    cursor: str | None = None,
-    status: RenderStatus | None = None,
-) -> RenderList:
-    """One page of a tenant's renders, newest first.
-
-    Raises:
-        InvalidRequest: a limit out of bounds, or no cursor of ours.
-    """
-    wanted = sa.select(renders).where(_RENDER.tenant_id == tenant_id)
-    if status is not None:
-        wanted = wanted.where(_RENDER.status == status)
-    with context.database.read() as connection:
-        found = page(connection, wanted, renders, limit, cursor)
-        records = told_all(connection, found.rows)
-    return RenderList(renders=records, next_cursor=found.next_cursor)
+        found = connection.scalar(bears.order_by(_RENDER.id.desc()).limit(1))
+        if found is None:
+            raise RENDERS.not_found()
+        return RENDERS.told(connection, tenant_id, found)
 
 
 def open_upload(
@@ -152,10 +116,10 @@ def open_upload(
     how, empty = arrival(context), None
     if not byte_size:
         with context.database.read() as connection:
-            need_row(connection, tenant_id, render_id)
+            RENDERS.row(connection, tenant_id, render_id)
         empty = no_bytes(context, tenant_id, FAMILY, render_id, 0, None, how)
     with context.database.write() as connection:
-        row = need_row(connection, tenant_id, render_id, lock=True)
+        row = RENDERS.row(connection, tenant_id, render_id, lock=True)
         known = connection.execute(sa.select(uploads).where(mine)).one_or_none()
         if known is not None and (known.byte_size == byte_size or known.completed_at is not None):
             return
@@ -174,7 +138,7 @@ def upload_of(context: ServiceContext, tenant_id: str, render_id: str) -> Progre
         RecordNotFound: this tenant has no such render.
     """
     with context.database.read() as connection:
-        need_row(connection, tenant_id, render_id)
+        RENDERS.row(connection, tenant_id, render_id)
     try:
         return state(context, tenant_id, FAMILY, render_id)
     except RecordNotFound:
@@ -194,7 +158,7 @@ def cancel_render(context: ServiceContext, tenant_id: str, render_id: str) -> Re
         Conflict: it is complete, or failed.
     """
     with context.database.write() as connection:
-        row = need_row(connection, tenant_id, render_id, lock=True)
+        row = RENDERS.row(connection, tenant_id, render_id, lock=True)
         if row.status in (RenderStatus.COMPLETE, RenderStatus.FAILED):
             raise Conflict(f"the render is {row.status}", more={"state": row.status})
         if row.status != RenderStatus.CANCELLED:
@@ -205,7 +169,7 @@ def cancel_render(context: ServiceContext, tenant_id: str, render_id: str) -> Re
             }
             connection.execute(renders.update().where(_RENDER.id == render_id).values(**values))
             context.jobs.cancel(_job(render_id), connection)
-        return told(connection, need_row(connection, tenant_id, render_id))
+        return RENDERS.told(connection, tenant_id, render_id)
 
 
 def delete_render(context: ServiceContext, tenant_id: str, render_id: str) -> None:
@@ -216,7 +180,7 @@ def delete_render(context: ServiceContext, tenant_id: str, render_id: str) -> No
     """
     own = sa.select(render_slices.c.id).where(render_slices.c.render_id == render_id)
     with context.database.write() as connection:
-        need_row(connection, tenant_id, render_id, lock=True)
+        RENDERS.row(connection, tenant_id, render_id, lock=True)
         context.jobs.cancel(_job(render_id), connection)
         for slice_id in connection.scalars(own).all():
             deletion.remove(connection, "render_slices", slice_id)
@@ -236,7 +200,7 @@ def result_of(
         NotReady: it is not complete.
     """
     with context.database.read() as connection:
-        row = need_row(connection, tenant_id, render_id)
+        row = RENDERS.row(connection, tenant_id, render_id)
         own = wanted_of(row).wanted.container
         if container not in ("mp4", own):
             raise RecordNotFound(f"the result of this render is {own}")

@@ -10,22 +10,20 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import render_parts, renders, uploads
-from fragdex.service.renders.model import TYPES, RenderRecord, RenderSlice, RenderStatus
+from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderSlice, RenderStatus
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender
 from fragdex.service.unprocessed.model import Problem
+from fragdex.service.uploads.repository import Repository
 
 __all__ = [
     "FAMILY",
     "OPEN",
+    "RENDERS",
     "is_over",
-    "need_row",
     "page_name",
     "result_name",
-    "told",
-    "told_all",
     "wanted_of",
 ]
 
@@ -53,24 +51,6 @@ def wanted_of(row: Row[Any]) -> NewRender:
     return NewRender.model_validate(row.wanted)
 
 
-def need_row(
-    connection: Connection, tenant_id: str, render_id: str, *, lock: bool = False
-) -> Row[Any]:
-    """The row of a render.
-
-    Args:
-        lock: hold it until the end of the transaction.
-
-    Raises:
-        RecordNotFound: this tenant has none of this id.
-    """
-    query = sa.select(renders).where(_RENDER.tenant_id == tenant_id, _RENDER.id == render_id)
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    if row is None:
-        raise RecordNotFound("there is no such render")
-    return row
-
-
 def is_over(context: ServiceContext, render_id: str) -> bool:
     """Whether no work on a render is wanted: it is over, or deleted."""
     query = sa.select(_RENDER.id).where(_RENDER.id == render_id, OPEN)
@@ -78,13 +58,7 @@ def is_over(context: ServiceContext, render_id: str) -> bool:
         return connection.execute(query).first() is None
 
 
-def told(connection: Connection, row: Row[Any]) -> RenderRecord:
-    """The record of a row."""
-    return told_all(connection, [row])[0]
-
-
-def told_all(connection: Connection, rows: Sequence[Row[Any]]) -> list[RenderRecord]:
-    """The records of rows, in their order."""
+def _told(connection: Connection, rows: Sequence[Row[Any]]) -> list[RenderRecord]:
     ids = [row.id for row in rows]
     query = sa.select(render_parts).where(_PART.render_id.in_(ids)).order_by(_PART.number)
     parts: dict[str, list[Row[Any]]] = {id: [] for id in ids}
@@ -162,3 +136,7 @@ def _seconds(row: Row[Any], parts: Iterable[Row[Any]]) -> dict[str, float]:
 
 def _plain(rate: Fraction) -> float:
     return rate.numerator if rate.denominator == 1 else round(float(rate), 6)
+
+
+RENDERS: Final = Repository(renders, "render", _told, RenderList)
+"""The renders of tenants."""

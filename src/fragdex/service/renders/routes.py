@@ -15,6 +15,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, InvalidRequest, NotReady, RecordNotFound, TooLarge
 from fragdex.service.renders import operations, progress
 from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderStatus
+from fragdex.service.renders.records import RENDERS
 from fragdex.service.renders.request import NewRender
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.uploads.model import Progress
@@ -71,7 +72,7 @@ def create_render(
     return record
 
 
-routes.listing(RenderList, RenderStatus, operations.list_renders)
+routes.listing(RenderList, RenderStatus, RENDERS.page)
 routes.by_md5(RenderRecord, operations.find_render, said="The newest render with this identifier.")
 
 
@@ -97,7 +98,7 @@ async def upload_render(
         if size is not None:
             await run_sync(operations.open_upload, context, tenant_id, id, size, start)
         else:
-            await run_sync(operations.render_by_id, context, tenant_id, id)
+            await run_sync(RENDERS.get, context, tenant_id, id)
     except FragdexError:
         # many clients send all before they listen
         await drain(request.stream())
@@ -108,14 +109,14 @@ async def upload_render(
         how, limit = operations.arrival(context), context.settings.max_render_upload_bytes
         sent = await receive_request(request, tenant_id, operations.FAMILY, id, how, limit)
     response.status_code = 201 if sent.complete else 202
-    return await run_sync(operations.render_by_id, context, tenant_id, id)
+    return await run_sync(RENDERS.get, context, tenant_id, id)
 
 
 @router.get("/renders/{id}/upload", responses=NOT_FOUND)
 def get_render_upload(id: RecordId, caller: Asking, context: InContext) -> RenderRecord:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
     need_complete(operations.upload_of(context, caller.tenant_id, id))
-    return operations.render_by_id(context, caller.tenant_id, id)
+    return RENDERS.get(context, caller.tenant_id, id)
 
 
 @router.get(
@@ -166,7 +167,7 @@ def _result(container: str) -> None:
 for _container in TYPES:
     _result(_container)
 
-routes.record(RenderRecord, operations.render_by_id, said="The record of a render.")
+routes.record(RenderRecord, RENDERS.get, said="The record of a render.")
 routes.deletion(
     operations.delete_render,
     said="Delete a render, its page, its result and the slices it made; end it if it runs.",

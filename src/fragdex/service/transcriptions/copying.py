@@ -112,7 +112,7 @@ def _publish(
         still = sa.select(_ROW.id).where(mine, _ROW.copy_status == TranscriptionStatus.PENDING)
         if connection.execute(still.with_for_update()).first() is None:
             return
-        of = isobmff.need_file(connection, row.tenant_id, row.file_id)
+        of = isobmff.FILES.row(connection, row.tenant_id, row.file_id)
         file, _ = isobmff.register(
             connection,
             row.tenant_id,

@@ -17,7 +17,7 @@ from fragdex.service.errors import InvalidRequest, NotReady, RecordNotFound, Unp
 from fragdex.service.indexing.exact import exact_index
 from fragdex.service.isobmff import operations
 from fragdex.service.isobmff.opened import alone, opened
-from fragdex.service.isobmff.operations import index_keys, need_file
+from fragdex.service.isobmff.operations import FILES, index_keys
 from fragdex.service.isobmff.tracks import FAMILY as TRACKS
 from fragdex.service.isobmff.tracks import track_name
 from fragdex.service.records import blobs
@@ -60,7 +60,7 @@ def need_sound_of(
         Unprocessable: no track is asked for, and none is sound.
     """
     with context.database.read() as connection:
-        need_file(connection, tenant_id, file_id)
+        FILES.row(connection, tenant_id, file_id)
     try:
         keys = index_keys(context, tenant_id, file_id)
     except RecordNotFound:
@@ -125,7 +125,7 @@ def place_of(
 
 def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | None:
     """The bytes of a file itself, where they were sent; raises as `place_of`."""
-    return operations.file_bytes(connection, need_file(connection, tenant_id, file_id))
+    return operations.file_bytes(connection, FILES.row(connection, tenant_id, file_id))
 
 
 def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> Sound:
