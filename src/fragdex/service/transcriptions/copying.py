@@ -6,7 +6,6 @@ the track that was heard.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -93,17 +92,10 @@ def _sources(connection: Connection, row: Row[Any]) -> list[blobs.Blob]:
 def _publish(
     context: ServiceContext, job: Job, row: Row[Any], source: Source, pieces: Pieces
 ) -> None:
-    md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
-    for piece in _bytes(job, source, pieces):
-        md5.update(piece)
-        sha256.update(piece)
-        size += len(piece)
-    digest, own = md5.digest(), sha256.digest()
-    with context.database.write() as connection:
-        key = blobs.expect(connection, row.tenant_id, own)
-        known = blobs.find(connection, row.tenant_id, own) is not None
-    if not known:
-        context.store.write(key, _bytes(job, source, pieces))
+    written = blobs.write(
+        context.database, context.store, row.tenant_id, lambda: _bytes(job, source, pieces)
+    )
+    digest, own, size, key = written.md5, written.sha256, written.byte_size, written.store_key
     index = exact_index(context, row.tenant_id, key, size, check=job.check)
     index.source = replace(index.source, md5=digest.hex())
     stored = store_index(context, row.tenant_id, index)
