@@ -16,7 +16,7 @@ from fragdex.service.errors import ConfigError
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import PREFIX
 
-__all__ = ["VERSION_TABLE", "is_current", "upgrade", "versions"]
+__all__ = ["VERSION_TABLE", "is_current", "known_versions", "upgrade"]
 
 VERSION_TABLE = f"{PREFIX}version"
 
@@ -50,17 +50,17 @@ def upgrade(database: Database) -> None:
 def is_current(database: Database) -> bool:
     """Whether the tables are those of this version."""
     with database.read() as connection:
-        return _found(connection) == versions()[-1]
+        return _found(connection) == known_versions()[-1]
 
 
-def versions() -> list[str]:
-    """The versions that steps lead to, oldest first, by the names of the files."""
+def known_versions() -> list[str]:
+    """Those that steps lead to, oldest first, by the names of the files."""
     files = (Path(__file__).parent / "versions").glob("r*.py")
     return sorted(path.name.partition("_")[0][1:] for path in files)
 
 
 def _need_known(found: str | None) -> None:
-    known = versions()
+    known = known_versions()
     if found is None or found in known:
         return
     older = found < known[0]
