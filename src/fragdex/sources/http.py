@@ -8,21 +8,18 @@ decided in `answers`; here it is asked for, waited for and tried again.
 from __future__ import annotations
 
 import contextlib
-import socket
-import ssl
 import threading
 import time
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import SourceError, SourceUnavailable
 from fragdex.sources.answers import RETRIED, BrokenAnswer, FirstSeen, Part, PastTheEnd, length_of
 from fragdex.sources.base import PIECE_SIZE, Source
 from fragdex.sources.batch import Batch
+from fragdex.sources.http_requests import Requests
 from fragdex.sources.multipart import PART_HEAD, boundary_of, parts_of, pieces_of
-from fragdex.sources.tls import TLSWhenNeeded
 
 if TYPE_CHECKING:
     import httpx
@@ -38,9 +35,6 @@ MAX_BACKOFF_S = 5.0
 MIN_PROGRESS = 64 * 1024
 """Bytes that make a broken answer progress and no failure; also the least in `timeout` seconds."""
 
-MAX_REDIRECTS = 10
-"""Redirects followed for one request; browsers stop at 20, and no CDN needs more than three."""
-
 CONNECTIONS = 16
 """Requests under way at once; half as many wherever the server refuses some of them."""
 
@@ -49,11 +43,6 @@ MAX_PARTS = 16
 
 MAX_PART_SIZE = 64 * 1024
 """Bytes of a range that is asked for beside others in one request; larger ones have their own."""
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-# what belongs to one request and is not carried to the next
-_OWN_FIELDS = frozenset({"range", "if-range", "host", "accept-encoding"})
 
 
 class HTTPSource(Source):
@@ -88,32 +77,23 @@ class HTTPSource(Source):
         import httpx
 
         self._httpx = httpx
-        try:
-            self._url = httpx.URL(url)
-        except httpx.InvalidURL as error:
-            raise SourceError(f"this is not a URL: {error}") from error
-        # passwords and signatures have no place in messages
-        shown = str(self._url.copy_with(username=None, password=None, query=None, fragment=None))
+        self._requests = Requests(
+            url, timeout, headers or {}, client, over=lambda: self._batch.cancelled
+        )
+        shown = self._requests.shown
         super().__init__(
             shown, size=None, remote=True, max_bytes=max_bytes, max_requests=max_requests
         )
         self.retries = retries
         self.timeout = timeout
-        self._headers = dict(headers or {})
-        self._mine = client is None
-        self._client = client or httpx.Client(
-            verify=TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout, follow_redirects=False
-        )
-        self._landed: httpx.Request | None = None  # where redirects ended
         self._seen = FirstSeen(shown)
         # an object that a server without ranges sent whole because it is that small
         self._answered_whole = False
         self._whole: bytes | None = None
         # what the threads of `read_many` share
         self.connections = connections
-        self._batch = Batch(connections, self._interrupt)
+        self._batch = Batch(connections, self._requests.interrupt)
         self._lock = threading.RLock()
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._takes_several: bool | None = None
 
     def read_up_to(self, range: ByteRange) -> bytes:
@@ -249,8 +229,7 @@ class HTTPSource(Source):
         """Close the connections, unless they belong to a client that was given."""
         if not self.closed:
             super().close()
-            if self._mine:
-                self._client.close()
+            self._requests.close()
 
     def _learn(self) -> None:
         self.size, self.etag = self._seen.size, self._seen.etag
@@ -347,22 +326,6 @@ class HTTPSource(Source):
         ):
             self._seen.judge_last(response.status_code, response.headers)
 
-    def _note_connection(self, event: str, info: Mapping[str, Any]) -> None:
-        """Keep the sockets of our own client, so that reads that wait can be woken."""
-        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
-            found = info["return_value"].get_extra_info("socket")
-            if found is not None:
-                with self._lock:
-                    self._sockets.add(found)
-                if self._batch.cancelled:
-                    _shut(found)
-
-    def _interrupt(self) -> None:
-        """Wake reads that wait for their server; a client that was given is left alone."""
-        with self._lock:
-            for one in self._sockets:
-                _shut(one)
-
     def _has_room(self, size: int) -> bool:
         return self.max_bytes is None or self.bytes_read + self._under_way + size <= self.max_bytes
 
@@ -390,53 +353,13 @@ class HTTPSource(Source):
             etag = self._seen.etag
             if etag is not None and not etag.startswith("W/"):
                 own["If-Range"] = etag  # RFC 9110, 13.1.5: never a weak one
-        landed = self._landed
-        response = self._try(landed, own)
-        status = response.status_code
-        if landed is not None and 400 <= status < 500 and status not in RETRIED | {416}:
-            # what a redirect led to may have been lent for a while only: ask where it began
-            response.close()
-            self._landed = None
-            response = self._try(None, own)
-        for _ in range(MAX_REDIRECTS):
-            if response.status_code not in _REDIRECTS or response.next_request is None:
-                return response
-            response.close()
-            self._landed = response.next_request
-            response = self._try(self._landed, own)
-        response.close()
-        raise SourceError(
-            f"{self.name} is redirected too often",
-            expected=f"at most {MAX_REDIRECTS} redirects",
-            found="one more",
-        )
+        return self._requests.send(own, self._count)
 
-    def _try(self, landed: httpx.Request | None, own: Mapping[str, str]) -> httpx.Response:
+    def _count(self) -> None:
+        """Note a request that is about to be sent, if the budget has it."""
         with self._lock:
             self._within_budget(0, 1)
             self.requests += 1
-        extensions: dict[str, Any] = {"trace": self._note_connection} if self._mine else {}
-        options: dict[str, Any] = {"stream": True, "follow_redirects": False}
-        if landed is None:
-            request = self._client.build_request(
-                "GET",
-                self._url,
-                headers={**self._headers, **own},
-                timeout=self.timeout,
-                extensions=extensions,
-            )
-        else:
-            # the client took credentials out of a redirect to elsewhere; they stay out
-            kept = {k: v for k, v in landed.headers.items() if k.lower() not in _OWN_FIELDS}
-            request = self._httpx.Request(
-                "GET",
-                landed.url,
-                headers={**kept, **own},
-                extensions=landed.extensions | extensions,
-            )
-            if _origin(landed.url) != _origin(self._url):
-                options["auth"] = None
-        return self._client.send(request, **options)
 
     def _body(self, response: httpx.Response, part: Part, promised: int) -> Iterator[bytes]:
         """Yield the wanted part of the body; BrokenAnswer if less comes, or too slowly.
@@ -479,12 +402,6 @@ class HTTPSource(Source):
             self._learn()
 
 
-def _shut(one: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        # Not SSLSocket's own method: that takes the state away which the reader uses.
-        socket.socket.shutdown(one, socket.SHUT_RDWR)
-
-
 class _Reserved:
     """Bytes of the budget that an answer was promised, taken as they come."""
 
@@ -505,7 +422,3 @@ class _Reserved:
     def _release(self, size: int) -> None:
         self._left -= size
         self._source._under_way -= size
-
-
-def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port
