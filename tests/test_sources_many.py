@@ -226,7 +226,7 @@ class TestTheBudget:
     )
     def test_is_never_passed(self, max_requests, max_bytes, single, short):
         faults = Faults(single_ranges=single, short_answers=short)
-        # Short answers alone use up the usual tries; a connection that was shut meanwhile needs one.
+        # Short answers use up the usual tries; a connection that was shut meanwhile needs one.
         budget = {"max_requests": max_requests, "max_bytes": max_bytes, "retries": 10}
         with opened(faults, **budget) as (source, server):
             with contextlib.suppress(BudgetExceeded):

@@ -1,6 +1,7 @@
 """Children as their parent sees them: what they are asked, how they end, and what that means."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -55,6 +56,18 @@ def test_a_crash_is_the_fault_of_what_it_was_given(inside, name):
 def test_a_child_that_somebody_ended_may_be_tried_again(inside, name):
     with pytest.raises(Unavailable, match=name):
         inside().do("die", how=name)
+
+
+def test_the_number_of_a_child_that_died_stays_its_own_until_it_is_ended(inside):
+    """Else whoever gets the number next would be ended in its place."""
+    child = inside()
+    os.kill(child.pid, signal.SIGKILL)
+    while child.alive:
+        time.sleep(0.01)
+    assert not child.alive
+    os.kill(child.pid, 0)  # it is there
+    child.end()
+    gone([child.pid])
 
 
 def test_an_exit_that_nobody_expected_tells_its_last_words(inside):

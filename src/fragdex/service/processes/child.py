@@ -23,7 +23,7 @@ from fragdex.service.processes.failures import Failures, error_as_json, error_of
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.processes.limits import data_left
 from fragdex.service.processes.lines import Lines
-from fragdex.service.processes.sessions import end_session
+from fragdex.service.processes.sessions import end_session, exit_code
 from fragdex.service.processes.walls import Walls
 
 __all__ = ["ChildProcess"]
@@ -114,7 +114,7 @@ class ChildProcess:
     @property
     def alive(self) -> bool:
         """Whether it runs."""
-        return self._process.poll() is None
+        return not self._ended and exit_code(self._process.pid) is None
 
     def do(
         self,
@@ -159,7 +159,7 @@ class ChildProcess:
         if self._ended:
             return
         self._ended = True
-        end_session(self._process.pid, running=self._process.poll() is None)
+        end_session(self._process.pid)
         self._process.wait()
         self._lines.hang_up()
         for reader in self._readers:
@@ -234,7 +234,7 @@ class ChildProcess:
             self._lines.send(message, files)
 
     def _failure(self) -> Exception:
-        code = self._process.wait()
+        code = exit_code(self._process.pid, wait=True) or 0
         self._readers[1].join(timeout=5)
         ending = code if code >= 0 else signal.Signals(-code).name
         words = b"".join(self._words).decode("utf-8", "replace")[-_LAST_WORDS:]

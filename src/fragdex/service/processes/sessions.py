@@ -7,27 +7,47 @@ import signal
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["end_descendants", "end_session"]
+__all__ = ["end_descendants", "end_session", "exit_code"]
 
 # A process that forks while it is ended is looked for again, so many times.
 _ROUNDS: Final = 5
 
 
-def end_session(own: int, *, running: bool) -> None:
+def exit_code(own: int, *, wait: bool = False) -> int | None:
+    """How a child of this process ended, below 0 by a signal; None while it runs.
+
+    It stays what it is to the system: nobody else gets its number before it is waited for.
+
+    Args:
+        wait: until it ends.
+    """
+    how = 0 if wait else os.WNOHANG
+    try:
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13: its number is given away
+            number, status = os.waitpid(own, how)
+            return os.waitstatus_to_exitcode(status) if number else None
+        found = os.waitid(os.P_PID, own, how | os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:
+        return 0  # waited for already
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+def end_session(own: int) -> None:
     """End the session of a process, and those that its descendants began.
 
     Args:
-        own: the process, whose number is the session's.
-        running: whether it has not been waited for yet.
+        own: the process, whose number is the session's; it has not been waited for yet, or that
+            number may be another's.
     """
     # Taken before it is gone: its children are nobody's then.
     sessions = _sessions_below(own)
-    if running:
-        with suppress(ProcessLookupError, PermissionError):
-            if os.name == "posix":
-                os.killpg(own, signal.SIGKILL)
-            else:
-                os.kill(own, signal.SIGTERM)
+    with suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(own, signal.SIGKILL)
+        else:
+            os.kill(own, signal.SIGTERM)
     for _ in range(_ROUNDS):
         others = [pid for pid, (_, session) in _running().items() if session in sessions]
         if not others:

@@ -14,6 +14,7 @@ from typing import Final
 
 from fragdex.service.errors import EngineUnavailable
 from fragdex.service.processes.folders import OwnFolder
+from fragdex.service.processes.sessions import exit_code
 from fragdex.service.renders.browser.finding import ADVICE, Engine
 from fragdex.service.renders.browser.flags import flags
 from fragdex.service.renders.browser.timing import View
@@ -117,10 +118,7 @@ class Chromium:
 
     def is_running(self) -> bool:
         """Whether its first process is there."""
-        if not self._ended:
-            with contextlib.suppress(ChildProcessError):
-                self._ended = os.waitpid(self.pid, os.WNOHANG) != (0, 0)
-        return not self._ended
+        return not self._ended and exit_code(self.pid) is None
 
     def cpu_seconds(self) -> tuple[float, float]:
         """Processor time of its running processes: (of their first threads, of all threads).
@@ -157,7 +155,9 @@ class Chromium:
         return total
 
     def end(self) -> None:
-        """End all of its processes, and forget its folder."""
+        """End all of its processes, and forget its folder; nothing happens where that is done."""
+        if self._ended:
+            return
         stop = time.monotonic() + _ENDING_SECONDS
         while time.monotonic() < stop:
             running = self.is_running()
@@ -171,6 +171,10 @@ class Chromium:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)
+        # Only now may its number be another's.
+        self._ended = True
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
         self._own.remove()
 
     def _processes(self, *, all_of_them: bool = False) -> list[tuple[int, list[bytes]]]:
