@@ -40,6 +40,16 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.timeout(allowed))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """Whatever a test calls may change how its process is scheduled, and all that come after it."""
+    done = yield
+    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        pytest.fail("the test left its process in another scheduling class", pytrace=False)
+    return done
+
+
 @pytest.fixture(scope="session")
 def root():
     """The root of the checkout."""

@@ -1,5 +1,6 @@
 """Small media files of every kind, made with FFmpeg's libraries when they are asked for."""
 
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -67,6 +68,10 @@ def make(
                     frame.pts, frame.time_base = first + start * rate, Fraction(1, rate)
                     out.mux(stream.encode(frame))
             out.mux(stream.encode(None))
+    if video == "libsvtav1" and hasattr(os, "sched_setscheduler"):
+        # As root it makes the process that begins it a real-time one: a busy child of that one
+        # would let nothing else run.
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     return Path(path)
 
 
