@@ -38,6 +38,7 @@ TESTS = {
     "seeking": ["tests/seeking", "tests/test_arguments.py", "tests/test_show.py", *LAWS],
     "formats": ["tests/formats", "tests/clips", "tests/test_ready_indexes.py"],
 }
+CHANGED = {"boxes": ["src/fragdex/boxes/*", "src/fragdex/box_header.py"]}
 COPIED = ("fixtures", "docs", "README.md", "constraints.txt")
 # What a message says is for people to judge; that an error comes is what tests hold.
 WORDS = [r'^\s*f?"[^"]*",?$', r"^\s*(expected|found|advice|where)="]
@@ -61,7 +62,7 @@ def prepare(room: str) -> Path:
         "source_paths": ["src"],
         # no test meets what an earlier run of the tests left in the process
         "process_isolation": "forkserver",
-        "only_mutate": [f"src/fragdex/{room}/*"],
+        "only_mutate": CHANGED.get(room, [f"src/fragdex/{room}/*"]),
         "do_not_mutate_patterns": WORDS,
         "also_copy": list(COPIED),
         "pytest_add_cli_args": ["-m", "not slow", "--hypothesis-profile=short"],

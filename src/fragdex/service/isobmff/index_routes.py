@@ -169,10 +169,10 @@ def _seek_at_once(request: Request, context: ServiceContext, tenant_id: str) -> 
     assert asked is not None
     track_id, file_id = asked[3] or asked[1], record_id(request.path_params["id"])
     track = None if track_id is None else int(track_id)
-    return _told(seeking.seek(context, tenant_id, file_id, track, float(asked[2])))
+    return _as_json(seeking.seek(context, tenant_id, file_id, track, float(asked[2])))
 
 
-def _told(answer: SeekAnswer) -> Response:
+def _as_json(answer: SeekAnswer) -> Response:
     # made once, and not once more to see whether it is what it is
     return Response(answer.model_dump_json(exclude_unset=True), media_type="application/json")
 
@@ -213,4 +213,4 @@ def seek_isobmff_file(
     ] = False,
 ) -> Response:
     """The bytes at which decoding starts for a moment of the presentation."""
-    return _told(seeking.seek(context, caller.tenant_id, id, track, time_ms, end_ms, verified))
+    return _as_json(seeking.seek(context, caller.tenant_id, id, track, time_ms, end_ms, verified))

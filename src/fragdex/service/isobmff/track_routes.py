@@ -100,14 +100,22 @@ def announced(
     return record
 
 
-def track_routes(router: APIRouter, place: str, noun: str, file_id: Any, of_file: OfFile) -> None:
+def _itself(context: ServiceContext, tenant_id: str, file_id: str) -> str:
+    return file_id
+
+
+def track_routes(
+    router: APIRouter, place: str, noun: str, file_id: Any, of_file: OfFile | None = None
+) -> None:
     """The routes of one track: its upload, its bytes, its deletion.
 
     Args:
         place: of the tracks of a file, below the prefix.
         noun: what a track is called in the names of operations.
         file_id: the type of what `place` names, as the framework reads it.
+        of_file: None: `place` names the ISOBMFF file itself.
     """
+    own = of_file or _itself
     at = f"{place}/{{track_id}}"
 
     async def post(
@@ -119,7 +127,7 @@ def track_routes(router: APIRouter, place: str, noun: str, file_id: Any, of_file
         context: InContext,
     ) -> TrackRecord:
         tenant_id, limit = caller.tenant_id, context.settings.max_track_bytes
-        found = await run_sync(of_file, context, tenant_id, named)
+        found = await run_sync(own, context, tenant_id, named)
         name = tracks.track_name(found, track_id)
         progress = await receive_request(
             request, tenant_id, tracks.FAMILY, name, tracks.ARRIVAL, limit
@@ -128,7 +136,7 @@ def track_routes(router: APIRouter, place: str, noun: str, file_id: Any, of_file
         return await run_sync(tracks.track_by_id, context, tenant_id, found, track_id)
 
     def get(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> TrackRecord:
-        found = of_file(context, caller.tenant_id, named)
+        found = own(context, caller.tenant_id, named)
         record = tracks.track_by_id(context, caller.tenant_id, found, track_id)
         if not record.complete:
             raise RecordNotFound(
@@ -140,20 +148,21 @@ def track_routes(router: APIRouter, place: str, noun: str, file_id: Any, of_file
     def at_once(request: Request, context: ServiceContext, tenant_id: str) -> Response:
         asked = request.path_params
         track_id = _number(asked["track_id"].removesuffix(".mp4"))
-        found = of_file(context, tenant_id, record_id(asked.get("file_id") or asked["id"]))
+        found = record_id(asked["file_id"])
         return media_of(request, tracks.track_bytes(context, tenant_id, found, track_id))
 
-    @with_fast_path(at_once)
     def media(
         named: str, track_id: TrackFile, request: Request, caller: Asking, context: InContext
     ) -> Response:
-        found = of_file(context, caller.tenant_id, named)
+        found = own(context, caller.tenant_id, named)
         return media_of(request, tracks.track_bytes(context, caller.tenant_id, found, track_id))
 
     def delete(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> None:
-        found = of_file(context, caller.tenant_id, named)
+        found = own(context, caller.tenant_id, named)
         tracks.delete_track(context, caller.tenant_id, found, track_id)
 
+    if of_file is None:  # to look another file up takes a transaction
+        with_fast_path(at_once)(media)
     for endpoint in (post, get, media, delete):
         endpoint.__annotations__["named"] = file_id  # where the framework looks for it
     router.post(
@@ -217,5 +226,4 @@ track_routes(
     "/isobmff_tracks/{file_id}",
     "isobmff_track",
     Annotated[str, Depends(_file_id)],
-    lambda context, tenant_id, file_id: file_id,
 )

@@ -71,7 +71,7 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
     if new.html is None:
         with context.database.write() as connection:
             connection.execute(renders.insert().values(**row))
-            return RENDERS.told(connection, tenant_id, render_id)
+            return RENDERS.read(connection, tenant_id, render_id)
     html = [new.html.encode()]
     page_bytes = blobs.write(context.database, context.store, tenant_id, lambda: html)
     with context.database.write() as connection:
@@ -80,7 +80,7 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
         own = (page_bytes.md5, page_bytes.sha256, page_bytes.byte_size)
         blobs.keep(connection, tenant_id, *own, FAMILY, page_name(render_id), page_bytes.store_key)
         context.jobs.enqueue(connection, RENDER, render_id, tenant_id=tenant_id)
-        return RENDERS.told(connection, tenant_id, render_id)
+        return RENDERS.read(connection, tenant_id, render_id)
 
 
 def find_render(context: ServiceContext, tenant_id: str, md5: bytes) -> RenderRecord:
@@ -94,7 +94,7 @@ def find_render(context: ServiceContext, tenant_id: str, md5: bytes) -> RenderRe
         found = connection.scalar(bears.order_by(_RENDER.id.desc()).limit(1))
         if found is None:
             raise RENDERS.not_found()
-        return RENDERS.told(connection, tenant_id, found)
+        return RENDERS.read(connection, tenant_id, found)
 
 
 def open_upload(
@@ -169,7 +169,7 @@ def cancel_render(context: ServiceContext, tenant_id: str, render_id: str) -> Re
             }
             connection.execute(renders.update().where(_RENDER.id == render_id).values(**values))
             context.jobs.cancel(_job(render_id), connection)
-        return RENDERS.told(connection, tenant_id, render_id)
+        return RENDERS.read(connection, tenant_id, render_id)
 
 
 def delete_render(context: ServiceContext, tenant_id: str, render_id: str) -> None:

@@ -58,7 +58,7 @@ def is_over(context: ServiceContext, render_id: str) -> bool:
         return connection.execute(query).first() is None
 
 
-def _told(connection: Connection, rows: Sequence[Row[Any]]) -> list[RenderRecord]:
+def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[RenderRecord]:
     ids = [row.id for row in rows]
     query = sa.select(render_parts).where(_PART.render_id.in_(ids)).order_by(_PART.number)
     parts: dict[str, list[Row[Any]]] = {id: [] for id in ids}
@@ -138,5 +138,5 @@ def _plain(rate: Fraction) -> float:
     return rate.numerator if rate.denominator == 1 else round(float(rate), 6)
 
 
-RENDERS: Final = Repository(renders, "render", _told, RenderList)
+RENDERS: Final = Repository(renders, "render", _records_of, RenderList)
 """The renders of tenants."""

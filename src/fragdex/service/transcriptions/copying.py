@@ -30,7 +30,7 @@ from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces, p
 from fragdex.service.transcriptions.cues import cues_of
 from fragdex.service.transcriptions.model import TranscriptionStatus
 from fragdex.service.transcriptions.records import transcript_of
-from fragdex.service.transcriptions.track_source import file_bytes, place_of
+from fragdex.service.transcriptions.track_source import blob_of_track, file_bytes
 
 __all__ = ["failed", "run"]
 
@@ -80,7 +80,7 @@ def _sources(connection: Connection, row: Row[Any]) -> list[blobs.Blob]:
     whole = file_bytes(connection, row.tenant_id, row.file_id)
     found = [] if whole is None else [whole]
     try:
-        own, _ = place_of(connection, row.tenant_id, row.file_id, row.track_id)
+        own, _ = blob_of_track(connection, row.tenant_id, row.file_id, row.track_id)
     except NotReady:
         if not found:
             raise

@@ -86,7 +86,7 @@ def create_transcription(
     }
     with context.database.write() as connection:
         _begin(context, connection, row)
-        return TRANSCRIPTIONS.told(connection, tenant_id, row["id"])
+        return TRANSCRIPTIONS.read(connection, tenant_id, row["id"])
 
 
 def begin_for(
@@ -271,7 +271,7 @@ def order_copy(
             mine = transcriptions.update().where(_ROW.id == row.id)
             connection.execute(mine.values(**values))
             context.jobs.enqueue(connection, COPY, row.id, tenant_id=tenant_id, again=orders)
-        return TRANSCRIPTIONS.told(connection, tenant_id, transcription_id)
+        return TRANSCRIPTIONS.read(connection, tenant_id, transcription_id)
 
 
 def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> StoredBytes:
@@ -322,7 +322,7 @@ def cancel_transcription(
             mine = transcriptions.update().where(_ROW.id == transcription_id)
             connection.execute(mine.values(**values))
             context.jobs.cancel(f"{TRANSCRIBE}-{transcription_id}", connection)
-        return TRANSCRIPTIONS.told(connection, tenant_id, transcription_id)
+        return TRANSCRIPTIONS.read(connection, tenant_id, transcription_id)
 
 
 def delete_transcription(context: ServiceContext, tenant_id: str, transcription_id: str) -> None:

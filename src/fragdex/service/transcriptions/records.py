@@ -95,7 +95,7 @@ def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
     return merged(slices, row.language)
 
 
-def _told(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
+def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
     """The records of rows, in their order."""
     done = (
         sa.select(
@@ -157,4 +157,4 @@ def _copy(row: Row[Any]) -> Copy | None:
     )
 
 
-TRANSCRIPTIONS = Repository(transcriptions, "transcription", _told, TranscriptionList)
+TRANSCRIPTIONS = Repository(transcriptions, "transcription", _records_of, TranscriptionList)

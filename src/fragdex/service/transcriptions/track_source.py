@@ -24,7 +24,7 @@ from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import isobmff_tracks
 
-__all__ = ["Sound", "end_ms", "file_bytes", "need_sound_of", "place_of", "sound_of"]
+__all__ = ["Sound", "blob_of_track", "end_ms", "file_bytes", "need_sound_of", "sound_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def need_sound_of(
     tracks = [track for track in opened(context, keys).index.tracks if track.id >= 0]
     track = _chosen(tracks, track_id, field)
     with context.database.read() as connection:
-        place_of(connection, tenant_id, file_id, track.id)
+        blob_of_track(connection, tenant_id, file_id, track.id)
     return track
 
 
@@ -102,7 +102,7 @@ def end_ms(track: TrackIndex) -> int:
     return 0 if end is None else max(0, round(end.exact * 1000))
 
 
-def place_of(
+def blob_of_track(
     connection: Connection, tenant_id: str, file_id: str, track_id: int
 ) -> tuple[Blob, bool]:
     """Where the bytes of a track are, and whether they are a file of its own.
@@ -124,14 +124,14 @@ def place_of(
 
 
 def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | None:
-    """The bytes of a file itself, where they were sent; raises as `place_of`."""
+    """The bytes of a file itself, where they were sent; raises as `blob_of_track`."""
     return operations.file_bytes(connection, FILES.row(connection, tenant_id, file_id))
 
 
 def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> Sound:
-    """A track, ready to be read; raises as `place_of`, and as `exact_index`."""
+    """A track, ready to be read; raises as `blob_of_track`, and as `exact_index`."""
     with context.database.read() as connection:
-        blob, apart = place_of(connection, tenant_id, file_id, track_id)
+        blob, apart = blob_of_track(connection, tenant_id, file_id, track_id)
     keys = index_keys(context, tenant_id, file_id)
     # An index that came as JSON, or is not exact, tells too little to decode by.
     known = keys.json is None or track_id in dict(keys.tracks)

@@ -147,7 +147,7 @@ class FileRepository(Repository[Record, Page]):
             context, connection, new.tenant_id, self.family, new.record_id, new.byte_size, new.md5,
             arrival, new.empty,
         )  # fmt: skip
-        return self.told(connection, new.tenant_id, new.record_id)
+        return self.read(connection, new.tenant_id, new.record_id)
 
     def find(self, context: ServiceContext, tenant_id: str, md5: bytes) -> Record:
         """The record of an md5; a complete one before others, then the newest.

@@ -25,7 +25,7 @@ class Repository(Generic[Record, Page]):
     Args:
         table: its rows, with `id` and `tenant_id`.
         noun: what one is called in errors.
-        told: rows as the records that callers see, in their order.
+        records: rows as the records that callers see, in their order.
         listed: a page of records, in its one member beside `next_cursor`.
         statuses: which rows a list of one status shows; None: those whose `status` it is.
         rows: what is read of the table, and of others with it; None: all of its columns.
@@ -35,12 +35,12 @@ class Repository(Generic[Record, Page]):
         self,
         table: sa.Table,
         noun: str,
-        told: Callable[[Connection, Sequence[Any]], list[Record]],
+        records: Callable[[Connection, Sequence[Any]], list[Record]],
         listed: type[Page],
         statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
         rows: sa.Select[Any] | None = None,
     ) -> None:
-        self.table, self._noun, self._told, self._listed = table, noun, told, listed
+        self.table, self._noun, self._records, self._listed = table, noun, records, listed
         self._statuses = statuses
         self._rows = sa.select(table) if rows is None else rows
         mine = table.c.tenant_id == sa.bindparam("tenant"), table.c.id == sa.bindparam("id")
@@ -63,14 +63,14 @@ class Repository(Generic[Record, Page]):
             raise self.not_found()
         return found
 
-    def told(self, connection: Connection, tenant_id: str, record_id: str) -> Record:
+    def read(self, connection: Connection, tenant_id: str, record_id: str) -> Record:
         """The record of an id, as this transaction sees it; raises as `row`."""
-        return self._told(connection, [self.row(connection, tenant_id, record_id)])[0]
+        return self._records(connection, [self.row(connection, tenant_id, record_id)])[0]
 
     def get(self, context: ServiceContext, tenant_id: str, record_id: str) -> Record:
         """The record of an id; raises as `row`."""
         with context.database.read() as connection:
-            return self.told(connection, tenant_id, record_id)
+            return self.read(connection, tenant_id, record_id)
 
     def page(
         self,
@@ -96,7 +96,7 @@ class Repository(Generic[Record, Page]):
             wanted = wanted.where(own)
         with context.database.read() as connection:
             found = page(connection, wanted, self.table, limit, cursor)
-            records = self._told(connection, found.rows)
+            records = self._records(connection, found.rows)
         (member,) = self._listed.model_fields.keys() - {"next_cursor"}
         return self._listed.model_validate({member: records, "next_cursor": found.next_cursor})
 
