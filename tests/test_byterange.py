@@ -296,13 +296,21 @@ def test_a_plan_covers_everything_within_its_limits(many, max_gap, max_size, max
     # each read begins and ends with bytes that were asked for
     assert all({one.start, one.stop - 1} <= positions_of(many) for one in plan)
     freely = plan_reads(many, max_gap=max_gap, max_size=max_size)
+    widest = widest_gap(plan, positions_of(many))
     if max_requests is None or len(freely) <= max_requests:
         assert plan == freely
-        for one in plan:
-            unasked = 0
-            for position in range(one.start, one.stop):
-                unasked = 0 if position in positions_of(many) else unasked + 1
-                assert unasked <= max_gap
+        assert widest <= max_gap
+    else:  # no gap is read that a plan of so few reads can do without
+        assert len(plan_reads(many, max_gap=widest - 1, max_size=max_size)) > max_requests
+
+
+def widest_gap(plan, wanted):
+    """Count the most positions in a row that a read has and nobody wants."""
+    gaps = [0]
+    for one in plan:
+        inside = [position for position in range(one.start, one.stop) if position in wanted]
+        gaps += [after - before - 1 for before, after in pairwise(inside)]
+    return max(gaps)
 
 
 def fewest(wanted, max_size):
@@ -326,6 +334,14 @@ def test_a_plan_is_the_fewest_reads():
     )
     assert plan_reads([], max_gap=0, max_size=1) == ()
     assert plan_reads([], max_gap=0, max_size=1, max_requests=0) == ()
+
+
+@pytest.mark.parametrize("allowed", range(1, 10))
+def test_the_narrowest_gaps_are_read_where_reads_are_few(allowed):
+    wanted = [ByteRange.of(sum(range(n)) + n, 1) for n in range(1, 10)]  # gaps of 1 to 8 bytes
+    plan = plan_reads(wanted, max_gap=0, max_size=None, max_requests=allowed)
+    assert len(plan) == allowed
+    assert widest_gap(plan, positions_of(wanted)) == 9 - allowed
 
 
 def test_a_plan_that_a_file_made_absurd_is_refused_at_once():
