@@ -61,6 +61,24 @@ def test_what_is_asked_for_is_made(call, page):
         assert len(list(film.decode(stream))) == 15
 
 
+CHANCE = """<script>
+const make = crypto.subtle.generateKey({ name: "AES-GCM", length: 128 }, true, ["encrypt"]);
+make.then((key) => crypto.subtle.exportKey("raw", key)).then((bytes) => {
+  const [red, green, blue] = new Uint8Array(bytes);
+  document.body.style.background = `rgb(${red}, ${green}, ${blue})`;
+})</script>"""
+
+
+def test_a_page_that_two_browsers_show_differently_is_drawn_by_one(call, page):
+    page.write_text(MOVING + CHANCE)
+    ran = call(
+        "render", "page.html", "-o", "film.mp4", "--slices", "2", "--jobs", "2", "--json"
+    )  # fmt: skip
+    assert ran.code == 0
+    (line,) = [line for line in json.loads(ran.out)["browser"] if "again by one" in line]
+    assert f"browser: {line}" in ran.err
+
+
 @pytest.mark.parametrize("name", ["still.png", "still.jpeg", "still.jpg", "still.webp"])
 def test_a_still_is_what_its_name_says(call, page, name):
     ran = call("render", "page.html", "-o", name, "--at", "0.5")

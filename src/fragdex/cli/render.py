@@ -253,7 +253,7 @@ def _facts(page: str, output: str, made: Rendered, seconds: float) -> dict[str, 
             {"first_frame": one.first, "frames": one.frames, "seconds": one.seconds}
             for one in made.slices
         ],
-        **{kind: told[kind] for kind in ("blocked", "console", "refused")},
+        **{kind: told[kind] for kind in ("blocked", "browser", "console", "refused")},
     }
 
 

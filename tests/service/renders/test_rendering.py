@@ -8,8 +8,10 @@ import pytest
 from PIL import Image
 
 import fragdex
+from fragdex.service.renders.seams import ALONE
 from service.descendants import browsers, gone
 from service.renders.frames.numbers import read_rows
+from service.renders.frames.test_seams import STATEFUL
 from service.renders.page_media.films import number_at, numbered
 from service.renders.test_archives import tar_of, zip_of
 from service.renders.working import numbers, numbers_of
@@ -257,6 +259,24 @@ def test_a_deleted_render_is_ended(renderer):
     assert renderer.client.delete(f"{API}/renders/{id}").status_code == 204
     renderer.rendered(numbers(), duration_ms=1000)
     assert renderer.client.get(f"{API}/renders/{id}").status_code == 404
+
+
+def test_a_film_whose_slices_do_not_fit_is_drawn_by_one_browser(renderer):
+    """It is then the film of one slice; and who asks for it again gets that at once."""
+    html = (STATEFUL / "view-transition.html").read_text()
+    _, alone = renderer.rendered(html + "<!-- alone -->", duration_ms=3000, work_slice_ms=3000)
+    for reused in (False, True):
+        record, film = renderer.rendered(html, duration_ms=3000, work_slice_ms=1000)
+        (slice_,) = record["slices"]
+        assert (slice_["frames"], slice_["reused"], record["frames_done"]) == (90, reused, 90)
+        assert [line for line in record["browser"] if line.startswith(ALONE)]
+        assert ("discarded" in record["seconds"]) is not reused
+        assert film == alone
+    # a part of it that was drawn from the beginning is still good
+    record, _ = renderer.rendered(html, duration_ms=1000, work_slice_ms=1000)
+    assert record["slices"][0]["reused"]
+    # and one whose slices fit is not asked to be drawn by one browser
+    assert not [line for line in record["browser"] if line.startswith(ALONE)]
 
 
 def test_small_sizes_and_durations(renderer):

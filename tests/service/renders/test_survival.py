@@ -1,12 +1,17 @@
 """Whatever dies in the middle of a render, it completes, and every frame is right."""
 
+import io
 import os
 import signal
 from contextlib import suppress
 
+import av
+import numpy as np
 import pytest
 
+from fragdex.service.renders.seams import ALONE
 from service.descendants import browsers, descendants, gone
+from service.renders.frames.numbers import plane
 from service.renders.working import Renderer, numbers, numbers_of
 from service.survival import slices
 from service.survival.processes import until
@@ -86,6 +91,47 @@ def test_a_browser_is_killed(any_site):  # noqa: F811
         record = right(client, id)
         assert {one["attempts"] for one in record["slices"]} == {1, 2}
         tidy(any_site, client, id)
+
+
+# A random key gives each browser a colour of its own, which two slices do not share.
+COLOURED = """<style>
+#own { position: absolute; left: 0; top: 150px; width: 320px; height: 30px }
+</style>
+<div id=own></div><script>
+const make = crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, true, ["encrypt"]);
+make.then((key) => crypto.subtle.exportKey("raw", key)).then((bytes) => {
+  const grey = (value, i) => `hsl(0 0% ${value % 100}%) 0 ${10 * i + 10}px`;
+  own.style.background = `linear-gradient(to right, ${[...new Uint8Array(bytes)].map(grey)})`;
+});
+</script>"""
+
+
+def test_the_service_is_killed_while_one_browser_draws_a_film_again(any_site):  # noqa: F811
+    """It is still drawn by one browser, and once: its slices do not come back."""
+    serving = any_site.serve(job_workers=1, slice_workers=2)
+    with any_site.client(serving) as client:
+        renderer = Renderer(client)
+        id = renderer.begin(numbers() + COLOURED + BUSY, **HOW)
+        renderer.until(id, lambda record: len(record["slices"]) == 1 and record["frames_done"] > 0)
+    before = list(descendants(serving.process.pid))
+    serving.kill()
+    gone(before)
+    serving = any_site.serve(job_workers=1, slice_workers=2)
+    with any_site.client(serving) as client:
+        record = right(client, id)
+        (one,) = record["slices"]
+        assert (one["frames"], one["reused"], one["attempts"]) == (FRAMES, False, 2)
+        assert record["seconds"]["discarded"] > 0
+        assert [line for line in record["browser"] if line.startswith(ALONE)]
+        stripes = stripes_of(client.get(f"/renders/{id}.mp4").content)
+        assert np.ptp(stripes, axis=0).max() < 20
+        tidy(any_site, client, id)
+
+
+def stripes_of(film):
+    """The brightness of the stripes of each frame."""
+    with av.open(io.BytesIO(film)) as container:
+        return np.array([plane(frame)[165, 5:320:10] for frame in container.decode(video=0)])
 
 
 def test_the_service_ends_well_and_hands_its_slices_back(any_site):  # noqa: F811

@@ -18,7 +18,7 @@ from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.jobs.api import Job
 from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.tables import render_parts, render_slices, renders
+from fragdex.service.records.tables import renders
 from fragdex.service.renders import notes, slice_cache
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.model import TYPES, RenderStatus
@@ -50,7 +50,7 @@ def finish(
         Unavailable: a slice went away meanwhile.
     """
     begun = time.monotonic()
-    rows = _slices(context, render.id)
+    rows = slice_cache.of_render(context, render.id)
     if len(rows) != len(parted.slices):
         raise Unavailable("slices of the render are missing", retry_after=1)
     if wanted_of(render).is_video:
@@ -61,19 +61,6 @@ def finish(
         result = _Result(slice_cache.bytes_of(context, rows[0]), None)
     seconds["join"] = time.monotonic() - begun
     _publish(context, render, result, seconds)
-
-
-def _slices(context: ServiceContext, render_id: str) -> list[Row[Any]]:
-    """The kept slices of a render, in order."""
-    part = render_parts.c
-    query = (
-        sa.select(render_slices)
-        .join(render_parts, part.slice_id == render_slices.c.id)
-        .where(part.render_id == render_id)
-        .order_by(part.number)
-    )
-    with context.database.read() as connection:
-        return list(connection.execute(query).all())
 
 
 def _joined(
@@ -117,7 +104,7 @@ def _publish(
     mine = renders.c.id == render.id
     own, key = result.bytes, result.index_key
     with context.database.write() as connection:
-        query = sa.select(renders.c.notes).where(mine, OPEN).with_for_update()
+        query = sa.select(renders.c.notes, renders.c.seconds).where(mine, OPEN).with_for_update()
         row = connection.execute(query).one_or_none()
         if row is None:
             return
@@ -130,6 +117,7 @@ def _publish(
             raise Unavailable("the index of the result was not kept in time", retry_after=1)
         told = notes.gather(connection, render.id, row.notes)
         told["refused"] += result.failed
+        seconds = {**(row.seconds or {}), **seconds}
         values = {
             "status": RenderStatus.COMPLETE,
             "completed_at": instant(),

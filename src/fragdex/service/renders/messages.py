@@ -49,6 +49,9 @@ class SliceMade:
         sound: what can be heard in it (`SoundStrip`s as plain values).
         samples: where samples that strips name stand in its file: name → [offset, size].
         unchanged: frames that were the same picture as the one before.
+        begins_after: SHA-256 of the picture that its browser saw before its first frame; None at
+            frame 0, and for stills.
+        ends_with: of its last picture.
     """
 
     path: str
@@ -60,6 +63,8 @@ class SliceMade:
     sound: list[dict[str, Any]] = field(default_factory=list)
     samples: dict[str, list[int]] = field(default_factory=dict)
     unchanged: int = 0
+    begins_after: str | None = None
+    ends_with: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""

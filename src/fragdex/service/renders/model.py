@@ -72,7 +72,8 @@ class RenderRecord(BaseModel):
     slices: list[RenderSlice]
     seconds: Seconds = Field(
         description="wait (for a worker) and whole; plan, slices and join as they passed; start, "
-        "replay, capture, finish, encode: what all slices cost together"
+        "replay, capture, finish, encode: what all slices cost together; discarded: slices that "
+        "were drawn again by one browser"
     )
     media_type: str = Field(description="of the result")
     byte_size: int | None = Field(description="of the result")

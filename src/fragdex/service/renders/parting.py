@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,15 +12,18 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import PageFailed
+from fragdex.service.records import deletion
 from fragdex.service.records.tables import render_parts, renders
-from fragdex.service.renders.browser.model import PageFacts
+from fragdex.service.renders import seams, slice_cache
+from fragdex.service.renders.browser.model import Notes, PageFacts
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.plan import Plan, plan, settled
-from fragdex.service.renders.records import wanted_of
+from fragdex.service.renders.recipe import recipe
+from fragdex.service.renders.records import OPEN, wanted_of
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, need_budget
 from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
 
-__all__ = ["part", "view_of"]
+__all__ = ["draw_alone", "part", "view_of", "work_seconds"]
 
 LEAST_FRAMES: Final = 30
 """Of a slice, but the last."""
@@ -55,9 +58,54 @@ def part(
             found = plan(view, duration, slice_ms=slice_ms)
             # what the request left open the page has decided
             need_budget(context.settings, view.width * view.height, found.frames)
+            if _is_kept_alone(context, row, workspace, found):
+                found = Plan(view, found.frames, (0, found.frames))
         _write(context, row.id, found, duration)
     with context.database.read() as connection:
         return _stored(connection, row.id)
+
+
+def _is_kept_alone(
+    context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, found: Plan
+) -> bool:
+    """Whether another render of this page found that one browser has to draw it, and did so."""
+    mark = slice_cache.browser_mark()
+    own = recipe(found.view, range(found.frames), wanted_of(row).as_wanted, mark)
+    kept = slice_cache.find(context, row.tenant_id, own, workspace)
+    return kept is not None and bool(seams.notes_of(kept.made["notes"]))
+
+
+def draw_alone(context: ServiceContext, render_id: str, note: str) -> Plan:
+    """Have a render drawn by one browser: its slices become one, and nobody finds them again.
+
+    Once: who comes later, or again, finds it so.
+
+    Args:
+        note: why, for its record.
+    """
+    mine, own = renders.c.id == render_id, render_parts.c.render_id == render_id
+    query = sa.select(renders.c.frames, renders.c.notes).where(mine, OPEN).with_for_update()
+    with context.database.write() as connection:
+        row = connection.execute(query).one_or_none()
+        parts = connection.execute(sa.select(render_parts).where(own)).all()
+        if row is not None and len(parts) > 1:
+            for one in parts:
+                # the first slice was drawn from the beginning
+                if one.first and one.slice_id is not None:
+                    deletion.remove(connection, slice_cache.FAMILY, one.slice_id)
+            told = Notes.of_json(row.notes or {})
+            told.say("browser", note)
+            spent = sum(work_seconds(one.seconds) for one in parts)
+            values = {"notes": told.as_json(), "seconds": {"discarded": round(spent, 3)}}
+            connection.execute(renders.update().where(mine).values(**values))
+            connection.execute(render_parts.delete().where(own))
+            connection.execute(render_parts.insert(), _rows(render_id, [range(row.frames)]))
+        return _stored(connection, render_id)
+
+
+def work_seconds(seconds: Mapping[str, float] | None) -> float:
+    """What a slice cost a worker: the encoder works beside the others."""
+    return sum(float(value) for name, value in (seconds or {}).items() if name != "encode")
 
 
 def view_of(row: Row[Any]) -> View:
@@ -91,7 +139,13 @@ def _write(context: ServiceContext, render_id: str, found: Plan, duration_ms: in
     }
     # Of two runs, the one that came first has parted it.
     first = (renders.c.id == render_id) & renders.c.frames.is_(None)
-    rows = [
+    with context.database.write() as connection:
+        if connection.execute(renders.update().where(first).values(**values)).rowcount:
+            connection.execute(render_parts.insert(), _rows(render_id, found.slices))
+
+
+def _rows(render_id: str, slices: Sequence[range]) -> list[dict[str, Any]]:
+    return [
         {
             "render_id": render_id,
             "number": number,
@@ -101,11 +155,8 @@ def _write(context: ServiceContext, render_id: str, found: Plan, duration_ms: in
             "attempts": 0,
             "reused": False,
         }
-        for number, one in enumerate(found.slices)
+        for number, one in enumerate(slices)
     ]
-    with context.database.write() as connection:
-        if connection.execute(renders.update().where(first).values(**values)).rowcount:
-            connection.execute(render_parts.insert(), rows)
 
 
 def _stored(connection: Connection, render_id: str) -> Plan:

@@ -133,6 +133,23 @@ class ChildPool:
                 view, frames, folder, still=wanted.still, progress=progress, check=check
             )
 
+    def alone(self, page: PageSource, view: View, borders: Sequence[int]) -> int:
+        """End the page's processes but that which has drawn its film until a border by itself.
+
+        Returns that border, where it goes on; 0 where there is none: another one begins.
+        """
+
+        def fitness(one: _Idle) -> int | None:
+            at = one.child.at if one.key == page.key and one.child.is_whole else None
+            return at[1] if at is not None and at[0] == view and at[1] in borders else None
+
+        found = self._idle.take(fitness)
+        self.drop(page.key)
+        if found is None or found.child.at is None:
+            return 0
+        self._idle.put(found, self._most)
+        return found.child.at[1]
+
     def drop(self, key: str) -> None:
         """End the processes of a render that is over."""
         self._idle.end(lambda one: one.key == key)

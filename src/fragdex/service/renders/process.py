@@ -88,6 +88,8 @@ class Child:
         )  # fmt: skip
         self.at: tuple[View, int] | None = None
         """The view of its browser, and the next frame that it can show."""
+        self.is_whole = True
+        """Whether its browser has drawn every frame until there, none was passed over."""
         self._begin: dict[str, Any] | None = {
             "limits": asdict(limits),
             "sandbox": program is not None and allows_sandbox(program),
@@ -119,6 +121,9 @@ class Child:
         first, stop = frames.start, frames.stop
         name = f"slice-{first:08}-{stop:08}.mp4" if still is None else f"still.{still.container}"
         path = folder / name
+        new = self.at is None or self.at[0] != view or self.at[1] > first
+        reached = 0 if new or self.at is None else self.at[1]
+        self.is_whole = (new or self.is_whole) and reached == first
         told = self._do(
             "draw", check, progress, view=messages.view_as_json(view), first=first, stop=stop,
             still=None if still is None else asdict(still),

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.messages import SliceMade
@@ -79,7 +81,12 @@ def render(
         work = _Work(page, wanted, pool, Path(scratch), progress)
         parts = work.parts(jobs, slices)
         made = work.slices(parts, jobs)
-        rendered = work.joined(parts, made) if wanted.still is None else _still(parts, made)
+        notes = Notes()
+        differing = seams.differing(made)
+        if differing is not None:
+            notes.say("browser", seams.note(differing))
+            made = work.alone(parts, made)
+        rendered = work.joined(parts, made, notes) if wanted.still is None else _still(parts, made)
         os.replace(rendered.path, out)
     return replace(rendered, path=out)
 
@@ -132,14 +139,21 @@ class _Work:
                 threads.shutdown(cancel_futures=True)
         return [task.result() for task in tasks]
 
-    def joined(self, parts: Plan, made: list[SliceMade]) -> Rendered:
+    def alone(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
+        """The slices of one browser: that of the first slice goes on, or another begins."""
+        self._stop.clear()
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(BrowserGone):
+                return self._in_order(parts, made)
+        return self._in_order(parts, made)
+
+    def joined(self, parts: Plan, made: list[SliceMade], notes: Notes) -> Rendered:
         with self._pool.child(self._page, parts.view) as child:
             # nobody needs the others any more, and nobody has to wait for their end
             ending = threading.Thread(target=self._pool.close, name="end")
             ending.start()
             joined = child.join(made, parts.view, self._folder / "whole.mp4")
         ending.join()
-        notes = Notes()
         for one in made:
             notes.add(one.notes)
         for line in joined.failed:
@@ -171,6 +185,19 @@ class _Work:
             with suppress(BrowserGone):
                 return draw()
         return draw()
+
+    def _in_order(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
+        begin = self._pool.alone(self._page, parts.view, parts.borders)
+        kept = [one for one in made if one.first < begin]
+        self._done = {one.first: one.frames for one in kept}
+        drawn = [
+            self._pool.draw(
+                self._page, self._wanted, parts.view, frames, self._folder,
+                progress=partial(self._count, frames, whole=parts.frames), check=self._check,
+            )
+            for frames in parts.slices[len(kept) :]
+        ]  # fmt: skip
+        return kept + drawn
 
     def _check(self) -> None:
         if self._stop.is_set():

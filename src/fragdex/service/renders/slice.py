@@ -6,6 +6,7 @@ and without replaying what was shown already.
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -79,14 +80,33 @@ class Slicer:
         stage = self._standing(view, frames.start)
         clock.lap("start")
         if self._at < frames.start:
-            stage.skip(self._at, frames.start, lambda _: progress(0))
-            self._at = frames.start
+            # What a film shows before it is drawn as well, to be compared with who showed that.
+            stop = frames.start - (still is None)
+            stage.skip(self._at, stop, lambda _: progress(0))
+            self._at = stop
+            if still is None:
+                self._next(stage)
         clock.lap("replay")
         if still is not None:
-            self._still(stage, frames.start, path, still, clock)
+            self._still(stage, path, still, clock)
             return self._made(stage, path, frames, clock.seconds, 0)
+        before = self._digest() if frames.start else None
         unchanged = self._film(stage, view, frames, path, progress, clock)
-        return self._with_sound(self._made(stage, path, frames, clock.seconds, unchanged))
+        made = self._made(stage, path, frames, clock.seconds, unchanged)
+        return self._with_sound(replace(made, begins_after=before, ends_with=self._digest()))
+
+    def _next(self, stage: Stage) -> bytes | None:
+        """Draw the next frame; its picture, None where it is that of the frame before."""
+        picture = stage.frame(self._at)
+        self._at += 1
+        if picture is None or picture == self._shown:
+            return None
+        self._shown = picture
+        return picture
+
+    def _digest(self) -> str:
+        """SHA-256 of the last picture."""
+        return hashlib.sha256(self._shown or b"").hexdigest()
 
     def _film(
         self, stage: Stage, view: View, frames: range, path: Path, progress: Progress, clock: _Clock
@@ -95,14 +115,11 @@ class Slicer:
         unchanged = 0
         with Encoding(path, view) as encoding:
             for i in frames:
-                picture = stage.frame(i)
-                self._at = i + 1
-                if picture is None or picture == self._shown:
+                picture = self._next(stage)
+                if picture is None:
                     unchanged += 1
                     # a file begins with a picture, though the stage has shown it already
                     picture = self._shown if i == frames.start else None
-                else:
-                    self._shown = picture
                 encoding.frame(picture)
                 progress(i + 1 - frames.start)
             clock.lap("capture")
@@ -111,12 +128,10 @@ class Slicer:
             clock.seconds["encode"] = encoding.seconds
         return unchanged
 
-    def _still(self, stage: Stage, i: int, path: Path, still: Still, clock: _Clock) -> None:
-        picture = stage.frame(i) or self._shown
-        self._at = i + 1
+    def _still(self, stage: Stage, path: Path, still: Still, clock: _Clock) -> None:
+        picture = self._next(stage) or self._shown
         if picture is None:
             raise BrowserGone("the browser gave no picture")
-        self._shown = picture
         clock.lap("capture")
         path.write_bytes(encode_still(picture, still))
         clock.lap("encode")

@@ -32,6 +32,7 @@ __all__ = [
     "is_kept",
     "keep",
     "missing_parts",
+    "of_render",
     "store_bytes",
     "told",
 ]
@@ -84,6 +85,19 @@ def missing_parts(context: ServiceContext, render_id: str) -> bool:
     )
     with context.database.read() as connection:
         return connection.execute(query.limit(1)).first() is not None
+
+
+def of_render(context: ServiceContext, render_id: str) -> list[Row[Any]]:
+    """The kept slices of a render, in order; fewer than it has parts where some are gone."""
+    part = render_parts.c
+    query = (
+        sa.select(render_slices)
+        .join(render_parts, part.slice_id == _SLICE.id)
+        .where(part.render_id == render_id)
+        .order_by(part.number)
+    )
+    with context.database.read() as connection:
+        return list(connection.execute(query).all())
 
 
 def told(row: Row[Any]) -> SliceMade:

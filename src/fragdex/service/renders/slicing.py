@@ -14,9 +14,9 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import PageFailed
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
-from fragdex.service.renders import notes, slice_cache
+from fragdex.service.renders import notes, seams, slice_cache
 from fragdex.service.renders.messages import SliceMade
-from fragdex.service.renders.parting import view_of
+from fragdex.service.renders.parting import view_of, work_seconds
 from fragdex.service.renders.recipe import recipe
 from fragdex.service.renders.records import OPEN, is_over, wanted_of
 from fragdex.service.renders.workspaces import Workspaces
@@ -34,6 +34,8 @@ def run(context: ServiceContext, job: Job) -> None:
     if begun is None:
         return
     render, part = begun
+    # The parts may be others by the time this run ends.
+    mine &= (_PART.first == part.first) & (_PART.stop == part.stop)
     check = _within(context, job, render.id)
     name = job.id.rpartition(render.id)[2].strip("-")
     folder = context.work_folder(f"{render.id}.{name}.{job.attempt}")
@@ -53,6 +55,8 @@ def run(context: ServiceContext, job: Job) -> None:
                 workspace, wanted, view, frames, folder,
                 progress=_Progress(context, mine), check=check,
             )  # fmt: skip
+            for line in seams.notes_of(render.notes):
+                made.notes.say("browser", line)
             slice_id = slice_cache.keep(context, render, own, made, workspace, job.check)
             if slice_id is not None:
                 _done(context, mine, part, slice_id, made, reused=False)
@@ -100,13 +104,12 @@ def _within(context: ServiceContext, job: Job, render_id: str) -> Callable[[], N
 
 def _spent(context: ServiceContext, render_id: str) -> float:
     """Seconds that workers have spent on the slices of a render that are done."""
-    query = sa.select(_PART.seconds).where(_PART.render_id == render_id)
+    parts = sa.select(_PART.seconds).where(_PART.render_id == render_id)
+    # of slices that were discarded
+    before = sa.select(renders.c.seconds).where(renders.c.id == render_id)
     with context.database.read() as connection:
-        rows = connection.scalars(query).all()
-    # the encoder works beside the others
-    return sum(
-        float(part) for row in rows for name, part in (row or {}).items() if name != "encode"
-    )
+        rows = [*connection.scalars(parts), *connection.scalars(before)]
+    return sum(map(work_seconds, rows))
 
 
 class _Progress:

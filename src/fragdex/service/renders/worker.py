@@ -20,10 +20,11 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
-from fragdex.service.renders import notes, slice_cache, slicing
+from fragdex.service.renders import notes, seams, slice_cache, slicing
 from fragdex.service.renders.finishing import finish
 from fragdex.service.renders.model import RenderStatus
-from fragdex.service.renders.parting import part
+from fragdex.service.renders.parting import draw_alone, part
+from fragdex.service.renders.plan import Plan
 from fragdex.service.renders.records import OPEN, is_over
 from fragdex.service.renders.workspaces import Workspaces
 
@@ -55,18 +56,31 @@ def _run(context: ServiceContext, job: Job) -> None:
             parted = part(context, row, workspace, job.check)
             seconds["plan"] = time.monotonic() - begun
             begun = time.monotonic()
-            numbers = [{"number": number} for number in range(len(parted.slices))]
-            for again in range(_ROUNDS):
-                # All of them in every round: a run that comes again finds those that are done.
-                job.slices(SLICE, numbers, stage=f"r{job.attempt}-{again}-" if again else "s")
-                if not slice_cache.missing_parts(context, row.id):
-                    break
+            _draw(context, job, parted)
+            rows = slice_cache.of_render(context, row.id)
+            differing = seams.differing([slice_cache.told(one) for one in rows])
+            # where some are gone again, the next run sees to it
+            if differing is not None and len(rows) == len(parted.slices):
+                parted = draw_alone(context, row.id, seams.note(differing))
+                _draw(context, job, parted)
             seconds["slices"] = time.monotonic() - begun
             finish(context, job, row, workspace, parted, seconds)
     finally:
         context.part(Workspaces).leave(row.id)
         if is_over(context, row.id):
             context.part(Workspaces).clear(context, row.id)
+
+
+def _draw(context: ServiceContext, job: Job, parted: Plan) -> None:
+    """Have the slices of a render made, those that went away meanwhile once more."""
+    numbers = [{"number": number} for number in range(len(parted.slices))]
+    # A film that is drawn again by one browser has one slice, which is none of those before.
+    stage = "s" if len(numbers) > 1 else "w"
+    for again in range(_ROUNDS):
+        # All of them in every round: a run that comes again finds those that are done.
+        job.slices(SLICE, numbers, stage=f"{stage}r{job.attempt}-{again}-" if again else stage)
+        if not slice_cache.missing_parts(context, job.record_id):
+            break
 
 
 def _begin(context: ServiceContext, render_id: str) -> Row[Any] | None:

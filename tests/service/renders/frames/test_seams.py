@@ -1,0 +1,142 @@
+"""Where slices meet: a film is that of one browser, however many drew it, or its record says so."""
+
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from fragdex.service.renders import seams
+from fragdex.service.renders.browser.model import Notes
+from fragdex.service.renders.messages import SliceMade
+from fragdex.service.renders.plan import Plan, View, Wanted
+from fragdex.service.renders.pool import ChildPool, PageSource
+from fragdex.service.renders.render import render
+from fragdex.service.renders.site import Folder, Page
+from service.renders.frames.numbers import PAGES, numbers_page
+
+pytestmark = pytest.mark.usefixtures("chromium")
+
+STATEFUL = Path(__file__).parents[1] / "pages" / "stateful"
+# No two films of them are the same, even of one browser: what is random, or takes real time.
+BY_CHANCE = ("keys.html", "worker-canvas.html")
+# 60 frames: slices meet before 22 and 42
+WANTED = Wanted(320, 180, Fraction(30), 2000)
+
+
+class Stateful(Folder):
+    """The pages of that folder, one of them as index.html."""
+
+    def __init__(self, name):
+        super().__init__(STATEFUL)
+        self.name = name
+
+    def open(self, path):
+        return super().open(path or self.name)
+
+
+def film_of(site, out, **how):
+    """What was told of a film, and its bytes."""
+    made = render(site, WANTED, out, **how)
+    return made, out.read_bytes()
+
+
+def drawn_again(made):
+    return [line for line in made.notes.browser if line.startswith(seams.ALONE)]
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in STATEFUL.glob("*.html")))
+def test_a_film_of_three_browsers_is_that_of_one_or_is_drawn_by_one(tmp_path, name):
+    site = Stateful(name)
+    made, film = film_of(site, tmp_path / "three.mp4", slices=3, jobs=3)
+    assert len(made.slices) == 3
+    again, alone = film_of(site, tmp_path / "one.mp4", slices=3, jobs=1)
+    assert not drawn_again(again)
+    if name in BY_CHANCE:
+        assert drawn_again(made)
+    else:
+        assert film == alone
+
+
+@pytest.mark.parametrize("name", ["numbers", "simple", "heavy", "slides", "beeps", "plain"])
+def test_ordinary_pages_are_drawn_by_several_browsers(tmp_path, name):
+    page = STATEFUL if name == "plain" else PAGES
+    html = (page / f"{name}.html").read_text()
+    if name == "numbers":
+        html = numbers_page(Fraction(30))
+    made, _ = film_of(Page(html), tmp_path / "a.mp4", slices=3, jobs=3)
+    assert drawn_again(made) == []
+    # the second and the third came from the beginning, in browsers of their own
+    assert all(one.seconds["start"] > 0.05 for one in made.slices)
+
+
+def test_what_differs_is_drawn_again_by_the_browser_that_went_on(tmp_path):
+    """The one that drew the first slice goes on: its browser is the film's."""
+    site = Stateful("keys.html")
+    made, _ = film_of(site, tmp_path / "a.mp4", slices=2, jobs=2)
+    (line,) = drawn_again(made)
+    assert f"frame {made.slices[1].first}" in line
+    assert made.slices[0].seconds["start"] > 0.05 > made.slices[1].seconds["start"]
+    assert made.slices[1].begins_after == made.slices[0].ends_with
+
+
+def test_each_slice_tells_what_its_browser_saw_before_it(tmp_path):
+    """Also one that goes on, or jumps; equal to what the slice before it ended with."""
+    page = PageSource("a", Page(numbers_page(Fraction(30))))
+    view = View(320, 180, Fraction(30))
+    with closing(ChildPool()) as pool:
+        first = pool.draw(page, Wanted(), view, range(10), tmp_path)
+        next_one = pool.draw(page, Wanted(), view, range(10, 20), tmp_path)
+        pool.drop("a")
+        replayed = pool.draw(page, Wanted(), view, range(10, 20), tmp_path)
+        assert pool.alone(page, view, [0, 10, 20]) == 0
+        later = pool.draw(page, Wanted(), view, range(20, 30), tmp_path)
+    assert first.begins_after is None
+    assert first.ends_with == next_one.begins_after == replayed.begins_after
+    assert next_one.ends_with == replayed.ends_with == later.begins_after
+    assert len({first.ends_with, next_one.ends_with, later.ends_with}) == 3
+    assert (replayed.frames, later.frames) == (10, 10)
+
+
+SEEKABLE = """<meta name="fragdex:seekable"><body style="margin:0"><script>
+let frames = 0;
+requestAnimationFrame(function draw() {
+  document.body.style.background = `rgb(${frames += 4}, 0, 0)`;
+  requestAnimationFrame(draw);
+})</script>"""
+
+
+def test_a_page_that_says_wrongly_that_it_can_be_jumped_into(tmp_path):
+    made, film = film_of(Page(SEEKABLE), tmp_path / "three.mp4", slices=3, jobs=3)
+    assert drawn_again(made)
+    made, alone = film_of(Page(SEEKABLE), tmp_path / "one.mp4", slices=3, jobs=1)
+    assert not drawn_again(made)
+    assert film == alone
+
+
+def test_slices_agree_where_neighbours_saw_the_same():
+    def made(first, before, last):
+        whole = SliceMade("", first, 10, {}, {}, Notes())
+        return replace(whole, begins_after=before, ends_with=last)
+
+    film = [made(0, None, "a"), made(10, "a", "b"), made(20, "b", "c")]
+    assert seams.differing(film) is None
+    assert seams.differing(film[:1]) is None
+    assert seams.differing([film[0], made(10, "x", "b"), film[2]]) == 10
+    assert seams.differing([*film[:2], made(20, "x", "c")]) == 20
+    # what nobody looked at is not known to be right
+    assert seams.differing([made(0, None, None), made(10, None, "b")]) == 10
+
+
+def test_nobody_stands_where_a_film_goes_on_after_a_jump(tmp_path):
+    page = PageSource("a", Page(numbers_page(Fraction(30))))
+    view = View(320, 180, Fraction(30))
+    borders = Plan(view, 30, (0, 10, 20, 30)).borders
+    with closing(ChildPool()) as pool:
+        pool.draw(page, Wanted(), view, range(10), tmp_path)
+        assert pool.alone(page, view, borders) == 10
+        pool.draw(page, Wanted(), view, range(10, 20), tmp_path)
+        assert pool.alone(page, view, borders) == 20
+        pool.draw(page, Wanted(), view, range(25, 30), tmp_path)
+        assert pool.alone(page, view, borders) == 0
