@@ -1,6 +1,6 @@
-"""Fragments of one shape are read together; the table is that of reading each by itself."""
+"""Fragments of one shape are read together; the tables hold what was written."""
 
-from unittest import mock
+import itertools
 
 import numpy as np
 import pytest
@@ -15,8 +15,7 @@ from fragdex.boxes.tfhd import (
     DEFAULT_SAMPLE_SIZE,
 )
 from fragdex.boxes.trun import DATA_OFFSET, FIRST_SAMPLE_FLAGS
-from fragdex.build import reading
-from fragdex.fragments import fragment_batches, hop, shapes
+from fragdex.fragments import hop, shapes
 from fragdex.fragments.headers import code
 from fragdex.fragments.hop_plain import fit_plain
 from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
@@ -43,11 +42,10 @@ styles = st.tuples(
 def alike(draw):
     """A file of fragments in a few styles, as a muxer writes them."""
     known = draw(st.lists(styles, min_size=1, max_size=3))
-    # The samples of a traf share what no column says of each.
     sample = st.builds(
         Sample,
-        size=st.just(7),
-        duration=st.just(10),
+        size=st.integers(0, 9),
+        duration=st.integers(0, 20),
         flags=st.sampled_from([SYNC, NON_SYNC]),
         offset=st.sampled_from([0, 10, 2**32 - 10]),
     )
@@ -62,42 +60,42 @@ def alike(draw):
             tfdt = draw(st.sampled_from([None] + [0] * 30))
             trafs.append(Traf(track, (run,), header, tfdt=tfdt, tfdt_version=version))
         parts.append(Fragment(tuple(trafs)))
-    return make_file(*parts).data
+    return make_file(*parts)
 
 
-def indexed(data, **changes):
-    """The index of data with some of the scan's numbers changed."""
-    with (
-        mock.patch.object(shapes, "FEW", changes.get("few", 1)),
-        mock.patch.object(
-            fragment_batches, "ENOUGH", changes.get("enough", fragment_batches.ENOUGH)
-        ),
-        mock.patch.object(reading, "STRETCH", changes.get("rows", reading.STRETCH)),
-        mock.patch.object(hop, "compiled", changes.get("compiled", hop.compiled)),
-    ):
-        return fragdex.index(data, exact=True)
+def assert_true(index, made):
+    """Whether an index holds the samples that were written, and their sums."""
+    for track in index.tracks:
+        true = made.truth.samples.get(track.id, [])
+        assert brute.samples(track.samples) == brute.placed(true)
+        brute.assert_fragments(track.fragments, true)
+        assert [n for n, *_ in brute.sync_samples(track.sync)] == [
+            n for n, sample in enumerate(true) if sample.sync
+        ]
 
 
-@given(alike(), st.integers(1, 30), st.integers(1, 12))
-def test_every_way_of_reading_gives_the_same(data, rows, enough):
-    each = indexed(data, few=1 << 30)
-    event(f"fragments: {sum(len(t.fragments) for t in each.tracks) // 8 * 8} or more")
-    brute.same(indexed(data), each)
-    brute.same(indexed(data, rows=rows, enough=enough), each)
-    brute.same(indexed(data, rows=rows, enough=enough, compiled=None), each)
-
-
-@given(alike())
+@given(alike(), st.lists(st.integers(1, 3), min_size=1, max_size=8))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_shapes_are_learned_from_a_file_that_is_read(tmp_path, data):
+def test_fragments_of_few_shapes_are_read_right_however_they_come(tmp_path, made, together):
+    """Mapped, read from a file, or fed with so many whole fragments at a time."""
+    event(f"fragments: {len(made.truth.fragments) // 8 * 8} or more")
+    assert_true(fragdex.index(made.data, exact=True), made)
     path = tmp_path / "movie.mp4"
-    path.write_bytes(data)
-    brute.same(fragdex.index(path, exact=True), indexed(data, few=1 << 30))
+    path.write_bytes(made.data)
+    assert_true(fragdex.index(path, exact=True), made)
+    starts = [fragment.moof for fragment in made.truth.fragments]
+    indexer, turns, at = fragdex.Indexer(), itertools.cycle(together), 0
+    while at < len(made.data):
+        later = [start for start in starts if start > at]
+        stop = later[min(next(turns), len(later)) - 1] if later else len(made.data)
+        indexer.feed(made.data[at:stop])
+        at = stop
+    assert_true(indexer.finish(len(made.data)), made)
 
 
 @given(alike())
-def test_shapes_are_found_alike_in_passing_behind_it_and_in_python(data):
-    view, known = memoryview(data), shapes.Shapes()
+def test_shapes_are_found_alike_in_passing_behind_it_and_in_python(made):
+    view, known = memoryview(made.data), shapes.Shapes()
     whole = (met := hop.walk(view, 0)).top[met.top["whole"]]
     at, sizes = whole["offset"], whole["size"]
     moofs = np.flatnonzero(whole["type"] == code("moof"))

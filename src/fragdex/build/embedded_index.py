@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,17 +12,16 @@ from fragdex.box_header import read_header
 from fragdex.boxes import parse_box
 from fragdex.boxes.limits import MAX_LENT_ROWS, MAX_TRACKS
 from fragdex.build.assemble import assemble
+from fragdex.build.head import Head
 from fragdex.build.periods import Moov, init_ranges, movie_of
 from fragdex.build.reading import read_on
-from fragdex.build.steps import FIRST_GUESS, READ_AHEAD, read_there
+from fragdex.build.steps import FIRST_GUESS
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
-from fragdex.fragments.bounds import LEAD, MDAT, MOOF
+from fragdex.fragments.bounds import LEAD, MOOF
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.fragments.headers import DONE
-from fragdex.fragments.hop_plain import WHOLE_CODES, header_at
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.scan import MEDIA_TYPES, MOOV, SIDX, Scan
+from fragdex.fragments.scan import MEDIA_TYPES, SIDX, Scan
 from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import TrackInfo
@@ -33,7 +31,7 @@ from fragdex.sources import Source
 if TYPE_CHECKING:
     from fragdex.formats.segment_map import Tables
 
-__all__ = ["Head", "by_mfra", "by_sidx"]
+__all__ = ["by_mfra", "by_sidx"]
 
 MAX_READS = 32
 """Reads for sidx boxes that others point to; a hierarchy that needs more is walked."""
@@ -50,82 +48,6 @@ ENOUGH_REFERENCES = 2
 
 LEADS = frozenset(LEAD.tolist()) - {SIDX}
 """Boxes beside sidx that introduce a fragment."""
-
-
-@dataclass(slots=True)
-class Head:
-    """What was read of a file's start, and what speaks against the indexes in it.
-
-    Attributes:
-        pieces: (offset, bytes) of what was read, in order.
-        doubts: why a sidx or mfra was not believed.
-    """
-
-    pieces: list[tuple[int, bytes | memoryview]] = field(default_factory=list)
-    doubts: tuple[Finding, ...] = ()
-
-    def read(self, source: Source, scan: Scan) -> None:
-        """Read until the first fragment, media data or the end is met."""
-        view = None if source.remote else source.view()
-        if view is not None:
-            self._look(source, view, scan)
-            return
-        ahead = FIRST_GUESS if source.remote else READ_AHEAD
-        seen = 0
-        while True:
-            need = scan.need
-            if need is None or (source.size is not None and need.start >= source.size):
-                return
-            tops = scan.tops()
-            kinds = {kind for top in tops[seen:] for kind in top["type"].tolist()}
-            seen = len(tops)
-            if kinds & {MOOF, MDAT} or scan.waiting_for == MOOF:
-                return
-            # The header behind a box tells whether it ends where a fragment begins.
-            data = self.piece(
-                source, ByteRange(need.start, max(need.stop + 32, need.start + ahead))
-            )
-            if not data:
-                return
-            scan.size = source.size
-            scan.feed(data, need.start)
-            ahead = READ_AHEAD
-
-    def _look(self, source: Source, view: memoryview, scan: Scan) -> None:
-        """Take all that stands before the first fragment or media data at once."""
-        at = read = 0
-        scan.size = len(view)
-        while True:
-            status, size, kind, header = header_at(view, at, len(view))
-            if status != DONE:
-                stop = min(at + 16, len(view))
-                break
-            stop = at + header
-            if kind == MDAT:
-                read += header
-            if kind in (MOOF, MDAT) or not size or size > len(view) - at:
-                break
-            if kind == MOOV and size > FIRST_GUESS:
-                # A large moov names samples; it is read where it is mapped.
-                break
-            read += size if kind in WHOLE_CODES else header
-            at += size
-        source.note_read(read)
-        self.pieces.append((0, view[:stop]))
-        scan.feed(view[:stop], 0)
-
-    def piece(self, source: Source, wanted: ByteRange) -> bytes:
-        """Read a range, or as much of it as there is, and remember it."""
-        data = read_there(source, wanted)
-        self.pieces.append((wanted.start, data))
-        return data
-
-    def at(self, offset: int, size: int) -> bytes | None:
-        """Bytes that were read already, or None."""
-        for start, data in self.pieces:
-            if start <= offset and offset + size <= start + len(data):
-                return bytes(data[offset - start : offset - start + size])
-        return None
 
 
 def by_sidx(source: Source, scan: Scan, head: Head, init: Moov | None) -> FragmentIndex | None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from fragdex.build.assemble import assemble
-from fragdex.build.embedded_index import Head, by_mfra, by_sidx
+from fragdex.build.embedded_index import by_mfra, by_sidx
+from fragdex.build.head import Head
 from fragdex.build.memory import keep_freed
 from fragdex.build.periods import Moov
 from fragdex.build.reading import read_all, read_on

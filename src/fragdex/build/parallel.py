@@ -12,7 +12,7 @@ import numpy as np
 
 from fragdex.box_header import read_header
 from fragdex.build.pace import LARGEST_WINDOW, REQUEST_BYTES, Pace
-from fragdex.build.steps import FIRST_GUESS, read_there
+from fragdex.build.steps import FIRST_GUESS, feed, needed, read_there
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.fragments.headers import DONE, Fits, Rows
@@ -205,10 +205,8 @@ class _Passes:
             data, *others = self.source.read_many([first, *(wants for _, wants in asked)])
         else:
             data, asked, others = read_there(self.source, first), [], []
-        if not data:
+        if not feed(self.source, self.scan, data, first.start):
             return False
-        self.scan.size = self.source.size
-        self.scan.feed(data, first.start)
         for (one, wants), read in zip(asked, others, strict=True):
             self.search_left -= one.give(read, wants.start)
         self._settle()
@@ -216,8 +214,8 @@ class _Passes:
 
     def _wanted(self) -> ByteRange | None:
         """What the scan needs next, and as much behind it as is likely to be needed."""
-        need, size = self.scan.need, self.source.size
-        if need is None or (size is not None and need.start >= size):
+        need, size = needed(self.source, self.scan), self.source.size
+        if need is None:
             return None
         early = self.scan.position < FIRST_GUESS
         stop = need.start + FIRST_GUESS if early else self.pace.behind(need, self.scan)

@@ -20,9 +20,9 @@ from fragdex.formats.clip_samples import described, ranges
 from fragdex.formats.clip_spans import Part
 from fragdex.formats.copy_check import Places, check_samples, copied_parts
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.movie import sample_tables
 from fragdex.fragments.sample_runs import read_sample_runs
 from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
-from fragdex.fragments.track_info import sample_tables
 
 __all__ = ["progressive", "unfit"]
 

@@ -24,7 +24,15 @@ from fragdex.fragments.runs import RunDecoder, RunDetails, Runs, SyncPoints
 from fragdex.fragments.table import FARTHEST, NULL, Int64, Table, column
 from fragdex.fragments.track_info import SampleDefaults
 
-__all__ = ["Batch", "Trafs", "decode", "in_file_order", "track_ids"]
+__all__ = [
+    "SAMPLE_DEFAULTS",
+    "Batch",
+    "Trafs",
+    "apply_defaults",
+    "decode",
+    "in_file_order",
+    "track_ids",
+]
 
 MOOF, TRAF, TFHD_CODE, TFDT_CODE, TRUN_CODE, UUID = map(
     code, ("moof", "traf", "tfhd", "tfdt", "trun", "uuid")
@@ -34,6 +42,9 @@ TFXD = bytes.fromhex("6d1d9b0542d544e680e2141daff757b2")
 
 SMALL_IDS = 1 << 10
 """Track_IDs up to which they are counted, however few: a page of counters."""
+
+SAMPLE_DEFAULTS = ("duration", "size", "flags")
+"""What tfhd and trex say of samples, as `SampleDefaults` names it."""
 
 MAX_PERIOD = 16
 """Boxes of one traf, up to which regular fragments are recognized."""
@@ -212,7 +223,7 @@ def decode(
         missing[owner] = False
         damaged[traf_moof[missing]] = True
     track, flags = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    values = {name: np.full(n, NULL) for name in ("duration", "size", "flags", "base")}
+    values = {name: np.full(n, NULL) for name in (*SAMPLE_DEFAULTS, "base")}
     words, groups = groups_of(buffer, body[where], room[where], TFHD)
     flags[owner] = words & 0xFFFFFF
     for group in groups:
@@ -225,9 +236,7 @@ def decode(
             declared = "base_data_offset" if name == "base" else f"default_sample_{name}"
             if declared in group.fields:
                 column_values[to] = group.fields[declared]
-    lacks: dict[str, Mask] = {}
-    for name in ("duration", "size", "flags"):
-        _fill(name, values[name], track, defaults, lacks)
+    lacks = apply_defaults(values, track, defaults)
 
     time, time_kind = _times(buffer, owners, n, damaged, traf_moof)
     gap = np.where(flags & DURATION_IS_EMPTY, values["duration"], 0)
@@ -240,7 +249,7 @@ def decode(
     decoder = RunDecoder(
         buffer,
         owner,
-        *(values[name][owner] for name in ("duration", "size", "flags")),
+        *(values[name][owner] for name in SAMPLE_DEFAULTS),
         missing={name: lacking[owner] for name, lacking in lacks.items()},
         keep_groups=details,
     )
@@ -308,26 +317,28 @@ def near_times(time: Int64) -> Int64:
     return np.where((time > FARTHEST) | (time < -FARTHEST), NULL, time)
 
 
-def _fill(
-    name: str,
-    column: Int64,
-    track: Int64,
-    defaults: Mapping[int, SampleDefaults],
-    lacks: dict[str, Mask],
-) -> None:
-    """Tfhd over trex (8.8.7.1); what neither says is 0, and which trafs lack it is noted."""
-    absent = column == NULL
-    if not absent.any():
-        return
-    where = np.flatnonzero(absent)
-    ids = track_ids(track[where])
-    values = [defaults.get(one) for one in ids]
-    place = np.searchsorted(ids, track[where])
-    column[where] = np.array([getattr(known, name) if known else 0 for known in values])[place]
-    lacking = np.array([known is None for known in values])[place]
-    if lacking.any():
-        lacks[name] = np.zeros(len(track), np.bool_)
-        lacks[name][where[lacking]] = True
+def apply_defaults(
+    values: Mapping[str, Int64], track: Int64, defaults: Mapping[int, SampleDefaults]
+) -> dict[str, Mask]:
+    """Fill what no tfhd says, NULL in its columns, with the track's trex (8.8.7.1).
+
+    Returns: by column the trafs that neither gives a value, which is 0 then.
+    """
+    lacks: dict[str, Mask] = {}
+    for name in SAMPLE_DEFAULTS:
+        column = values[name]
+        where = np.flatnonzero(column == NULL)
+        if not len(where):
+            continue
+        ids = track_ids(track[where])
+        known = [defaults.get(one) for one in ids]
+        place = np.searchsorted(ids, track[where])
+        column[where] = np.array([getattr(trex, name) if trex else 0 for trex in known])[place]
+        lacking = np.array([trex is None for trex in known])[place]
+        if lacking.any():
+            lacks[name] = np.zeros(len(track), np.bool_)
+            lacks[name][where[lacking]] = True
+    return lacks
 
 
 def _without(batch: Batch, traf_moof: Int64) -> Batch:

@@ -17,11 +17,12 @@ from fragdex.fragments.findings import Findings
 from fragdex.fragments.fragment_batches import Section, read_batch
 from fragdex.fragments.headers import Boxes, Fits, Rows, Walked, code
 from fragdex.fragments.moov import read_moov
+from fragdex.fragments.movie import read_movie, sample_tables
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
 from fragdex.fragments.shapes import Shapes
 from fragdex.fragments.table import Int64
-from fragdex.fragments.track_info import Movie, SampleDefaults, read_movie, sample_tables
+from fragdex.fragments.track_info import Movie, SampleDefaults
 
 __all__ = ["FTYP", "MOOF", "MOOV", "Captured", "Gathered", "all_of"]
 

@@ -16,7 +16,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fragdex.fragments.batch import Trafs, in_file_order, near_times
+from fragdex.fragments.batch import (
+    SAMPLE_DEFAULTS,
+    Trafs,
+    apply_defaults,
+    in_file_order,
+    near_times,
+)
 from fragdex.fragments.headers import NO_SHAPE, Fits, Int64, Packed
 from fragdex.fragments.hop import fit
 from fragdex.fragments.runs import Runs, SyncPoints
@@ -212,15 +218,17 @@ def _read(
     """The tables of some trafs; None where a default is not known."""
     traf, n = alike.traf, len(alike.numbers)
     values = {name: alike.cells[row - traf.start] for name, row in traf.cells.items()}
-    known = defaults.get(traf.track)
-    for name in ("duration", "size", "flags"):
-        if f"default_sample_{name}" not in values:
-            if known is None:
-                return None
-            values[f"default_sample_{name}"] = np.full(n, getattr(known, name))
+    track = np.full(n, traf.track)
+    unsaid = np.full((len(SAMPLE_DEFAULTS), n), NULL)
+    samples = {
+        name: values.get(f"default_sample_{name}", unsaid[row])
+        for row, name in enumerate(SAMPLE_DEFAULTS)
+    }
+    if apply_defaults(samples, track, defaults):
+        return None
     trafs = Trafs(
         alike.numbers + first_moof,
-        np.full(n, traf.track),
+        track,
         np.full(n, traf.flags),
         np.full(n, NULL),
         near_times(values["baseMediaDecodeTime"]),
@@ -228,15 +236,14 @@ def _read(
         np.zeros(n, np.int64),
     )
     if traf.count == 1:
-        return (trafs, *_single(values, n)), _wide(values, traf.run.version)
+        return (trafs, *_single(values, samples, n)), _wide(values, traf.run.version)
     counts = alike.counts if len(alike.counts) == n else np.full(n, traf.count)
-    duration, size, flags = (values[f"default_sample_{n}"] for n in ("duration", "size", "flags"))
     found = summed(
         buffer,
         RunKind(traf.run.version, traf.run.flags),
         at[alike.numbers] + alike.rows_at,
         counts,
-        (duration, size, flags),
+        (samples["duration"], samples["size"], samples["flags"]),
         values.get("first_sample_flags"),
     )
     runs = Runs(
@@ -251,13 +258,15 @@ def _read(
     return (trafs, runs, SyncPoints(*found.points)), found.wide
 
 
-def _single(values: Mapping[str, Int64], n: int) -> tuple[Runs, SyncPoints]:
+def _single(
+    values: Mapping[str, Int64], defaults: Mapping[str, Int64], n: int
+) -> tuple[Runs, SyncPoints]:
     """Runs of one sample each: nothing is to be summed up."""
     every, zero, one = np.arange(n), np.zeros(n, np.int64), np.ones(n, np.int64)
-    duration = values.get("sample_duration", values["default_sample_duration"])
-    size = values.get("sample_size", values["default_sample_size"])
+    duration = values.get("sample_duration", defaults["duration"])
+    size = values.get("sample_size", defaults["size"])
     # first_sample_flags stand for the first sample's (8.8.8.1).
-    flags = values.get("sample_flags", values["default_sample_flags"])
+    flags = values.get("sample_flags", defaults["flags"])
     flags = values.get("first_sample_flags", flags)
     offset = values.get("sample_composition_time_offset", zero)
     end = duration if offset is zero else offset + duration

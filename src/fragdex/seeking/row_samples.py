@@ -14,10 +14,11 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import InexactIndex
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.moof_decoder import MoofDecoder
+from fragdex.fragments.movie import sample_tables
 from fragdex.fragments.sample_runs import SampleRuns, read_sample_runs
 from fragdex.fragments.samples import samples_of
 from fragdex.fragments.table import FragmentFlags, FragmentTable, Int64, SampleTable
-from fragdex.fragments.track_info import SampleDefaults, sample_tables
+from fragdex.fragments.track_info import SampleDefaults
 from fragdex.sources import Source
 
 __all__ = ["RowSamples", "read_moof"]
