@@ -214,7 +214,8 @@ def test_pages_that_can_be_jumped_into_are_jumped_into():
         assert stage.facts.seekable
         stage.skip(0, 30, told.append)
         assert red_square(stage.frame(30)) == (100, 40)
-    assert told == []
+    # but for frame 0, with which animations begin
+    assert told == [0]
     page = (
         '<!doctype html><meta name="fragdex:seekable"><script>let n = 0;'
         "requestAnimationFrame(function f() { n += 1; requestAnimationFrame(f) })</script>"
@@ -223,7 +224,7 @@ def test_pages_that_can_be_jumped_into_are_jumped_into():
         assert stage.facts.seekable
         stage.skip(0, 30)
         stage.frame(30)
-        assert stage.evaluate("n") == 1
+        assert stage.evaluate("n") == 2
         assert stage.evaluate("performance.now()") == 1000
 
 

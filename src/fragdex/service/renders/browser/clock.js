@@ -10,13 +10,15 @@
   let now = 0;
   let zero = 0;
   let begun = false;
+  let held = null;
+  let start = 0;
   let numbers = 0;
-  let frames = new Map();
+  const frames = new Map();
   const timers = new Map();
   const put = (object, name, value) =>
     Object.defineProperty(object, name, { value, configurable: true, writable: true });
 
-  const since = () => (begun ? now - zero : 0);
+  const since = () => (begun ? (held ?? now) - zero : 0);
   put(performance, "now", since);
   const FakeDate = function Date(...given) {
     if (!new.target) return new RealDate(EPOCH + since()).toString();
@@ -83,13 +85,26 @@
         started.set(animation, now);
         animation.pause();
       }
-      if (animation.playState === "paused") animation.currentTime = now - started.get(animation);
+      if (animation.playState !== "paused") continue;
+      animation.currentTime = now - started.get(animation);
+      // one that is paused would not end by itself
+      if (animation.currentTime >= animation.effect?.getComputedTiming().endTime) animation.finish();
     }
     for (const drawing of document.querySelectorAll("svg")) {
       if (drawing.ownerSVGElement) continue;
       drawing.pauseAnimations();
       drawing.setCurrentTime((now - zero) / 1000);
     }
+  };
+  // What was called for a frame that is not drawn: a loop of the page has its turn once.
+  let served = new WeakSet();
+  const serve = (again, undrawn) => {
+    const due = [...frames].filter(([, callback]) => again || !served.has(callback));
+    for (const [number, callback] of due) {
+      frames.delete(number);
+      if (undrawn) served.add(callback);
+    }
+    for (const [, callback] of due) call(callback, [since()]);
   };
   const inner = (work) => {
     for (const element of document.querySelectorAll("iframe")) {
@@ -101,13 +116,15 @@
   put(globalThis, "__fragdexClock", {
     // Before time 0: timers alone.
     run(ms) {
-      fire(now + ms);
-      now += ms;
+      const until = now + ms;
+      fire(until);
+      now = until;
       inner((clock) => clock.run(ms));
     },
     start() {
       zero = now;
       begun = true;
+      served = new WeakSet();
       inner((clock) => clock.start());
     },
     to(ms) {
@@ -116,10 +133,23 @@
       hold();
       inner((clock) => clock.to(ms));
     },
+    serve(again) {
+      serve(again, true);
+      inner((clock) => clock.serve(again));
+    },
+    // As `__fragdexHold` and `__fragdexGoOn` of steady.js: timers wait for the same time as before.
+    hold() {
+      held = start = now;
+      inner((clock) => clock.hold());
+    },
+    goOn(ms) {
+      if (ms > 0) now = start;
+      held = null;
+      inner((clock) => clock.goOn(ms));
+    },
     frame() {
-      const waiting = frames;
-      frames = new Map();
-      for (const callback of waiting.values()) call(callback, [since()]);
+      serve(false, false);
+      served = new WeakSet();
       hold();
       inner((clock) => clock.frame());
     },

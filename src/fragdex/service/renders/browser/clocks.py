@@ -28,6 +28,21 @@ class Clock(Protocol):
     def zero(self, at_once: bool) -> bool:
         """Whether time 0 can be now; the clock stands from then on."""
 
+    def serve(self, again: bool) -> None:
+        """Call what waits for a frame, without one: before time 0, or while the clock is held.
+
+        What asks for each frame anew, a loop of the page, has its turn once; each time if `again`.
+        """
+
+    def hold(self) -> None:
+        """Have the page's clocks stand, while a frame is waited for by its page."""
+
+    def wait(self, us: int) -> None:
+        """Let what is due happen, and so much time pass; with time, the page's clocks go."""
+
+    def go_on(self) -> None:
+        """Bring the page's clocks back to where they were held."""
+
     def advance(self, i: int) -> int:
         """Bring the clock to frame i, not yet drawing it; the instant in µs."""
 

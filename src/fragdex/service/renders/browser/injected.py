@@ -18,6 +18,7 @@ class InjectedClock:
     def __init__(self, pipe: Pipe, session: str, view: View) -> None:
         self._pipe, self._session, self._view = pipe, session, view
         self._last: bytes | None = None
+        self._waited_us = 0
 
     def scripts(self) -> tuple[str, ...]:
         """As `Clock.scripts`."""
@@ -35,6 +36,30 @@ class InjectedClock:
         """As `Clock.zero`."""
         self._evaluate("__fragdexClock.start()")
         return True
+
+    def serve(self, again: bool) -> None:
+        """As `Clock.serve`."""
+        self._evaluate(f"globalThis.__fragdexClock?.serve({str(again).lower()})")
+
+    def hold(self) -> None:
+        """As `Clock.hold`."""
+        self._waited_us = 0
+        self._evaluate("__fragdexClock.hold()")
+
+    def wait(self, us: int) -> None:
+        """As `Clock.wait`."""
+        if us and not self._waited_us:
+            self._evaluate("__fragdexClock.goOn(0)")
+        self._waited_us += us
+        self._evaluate(f"__fragdexClock.run({us / 1000!r})")
+        if us:
+            self._evaluate("__fragdexClock.frame()")
+        else:
+            self.serve(again=False)
+
+    def go_on(self) -> None:
+        """As `Clock.go_on`."""
+        self._evaluate(f"__fragdexClock.goOn({self._waited_us / 1000!r})")
 
     def advance(self, i: int) -> int:
         """As `Clock.advance`."""

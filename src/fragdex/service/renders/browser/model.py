@@ -28,7 +28,8 @@ class Limits:
             workers and decoders of pictures do beside the scripts: one picture of 16,384 pixels a
             side takes 2 to 5 s.
         load_seconds: wall time until the page is loaded and ready.
-        ready_ms: of the page's own time, until `window.fragdex.ready` is settled.
+        ready_ms: of the page's own time, until `window.fragdex.ready` is settled, or one call of
+            `window.fragdex.seek`.
         memory_bytes: of all processes of the browser together.
         storage_bytes: on the disk, of all that the page keeps: files, databases, caches.
         side: pixels of a side.

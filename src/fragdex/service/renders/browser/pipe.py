@@ -122,10 +122,10 @@ class Pipe:
                 if not done():
                     self.wait(began, now - began - (self.excused - excused))
 
-    def listen(self, seconds: float) -> None:
-        """Take in messages for a while."""
+    def listen(self, seconds: float, done: Callable[[], object] = lambda: False) -> None:
+        """Take in messages for a while, or until something is so."""
         stop = time.monotonic() + seconds
-        while (left := stop - time.monotonic()) > 0:
+        while (left := stop - time.monotonic()) > 0 and not done():
             self._take(left)
 
     def close(self) -> None:

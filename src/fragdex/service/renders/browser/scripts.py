@@ -6,19 +6,23 @@ import functools
 from importlib import resources
 from typing import Final
 
-__all__ = ["CLOCK", "FACTS", "READY", "STEADY", "script"]
+__all__ = ["CLOCK", "FACTS", "FONTS", "READY", "SEEK", "STEADY", "script"]
 
 STEADY: Final = "steady.js"
 CLOCK: Final = "clock.js"
 FACTS: Final = "facts.js"
 
-READY: Final = """(async () => {
-  const told = globalThis.fragdex;
-  if (told && told.ready !== undefined) await told.ready;
+READY: Final = "(async () => { await globalThis.fragdex?.ready; })()"
+"""Settles when the page says that it is ready."""
+
+FONTS: Final = """(async () => {
   document.documentElement.getBoundingClientRect();
   await document.fonts.ready;
 })()"""
-"""Settles when the page says that it is ready, and its fonts are here."""
+"""Settles when the page's fonts are here."""
+
+SEEK: Final = "(async () => {{ await globalThis.fragdex.seek({ms!r}); }})()"
+"""Settles when the page shows a moment, as it says."""
 
 
 @functools.cache

@@ -17,9 +17,10 @@ from fragdex.service.renders.browser.model import Limits, Notes, PageFacts
 from fragdex.service.renders.browser.pipe import ProtocolError
 from fragdex.service.renders.browser.requests import RequestInterceptor
 from fragdex.service.renders.browser.running import Running, understood
-from fragdex.service.renders.browser.scripts import FACTS, READY, STEADY, script
+from fragdex.service.renders.browser.scripts import FACTS, STEADY, script
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.virtual import VirtualClock
+from fragdex.service.renders.browser.waiting import Waiting
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.site import ORIGIN, Site
 
@@ -86,6 +87,9 @@ class Stage:
             self._console = Console(self._pipe, self.notes)
             with understood():
                 self._clock: Clock = self._prepare()
+                self._waiting = Waiting(
+                    self._pipe, self._session, self._clock, limits, self._running.check
+                )
                 self._load()
                 self.facts: PageFacts = self._ask()
         except BaseException as error:
@@ -114,10 +118,11 @@ class Stage:
     def skip(self, first: int, stop: int, progress: Callable[[int], None] = lambda _: None) -> None:
         """Let frames first … stop-1 pass without looking; `progress` is told each i.
 
-        A page that says that it can be jumped into is not led through them.
+        A page that says that it can be jumped into is not led through them: of those, only frame 0
+        happens, with which its animations begin.
         """
         if self.facts.seekable:
-            return
+            stop = min(stop, 1)
         for i in range(first, stop):
             with understood():
                 self._clock.advance(i)
@@ -132,7 +137,11 @@ class Stage:
         with understood():
             time_us = self._clock.advance(i)
             if self._seeks:
-                self.evaluate(f"globalThis.fragdex.seek({time_us / 1000!r})", awaited=True)
+                try:
+                    self._waiting.seek(time_us / 1000)
+                except PageFailed as error:
+                    _tell_more(error, self.notes)
+                    raise
             if self._media is not None:
                 self._media.before_frame()
             picture = self._clock.capture(needed=not self._drawn)
@@ -140,23 +149,15 @@ class Stage:
         self._drawn = True
         return picture
 
-    def evaluate(self, expression: str, awaited: bool = False) -> Any:
-        """The value of an expression in the page, as JSON gives it.
-
-        Args:
-            expression: JavaScript.
-            awaited: whether its value is a promise to wait for.
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression of JavaScript in the page, as JSON gives it.
 
         Raises:
             PageFailed: it throws, or does not end.
         """
         try:
             told = self._pipe.call(
-                "Runtime.evaluate",
-                self._session,
-                expression=expression,
-                returnByValue=True,
-                awaitPromise=awaited,
+                "Runtime.evaluate", self._session, expression=expression, returnByValue=True
             )
         except ProtocolError as error:
             raise PageFailed(f"the page could not be asked: {error}") from error
@@ -244,20 +245,7 @@ class Stage:
         while "loaded" not in seen:
             self._clock.step(waiting=False)
             in_time("loaded")
-        number = pipe.send(
-            "Runtime.evaluate", session, expression=READY, awaitPromise=True, returnByValue=True
-        )
-        steps = 0
-        while not pipe.answered(number):
-            steps += 1
-            if steps > limits.ready_ms:
-                raise PageFailed(f"the page is not ready after {limits.ready_ms} ms of its time")
-            self._clock.step(waiting=steps > 1)
-            in_time("ready")
-        told = pipe.answer(number)
-        if "exceptionDetails" in told:
-            why = text_of(told["exceptionDetails"])
-            raise PageFailed(f"the page says that it will not be ready: {why}")
+        steps = self._waiting.ready(in_time)
         while self._media is not None and not self._media.settled():
             steps += 1
             self._clock.step(waiting=True)

@@ -71,7 +71,12 @@
     const origin = performance.timeOrigin;
     const round = (ms) => Math.max(0, Math.round(ms * TICK) / TICK);
     let [zero, zeroOfAll] = [-1, 0];
-    const since = (ms) => (zero < 0 ? 0 : round(ms - zero));
+    // Where the clock is held; of all frames of the page alike, as `zeroOfAll`.
+    let held = null;
+    const since = (ms) => {
+      if (zero < 0) return 0;
+      return round((held === null ? ms : Math.max(zero, held - origin)) - zero);
+    };
     // A script that waits for the clock to move would wait for ever: so the clock moves by a tick
     // when it was looked at often enough, and stands still later until the time has caught up.
     const OFTEN = 10000;
@@ -93,7 +98,7 @@
     const now = () => patient(since(real()));
     const today = () => {
       const own = since(real());
-      const all = zero < 0 ? 0 : round(origin + real() - zeroOfAll);
+      const all = zero < 0 ? 0 : round((held ?? origin + real()) - zeroOfAll);
       return EPOCH + Math.floor(round(all + patient(own) - own));
     };
     put(performance, "now", now);
@@ -124,8 +129,15 @@
         return;
       }
       last = ms;
-      const due = waiting;
-      waiting = new Map();
+      serve(ms, (callback) => !(Math.abs(ms - served.get(callback)) < 0.5));
+      if (waiting.size) ask();
+    };
+    const serve = (ms, wants, undrawn = false) => {
+      const due = [...waiting].filter(([, callback]) => wants(callback));
+      for (const [number, callback] of due) {
+        waiting.delete(number);
+        if (undrawn) served.set(callback, ms);
+      }
       for (const [number, callback] of due) {
         if (cancelled.delete(number)) continue;
         try {
@@ -136,6 +148,34 @@
       }
       cancelled.clear();
     };
+    // Frames that are not drawn, for a page that waits for one: before time 0, or within a frame.
+    // What is called for each frame (a loop of the page) has its turn once, unless it is `again`.
+    let served = new WeakMap();
+    put(globalThis, "__fragdexServe", (again) => {
+      const ms = real();
+      const had = (callback) => (zero < 0 ? served.has(callback) : Math.abs(ms - served.get(callback)) < 0.5);
+      serve(ms, (callback) => again || !had(callback), true);
+    });
+    // While a seek of the page is waited for, its clocks are held. Afterwards they stand where they
+    // stood, `ms` later, and what moves by the browser's clock is taken back to there, too.
+    put(globalThis, "__fragdexHold", () => {
+      held = zeroOfAll + round(origin + real() - zeroOfAll);
+    });
+    put(globalThis, "__fragdexGoOn", (ms, unseen = 0) => {
+      held = null;
+      zero += ms;
+      zeroOfAll += ms;
+      [looks, seen, ahead] = [0, 0, 0];
+      if (ms === 0) return;
+      for (const animation of globalThis.__fragdexAnimations()) {
+        const { startTime, currentTime, playbackRate } = animation;
+        const moves = animation.playState === "running" && animation.timeline === document.timeline;
+        // One that began meanwhile begins now. They have seen no frame in the last milliseconds.
+        if (moves && startTime !== null && playbackRate > 0) {
+          animation.startTime += Math.min(ms - unseen, Math.max(0, currentTime / playbackRate)) + unseen;
+        }
+      }
+    });
     const cancelled = new Set();
     put(globalThis, "requestAnimationFrame", (callback) => {
       if (typeof callback !== "function") throw new TypeError("not a function");
@@ -155,6 +195,7 @@
     put(globalThis, "__fragdexBegin", (at = origin + real()) => {
       zeroOfAll = at;
       zero = Math.max(0, at - origin);
+      served = new WeakMap();
       delete globalThis.__fragdexBegin;
       return at;
     });

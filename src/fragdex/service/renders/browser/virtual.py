@@ -30,6 +30,7 @@ EPOCH_SECONDS: Final = 1_700_000_000
 """What `Date.now()` tells when the page begins to load."""
 
 _STEP_US: Final = 1000
+_LEAST_US: Final = 1
 # Time 0 is on this grid after the start of the navigation …
 _ZERO_US: Final = 5000
 # … or on this one, for pages that become ready by what takes real time.
@@ -50,6 +51,8 @@ class VirtualClock:
     def __init__(self, pipe: Pipe, session: str, view: View) -> None:
         self._pipe, self._session, self._view = pipe, session, view
         self._now_us = self._began_us = self._zero_us = self._drawn_us = 0
+        # Where the clock was held, how far it is led on since then, and what all seeks took.
+        self._held_us = self._late_us = self._lead_us = 0
         self._expired = False
         # The world beside the page's that tells whether frames reach the page; 0 when they do.
         self._beside = 0
@@ -113,8 +116,7 @@ class VirtualClock:
         begin = "globalThis.__fragdexBegin?.({})"
         told = self._evaluate(begin.format(""))
         at = begin.format(told["result"].get("value", 0))
-        for frame in sorted(self._frames):
-            self._evaluate(at, contextId=frame)
+        self._tell_frames(at)
         self._pipe.call("Page.addScriptToEvaluateOnNewDocument", self._session, source=at)
         self._note_first_frame()
         return True
@@ -138,10 +140,58 @@ class VirtualClock:
             # a frame that is gone by now
             return {"result": {}}
 
+    def serve(self, again: bool) -> None:
+        """As `Clock.serve`."""
+        self._tell_frames(f"globalThis.__fragdexServe?.({str(again).lower()})")
+
+    def hold(self) -> None:
+        """As `Clock.hold`."""
+        self._held_us = self._now_us
+        self._tell_frames("globalThis.__fragdexHold?.()")
+
+    def wait(self, us: int) -> None:
+        """As `Clock.wait`.
+
+        Nothing happens in the page while its clock stands: so that things happen, it goes on by
+        microseconds, which the next frame takes back.
+        """
+        if us == 0:
+            self._pass(_LEAST_US)
+            self._late_us = self._now_us - self._held_us
+            self.serve(again=False)
+            return
+        late = self._late_us
+        self._let_go()
+        self._pass(us - late)
+        self._frame(noDisplayUpdates=True)
+
+    def go_on(self) -> None:
+        """As `Clock.go_on`."""
+        if self._late_us:
+            # by microseconds: the clock is held until it goes on
+            return
+        # what was asked for in the last frame has one of its own
+        self._pass(_STEP_US)
+        spent = self._now_us - self._held_us
+        self._lead_us += spent
+        times = f"{spent / 1000!r}, {_STEP_US / 1000!r}"
+        self._tell_frames(f"globalThis.__fragdexGoOn?.({times})")
+
+    def _let_go(self) -> None:
+        """Have the clock go that is held."""
+        if self._late_us:
+            self._late_us = 0
+            self._tell_frames("globalThis.__fragdexGoOn?.(0)")
+
+    def _tell_frames(self, expression: str) -> None:
+        for frame in sorted(self._frames):
+            self._evaluate(expression, contextId=frame)
+
     def advance(self, i: int) -> int:
         """As `Clock.advance`."""
+        self._let_go()
         wanted = instant_us(i, self._view.fps)
-        while (left := self._zero_us + wanted - self._now_us) > 0:
+        while (left := self._zero_us + self._lead_us + wanted - self._now_us) > 0:
             self._pass(min(left, _LARGEST_STEP_US))
         return wanted
 
@@ -238,7 +288,7 @@ class VirtualClock:
         return bool(told["result"].get("value"))
 
     def _begin_frame(self, **how: Any) -> dict[str, Any]:
-        self._drawn_us = max(self._now_us, self._drawn_us + 1)
+        self._drawn_us = max(self._now_us - self._late_us, self._drawn_us + 1)
         return self._pipe.call(
             "HeadlessExperimental.beginFrame",
             self._session,

@@ -27,7 +27,7 @@ class MediaAnswer:
 class Staged(Protocol):
     """What is wanted of a stage."""
 
-    def evaluate(self, expression: str, awaited: bool = False) -> Any:
+    def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page's main frame."""
 
     def relieve(self) -> None:
