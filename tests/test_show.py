@@ -14,7 +14,15 @@ from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Encryption, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo, TrackIndex
 from fragdex.seeking.show import byte_count, clock
-from fragdex.seeking.timeline import rate_steps, sync_times, time_ticks
+from fragdex.seeking.timeline import (
+    bit_rate,
+    fragment_spans,
+    main_track,
+    rate_steps,
+    sync_times,
+    tick_label,
+    time_ticks,
+)
 from fragdex.testing import movie
 from fragdex.testing.index_strategies import indexes
 
@@ -156,3 +164,149 @@ def test_byte_counts_have_four_digits_at_most(size):
     number = byte_count(size).split()[0].replace(",", "")
     # nothing is larger than a tebibyte: from there on more digits are the honest answer
     assert float(number) < 1024 or size >= 1023.95 * (1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "most", "ticks"),
+    [
+        (0, 10, 6, [0, 2, 4, 6, 8, 10]),
+        (0, 10, 5, [0, 5, 10]),
+        (-3, 3, 8, [-3, -2, -1, 0, 1, 2, 3]),
+        (61, 299, 8, [120, 180, 240]),
+        (0, 86400 * 30, 4, [0, 864000, 1728000, 2592000]),
+        (5, 5, 8, [5]),
+        (0, float("inf"), 8, [0]),
+    ],
+)
+def test_ticks_stand_at_the_roundest_times(start, stop, most, ticks):
+    assert time_ticks(start, stop, most) == ticks
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step", "label"),
+    [
+        (0.25, 0.05, "0.25"),
+        (0.5, 0.1, "0.5"),
+        (3, 1, "3"),
+        (59, 1, "59"),
+        (60, 1, "1:00"),
+        (-75, 15, "-1:15"),
+        (3599, 1, "59:59"),
+        (3600, 600, "1:00:00"),
+        (36_061, 60, "10:01:01"),
+        (-7325, 1, "-2:02:05"),
+    ],
+)
+def test_a_label_is_as_short_as_its_step_allows(seconds, step, label):
+    assert tick_label(seconds, step) == label
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 bit/s"),
+        (999, "999 bit/s"),
+        (999.5, "1 kbit/s"),
+        (1500, "1.5 kbit/s"),
+        (12_340_000, "12.3 Mbit/s"),
+        (2.5e9, "2.5 Gbit/s"),
+        (4e12, "4 Tbit/s"),
+    ],
+)
+def test_a_rate_has_three_digits_and_its_unit(value, text):
+    assert bit_rate(value) == text
+
+
+def test_a_fragment_that_does_not_tell_its_end_lasts_until_the_next():
+    track = fragdex.index(movie(fragments=3, samples=5, fps=25, edit=1000)).track(1)
+    starts, ends = fragment_spans(track)
+    shift = float(track.presentation(0))
+    assert starts.tolist() == pytest.approx([shift, shift + 0.2, shift + 0.4])
+    assert ends.tolist() == pytest.approx([shift + 0.2, shift + 0.4, shift + 0.6])
+    columns = {name: column.copy() for name, column in track.fragments.columns().items()}
+    columns["cts_end"][:2] = NULL
+    columns["cts_min"][2] = columns["cts_end"][2] = NULL
+    track.fragments = FragmentTable.of(columns)
+    starts, ends = fragment_spans(track)
+    assert starts.tolist() == pytest.approx([shift, shift + 0.2])
+    assert ends.tolist() == pytest.approx([shift + 0.2, shift + 0.2])
+
+
+def test_pictures_pace_a_file_and_without_them_the_first_track_with_fragments():
+    two = fragdex.index(movie(tracks=3))
+    pictures, sound, more = two.tracks
+    assert main_track([sound, pictures, more]) is pictures
+    assert main_track([more, sound]) is more
+    sound.fragments = FragmentTable.empty()
+    assert main_track([sound, more]) is more
+    assert main_track([sound]) is None
+
+
+def test_fragments_out_of_file_order_count_their_own_bytes():
+    track = fragdex.index(movie(fragments=3, samples=5, fps=25)).track(1)
+    track.fragments = track.fragments.rows(np.array([1, 0, 2]))
+    columns = {name: column.copy() for name, column in track.fragments.columns().items()}
+    columns["offset"] = columns["offset"][[1, 0, 2]]  # shown first, and lies behind the next
+    track.fragments = FragmentTable.of(columns)
+    edges, rates = rate_steps([track])
+    rows = track.fragments
+    assert edges.tolist() == pytest.approx([0, 0.2, 0.4, 0.6])
+    assert len(rates) == 3
+    assert rates[0] == pytest.approx(int(rows.size[1]) * 8 / 0.2)
+
+
+def test_what_a_track_is_stands_in_its_line():
+    def line(**said):
+        info = TrackInfo(1, "vide", "video", 1000, "avc1", "avc1.640028", **said)
+        return repr(TrackIndex(info, FragmentTable.empty(), SyncTable.empty()))
+
+    assert line(width=640, height=360) == (
+        "track 1: video, avc1.640028, 640×360, 0 fragments, 0 samples, 0 sync"
+    )
+    assert "48,000 Hz 2 ch," in line(sample_rate=48000, channel_count=2)
+    assert "48,000 Hz," in line(sample_rate=48000)
+    assert "Hz" not in line(width=640, height=360, sample_rate=48000)
+    assert "×" not in line(width=640)
+    assert ", deu," in line(language="deu")
+    assert ", encrypted," in line(encryption=Encryption("", None, 0))
+
+
+def test_the_headline_says_how_much_there_is_and_what_it_cost():
+    index = fragdex.index(movie(fragments=3, samples=5, fps=25, tracks=2), exact=True)
+    index.source = SourceInfo("a\x1b.mp4", 3 << 20)
+    index.how = How("sidx", False, requests=2, bytes_read=1500)
+    head = repr(index).splitlines()[0]
+    assert "\x1b" not in head
+    assert head.endswith(
+        ".mp4: 3.0 MiB, 0.619 s, 2 tracks, fragments only, from sidx; 1.5 KiB read in 2 requests"
+    )
+    index.source = SourceInfo("", None)
+    index.how = How("stbl+boxes", True, requests=1)
+    assert repr(index).splitlines()[0] == (
+        "index: 0.619 s, 2 tracks, exact, from the sample tables and movie fragments (stbl, moof);"
+        " 0 B read in 1 request"
+    )
+    hour = fragdex.index(movie(fragments=70, samples=1, fps=1))
+    assert ", 1:10.000, " in repr(hour)
+
+
+def test_long_lists_are_cut_and_counted():
+    info = [TrackInfo(n, "vide", "video", 1000, "avc1", None) for n in range(53)]
+    tracks = [TrackIndex(one, FragmentTable.empty(), SyncTable.empty()) for one in info]
+    index = fragdex.index(movie())
+    period = type(index.periods[0])(0, (), index.periods[0].movie, tuple(tracks))
+    lines = repr(FragmentIndex(SourceInfo(), How("boxes", True), [period])).splitlines()
+    assert len(lines) == 52
+    assert lines[50].split()[:2] == ["track", "49"]
+    assert lines[51].strip() == "and 3 more tracks"
+
+
+def test_a_table_names_what_its_columns_hold():
+    html = fragdex.index(movie(fragments=3, samples=5, fps=25))._repr_html_()
+    found = re.findall(r"<t([hd])[^>]*>([^<]*)</t", html)
+    assert [text for kind, text in found if kind == "h"] == [
+        *("track", "kind", "codec", "format", "fragments", "samples", "sync", "presentation"),
+    ]
+    cells = [text for kind, text in found if kind == "d"]
+    assert cells[:2] == ["1", "video"]
+    assert cells[4:] == ["3", "15", "3", "0.000 – 0.600"]

@@ -20,6 +20,7 @@ from fragdex.errors import (
     UnverifiedSync,
 )
 from fragdex.fragments.access import SampleBytes, access_of
+from fragdex.seeking.model import SourceInfo
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -105,6 +106,25 @@ class Far(fragdex.Source):
     def read_up_to(self, range: fragdex.ByteRange) -> bytes:
         cut = self._spend(range)
         return self.data[cut.start : cut.stop]
+
+
+@pytest.mark.parametrize(
+    ("tag", "described", "refused"),
+    [('"1"', '"1"', False), ('"1"', '"2"', True), ('"1"', None, False), (None, '"1"', False)],
+)
+def test_media_with_another_etag_are_not_read(tag, described, refused) -> None:
+    data = FIXTURES.joinpath("all-sync.mp4").read_bytes()
+    index = fragdex.index(data)
+    index.track(1).home = index.track(1).home._replace(
+        source=SourceInfo(size=len(data), etag=described)
+    )
+    far = Far(data)
+    far.etag = tag
+    if refused:
+        with pytest.raises(SourceChanged, match="has changed since"):
+            index.track(1).seek(1.7, verified=True, source=far)
+    else:
+        assert index.track(1).seek(1.7, verified=True, source=far).sample == 36
 
 
 def test_the_budget_of_a_source_holds() -> None:
