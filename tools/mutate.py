@@ -49,6 +49,7 @@ COPIED = ("fixtures", "docs", "README.md", "constraints.txt")
 # How a picture looks is for people to judge; what it shows is counted by other functions.
 DRAWN = ("timeline_svg", "_text", "_rate_path", "_fragment_path", "_sync_path")
 WORDS = ("expected", "found", "advice", "where")
+UNMET = ("__mutmut_", "another_process")
 # mutmut hands the tests of a change over in any order; most changes are noticed by quick ones.
 QUICK_FIRST = """
 import json
@@ -82,9 +83,11 @@ def prepare(room: str) -> Path:
         "process_isolation": "forkserver",
         "only_mutate": CHANGED.get(room, [f"src/fragdex/{room}/*"]),
         "also_copy": [*COPIED, "conftest.py"],
-        # the examples in docstrings, but not those of every changed copy of a function
+        # the examples in docstrings, but not those of every changed copy of a function; and nothing
+        # in other processes, which do not meet the change
         "pytest_add_cli_args": [
-            *("-m", "not slow", "-k", "not __mutmut_", "--hypothesis-profile=short"),
+            *("-m", "not slow", "-k", f"not {' and not '.join(UNMET)}"),
+            "--hypothesis-profile=short",
         ],
         "pytest_add_cli_args_test_selection": [*TESTS[room], *examples],
     }
@@ -170,7 +173,8 @@ def tried(room: str, sample: int, seed: int) -> bool:
     made_names = outcomes(folder)
     names = sorted(made_names.keys() - left_alone(folder, made_names))
     if not names or "nothing matches" not in made.stdout + made.stderr:
-        print(made.stdout[-4000:], made.stderr[-4000:], sep="\n")
+        lines = [line for line in made.stdout.splitlines() if "Running stats" not in line]
+        print(*lines[-60:], made.stderr[-4000:], sep="\n")
         sys.exit(f"{room}: mutmut could not begin, see above")
     drawn = names if not 0 < sample < len(names) else random.Random(seed).sample(names, sample)
     print(f"{room}: {len(drawn)} of {len(names)} changes", flush=True)
