@@ -87,7 +87,7 @@ def prepare(room: str) -> Path:
         # in other processes, which do not meet the change
         "pytest_add_cli_args": [
             *("-m", "not slow", "-k", f"not {' and not '.join(UNMET)}"),
-            "--hypothesis-profile=short",
+            *("--hypothesis-profile=short", "-o", "consider_namespace_packages=true"),
         ],
         "pytest_add_cli_args_test_selection": [*TESTS[room], *examples],
     }
