@@ -244,3 +244,48 @@ def test_offline_graphs_are_the_browsers_own(show):
     assert 110 <= page.ask("got") <= 130
     page.frame(0)
     assert page.strips(0, 1) == []
+
+
+def test_contexts_are_of_the_kind_that_libraries_look_for(show):
+    """Wrappers part a context that plays from an offline one by what it is an instance of."""
+    html = """<audio id=a src=a.wav></audio><script>
+    const c = new AudioContext({latencyHint: "playback"}), offline = new OfflineAudioContext(1, 8, 48000);
+    class Own extends AudioContext { get kind() { return "own" } }
+    const own = new Own(), source = c.createMediaElementSource(a);
+    const throws = (run) => { try { run(); return null } catch (error) { return error.name } };
+    const kinds = (one) => [one instanceof AudioContext, one instanceof BaseAudioContext,
+      one instanceof OfflineAudioContext, one.constructor.name, String(one)];
+    window.told = {
+      playing: kinds(c), offline: kinds(offline), own: [...kinds(own), own.kind],
+      interface: [AudioContext.name, AudioContext.prototype.constructor === AudioContext,
+        Object.getPrototypeOf(AudioContext) === BaseAudioContext, throws(() => AudioContext())],
+      lacks: ["startRendering", "length", "oncomplete"].filter((key) => key in c),
+      has: ["close", "suspend", "resume", "createMediaElementSource", "createMediaStreamSource",
+        "getOutputTimestamp", "createGain", "decodeAudioData"].filter((key) => typeof c[key] !== "function"),
+      values: [c.sampleRate, c.baseLatency, c.outputLatency, c.sinkId, c.onstatechange, c.state],
+      worklet: c.audioWorklet instanceof AudioWorklet,
+      end: [c.destination instanceof AudioDestinationNode, c.destination.context === c,
+        c.destination.maxChannelCount, c.destination.numberOfInputs, c.destination === c.destination],
+      source: [source instanceof MediaElementAudioSourceNode, source.mediaElement === a,
+        new GainNode(c).context === c],
+      vendor: typeof webkitAudioContext,
+    };
+    c.close().then(() => c.close()).catch((error) => { told.closed = [c.state, error.name] });
+    </script>"""  # noqa: E501
+    told = show(html, {"a.wav": beeps(1)}).ask("told")
+    playing = [True, True, False, "AudioContext", "[object AudioContext]"]
+    offline = [False, True, True, "OfflineAudioContext", "[object OfflineAudioContext]"]
+    assert told == {
+        "playing": playing,
+        "offline": offline,
+        "own": [True, True, False, "Own", "[object AudioContext]", "own"],
+        "interface": ["AudioContext", True, True, "TypeError"],
+        "lacks": [],
+        "has": [],
+        "values": [48_000, 0, 0, "", None, "running"],
+        "worklet": True,
+        "end": [True, True, 2, 1, True],
+        "source": [True, True, True],
+        "vendor": "function",
+        "closed": ["closed", "InvalidStateError"],
+    }

@@ -42,6 +42,7 @@
       if (over < 10 * under) this.tick();
       const stereo = { channelCount: 2, channelCountMode: "explicit" };
       this.out = new GainNode(context, stereo);
+      Object.setPrototypeOf(this.out, AudioDestinationNode.prototype);
       Object.defineProperty(this.out, "maxChannelCount", { value: 2 });
       // Two ways to part the sides: the outputs of one splitter do not begin in the same quantum.
       const left = { channelCount: 1, channelCountMode: "explicit", channelInterpretation: "discrete" };
@@ -126,7 +127,7 @@
   // The sound of a media element within a graph: pieces of it, each scheduled to the sample.
   class Feed {
     constructor(ear, player, node) {
-      Object.assign(this, { ear, player, node, sources: [], sound: null, until: 0, number: 0 });
+      Object.assign(this, { ear, player, node, gain: node.gain, sources: [], sound: null, until: 0, number: 0 });
       ear.feeds.push(this);
     }
 
@@ -140,7 +141,7 @@
         this.number += 1;
         this.fresh = true;
       }
-      this.node.gain.setValueAtTime(this.player.gain, now);
+      this.gain.setValueAtTime(this.player.gain, now);
       this.more();
     }
 
@@ -172,23 +173,29 @@
   }
 
   const ear = (context) => hidden.get(context);
+  const ElementSource = window.MediaElementAudioSourceNode;
   const refuse = (what) => {
     room.refuse(what);
     throw new DOMException(`${what} is live input, and refused`, "NotSupportedError");
   };
 
-  class AudioContext extends Offline {
-    constructor(_options) {
-      super(1, Math.ceil(room.settings.seconds * RATE), RATE);
-      if (room.contexts.length === 0) room.ask("listens", "");
-      for (const kind of ["statechange", "complete"]) {
-        listen.call(this, kind, (event) => event.isTrusted && event.stopImmediatePropagation());
-      }
-      const its = new Ear(this);
-      hidden.set(this, its);
-      room.contexts.push(its);
-      room.task(() => this.dispatchEvent(new Event("statechange")));
+  const Native = window.AudioContext;
+  // Of the browser's own kind as far as a page can tell: libraries part contexts by what they are.
+  const AudioContext = function AudioContext(_options) {
+    if (!new.target) throw new TypeError("Failed to construct 'AudioContext': use the 'new' operator");
+    const length = Math.ceil(room.settings.seconds * RATE);
+    const context = Reflect.construct(Offline, [1, length, RATE], new.target);
+    if (room.contexts.length === 0) room.ask("listens", "");
+    for (const kind of ["statechange", "complete"]) {
+      listen.call(context, kind, (event) => event.isTrusted && event.stopImmediatePropagation());
     }
+    const its = new Ear(context);
+    hidden.set(context, its);
+    room.contexts.push(its);
+    room.task(() => context.dispatchEvent(new Event("statechange")));
+    return context;
+  };
+  class Played {
 
     get currentTime() {
       return ear(this).now();
@@ -229,8 +236,14 @@
     }
 
     close() {
-      ear(this).rest("closed");
+      const its = ear(this);
+      if (its.state === "closed") return Promise.reject(new DOMException("closed", "InvalidStateError"));
+      its.rest("closed");
       return Promise.resolve();
+    }
+
+    get sinkId() {
+      return "";
     }
 
     setSinkId() {
@@ -242,8 +255,9 @@
       const player = room.adopt(element);
       if (player.routed) throw new DOMException("the element has a source already", "InvalidStateError");
       const node = new GainNode(this, { channelCount: 2, channelCountMode: "explicit" });
-      Object.defineProperty(node, "mediaElement", { value: element });
       const feed = new Feed(its, player, node);
+      Object.setPrototypeOf(node, ElementSource.prototype);
+      Object.defineProperty(node, "mediaElement", { value: element });
       const at = room.exact(room.clock());
       const last = player.sounds.at(-1);
       if (last && last.stop === null) last.stop = Math.max(at, last.start);
@@ -271,14 +285,26 @@
       return Object.assign(node, { onaudioprocess: null, bufferSize: 1024 });
     }
   }
-  Object.defineProperty(AudioContext.prototype, "startRendering", { value: undefined });
-  window.AudioContext = window.webkitAudioContext = AudioContext;
-  window.MediaElementAudioSourceNode = function MediaElementAudioSourceNode(context, { mediaElement }) {
+  const proto = Native.prototype;
+  for (const key of Object.getOwnPropertyNames(proto)) delete proto[key];
+  for (const [key, form] of Object.entries(Object.getOwnPropertyDescriptors(Played.prototype))) {
+    if (key !== "constructor") Object.defineProperty(proto, key, { ...form, enumerable: true });
+  }
+  // In the place of a constructor of the browser's, with what is made by it.
+  const stand = (constructor, native) => {
+    constructor.prototype = native.prototype;
+    Object.setPrototypeOf(constructor, Object.getPrototypeOf(native));
+    Object.defineProperty(native.prototype, "constructor", { value: constructor, configurable: true, writable: true });
+    return constructor;
+  };
+  window.AudioContext = stand(AudioContext, Native);
+  window.webkitAudioContext = AudioContext;
+  window.MediaElementAudioSourceNode = stand(function MediaElementAudioSourceNode(context, { mediaElement }) {
     return context.createMediaElementSource(mediaElement);
-  };
-  window.MediaStreamAudioSourceNode = function MediaStreamAudioSourceNode() {
+  }, ElementSource);
+  window.MediaStreamAudioSourceNode = stand(function MediaStreamAudioSourceNode() {
     return refuse("MediaStreamAudioSourceNode");
-  };
+  }, window.MediaStreamAudioSourceNode);
 
   // "Now" is the time of the page, not of the last frame.
   const nativeStart = AudioBufferSourceNode.prototype.start;
