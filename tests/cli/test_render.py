@@ -99,6 +99,33 @@ def test_a_still_may_be_transparent(call, page):
         assert picture.getpixel((60, 60))[3] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "codec", "pixels"),
+    [
+        ("film.webm", ["--transparent", "--crf", "30"], "vp9", "yuv420p"),
+        ("film.mov", ["--codec", "prores", "--preset", "4444"], "prores", "yuv444p10le"),
+        ("film.mkv", ["--codec", "ffv1"], "ffv1", "bgr0"),
+        ("film.mp4", ["--codec", "hevc", "--bit-rate", "300k", "--faststart"], "hevc", "yuv420p"),
+        ("film.gif", ["--fps", "10"], "gif", None),
+    ],
+)
+def test_a_film_is_stored_as_asked_for(call, page, name, options, codec, pixels):
+    ran = call("render", "page.html", "-o", name, *options)
+    assert (ran.code, ran.err) == (0, "")
+    with av.open(str(page.parent / name)) as film:
+        stream = film.streams.video[0]
+        assert stream.codec_context.name == codec
+        assert pixels in (stream.codec_context.pix_fmt, None)
+        assert len(list(film.decode(stream))) == (10 if codec == "gif" else 30)
+
+
+def test_a_webp_moves_where_that_is_asked_for(call, page):
+    ran = call("render", "page.html", "-o", "a.webp", "--animated", "--fps", "10")
+    assert ran.code == 0, ran.err
+    with Image.open(page.parent / "a.webp") as picture:
+        assert (picture.n_frames, picture.size) == (10, (160, 90))
+
+
 def test_a_folder_is_a_site(call, page):
     site = page.parent / "site"
     site.mkdir()
@@ -217,7 +244,7 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
     ("arguments", "told"),
     [
         (["page.html"], "an output is needed"),
-        (["page.html", "-o", "film.avi"], ".mp4, .m4v, .png"),
+        (["page.html", "-o", "film.avi"], ".mp4, .m4v, .mov"),
         (["page.html", "-o", "film.mp4", "--size", "big"], "1280x720"),
         (["page.html", "-o", "film.mp4", "--size", "0x7"], "1280x720"),
         (["page.html", "-o", "film.mp4", "--fps", "500"], "1 to 120"),
@@ -226,7 +253,15 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         (["page.html", "-o", "film.mp4", "--duration", "-1"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--duration", "end"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--at", "1"], "does not apply to a film"),
-        (["page.html", "-o", "film.mp4", "--transparent"], "does not apply to a film"),
+        (["page.html", "-o", "film.mp4", "--transparent"], "--transparent: h264 has none"),
+        (["page.html", "-o", "a.webm", "--codec", "h264"], "--codec: .webm holds av1, vp9, not"),
+        (["page.html", "-o", "film.mp4", "--crf", "60"], "--crf: 0 to 51 with h264"),
+        (["page.html", "-o", "film.mp4", "--bit-rate", "fast"], "--bit-rate fast: bits a second"),
+        (["page.html", "-o", "a.mov", "--audio-codec", "opus"], "--audio-codec: .mov holds aac"),
+        (["page.html", "-o", "a.gif", "--crf", "5"], "--crf: does not apply to gif"),
+        (["page.html", "-o", "a.png", "--codec", "h264"], "--codec does not apply to a still"),
+        (["page.html", "-o", "a.png", "--no-sound"], "--no-sound does not apply to a still"),
+        (["page.html", "-o", "film.mp4", "--animated"], "--animated is for .webp"),
         (["page.html", "-o", "a.png", "--duration", "1"], "--at"),
         (["page.html", "-o", "a.png", "--quality", "1"], "does not apply to .png"),
         (["page.html", "-o", "a.jpeg", "--transparent"], "cannot be transparent"),

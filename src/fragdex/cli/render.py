@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 import time
@@ -16,17 +15,15 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.output import emit, json_line, need_folder, say
+from fragdex.cli.render_request import Kind, bits, wanted_of
 from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
-    from fragdex.service.renders.render import Rendered, Wanted
+    from fragdex.service.renders.render import Rendered
 
 __all__ = ["render"]
 
-_CONTAINERS: Final = {
-    ".mp4": "mp4", ".m4v": "mp4", ".png": "png", ".jpeg": "jpeg", ".jpg": "jpeg", ".webp": "webp",
-}  # fmt: skip
 _PIECE: Final = 1 << 20
 
 
@@ -42,8 +39,8 @@ def render(
     output: Annotated[
         str | None,
         options.placed(
-            "Write there; the suffix decides: .mp4, or a still: .png, .jpeg, .webp; - is an MP4 to"
-            " stdout."
+            "Write there; the suffix decides: .mp4, .mov, .webm, .mkv, .gif, or a still: .png,"
+            " .jpeg, .webp; - is an MP4 to stdout."
         ),
     ] = None,
     size: Annotated[
@@ -82,7 +79,87 @@ def render(
     ] = None,
     transparent: Annotated[
         bool,
-        typer.Option("--transparent", help="Leave unpainted parts transparent (.png, .webp)."),
+        typer.Option(
+            "--transparent",
+            help="Leave unpainted parts transparent: stills, .gif, VP9, ProRes, FFV1.",
+        ),
+    ] = False,
+    codec: Annotated[
+        str | None,
+        typer.Option(
+            "--codec",
+            metavar="NAME",
+            help="Of a film: h264, hevc, av1, vp9, prores, ffv1.",
+            show_default="h264; in .webm vp9",
+        ),
+    ] = None,
+    crf: Annotated[
+        int | None,
+        typer.Option(
+            "--crf",
+            metavar="N",
+            help="Constant quality, lower is better; the codec has its own scale.",
+            show_default="h264: 18, hevc: 20, vp9: 20, av1: 24",
+        ),
+    ] = None,
+    bit_rate: Annotated[
+        str | None,
+        typer.Option(
+            "--bit-rate",
+            metavar="RATE",
+            help="Bits a second of the pictures instead: 800k, 5M.",
+            show_default=False,
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="Of the encoder: fast or small; of ProRes its profile.",
+            show_default="h264, hevc: veryfast, av1: 8, vp9: 4, prores: hq",
+        ),
+    ] = None,
+    pixel_format: Annotated[
+        str | None,
+        typer.Option(
+            "--pixel-format",
+            metavar="NAME",
+            help="Such as yuv444p, yuv420p10le.",
+            show_default="yuv420p; what the codec is for",
+        ),
+    ] = None,
+    gop: Annotated[
+        int | None,
+        typer.Option(
+            "--gop",
+            metavar="FRAMES",
+            help="Frames from one key frame to the next.",
+            show_default="2 s of them",
+        ),
+    ] = None,
+    audio_codec: Annotated[
+        str | None,
+        typer.Option(
+            "--audio-codec",
+            metavar="NAME",
+            help="Of the sound: aac, opus, mp3, flac, pcm.",
+            show_default="aac; in .webm opus",
+        ),
+    ] = None,
+    audio_bit_rate: Annotated[
+        str | None,
+        typer.Option(
+            "--audio-bit-rate", metavar="RATE", help="Bits a second.", show_default="192k"
+        ),
+    ] = None,
+    no_sound: Annotated[bool, typer.Option("--no-sound", help="Leave the sound out.")] = False,
+    faststart: Annotated[
+        bool,
+        typer.Option("--faststart", help="One moov in front, no fragments (.mp4); so is a .mov."),
+    ] = False,
+    animated: Annotated[
+        bool, typer.Option("--animated", help="Make a .webp that moves, not a still.")
     ] = False,
     slices: Annotated[
         int | None,
@@ -135,10 +212,29 @@ def render(
       fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
       fragdex render site/ -o film.mp4 --slices 4 --jobs 2
       fragdex render page.html -o poster.png --at 2.5 --transparent
+      fragdex render logo.html -o logo.webm --transparent --crf 12
+      fragdex render page.html -o master.mov --codec prores --preset 4444
     """  # fmt: skip
     if output is None:
         raise typer.BadParameter("an output is needed: -o film.mp4")
-    wanted = _wanted(output, size, fps, duration, at, quality, transparent)
+    film = {
+        "codec": codec,
+        "crf": crf,
+        "bit_rate": bits("--bit-rate", bit_rate),
+        "preset": preset,
+        "pixel_format": pixel_format,
+        "gop": gop,
+        "audio": audio_codec,
+        "audio_bit_rate": bits("--audio-bit-rate", audio_bit_rate),
+        "sound": not no_sound,
+        "faststart": faststart,
+    }
+    kind = Kind.of(output, animated=animated)
+    still = {"quality": quality, "transparency": transparent or None}
+    wanted = wanted_of(
+        kind, still=still, film={**film, "transparency": transparent}, size=size, fps=fps,
+        duration=duration, at=at,
+    )  # fmt: skip
     if page == "-":
         site = service("renders.site").Page(sys.stdin.buffer.read().decode("utf-8", "replace"))
         outside = service("renders.outside").NOTHING
@@ -159,63 +255,6 @@ def render(
     # The film itself may be on stdout: then words go to stderr.
     say(json_line(facts) if json else _line(facts), err=output == "-")
     return 0
-
-
-def _wanted(
-    output: str, size: str | None, fps: str, duration: str | None, at: str | None,
-    quality: int | None, transparent: bool,
-) -> Wanted:  # fmt: skip
-    container = "mp4" if output == "-" else _CONTAINERS.get(Path(output).suffix.lower())
-    if container is None:
-        raise typer.BadParameter(f"{output}: the name must end in {', '.join(_CONTAINERS)}")
-    film = container == "mp4"
-    for option, given in (("--at", at), ("--quality", quality), ("--transparent", transparent)):
-        if given and film:
-            raise typer.BadParameter(f"{option} does not apply to a film")
-    if duration is not None and not film:
-        raise typer.BadParameter("--duration does not apply to a still: use --at")
-    if quality is not None and container == "png":
-        raise typer.BadParameter("--quality does not apply to .png")
-    if transparent and container == "jpeg":
-        raise typer.BadParameter("a .jpeg cannot be transparent")
-    width, height = _size(size)
-    made = service("renders.render")
-    still = None
-    if not film:
-        still = service("renders.stills").Still(
-            container, quality=80 if quality is None else quality, transparency=transparent
-        )
-    wanted: Wanted = made.Wanted(
-        width, height, _rate(fps), _milliseconds("--duration", duration, least=1), still,
-        _milliseconds("--at", at, least=0) or 0,
-    )  # fmt: skip
-    return wanted
-
-
-def _size(text: str | None) -> tuple[int | None, int | None]:
-    if text is None:
-        return None, None
-    match = re.fullmatch(r"([1-9]\d{0,5})[xX×]([1-9]\d{0,5})", text)
-    if match is None:
-        raise typer.BadParameter(f"--size {text}: pixels are expected, such as 1280x720")
-    return int(match[1]), int(match[2])
-
-
-def _rate(text: str) -> Any:
-    rate_of = service("renders.rates").rate_of
-    try:
-        return rate_of(text if "/" in text or text.isdigit() else float(text))
-    except ValueError as error:
-        raise typer.BadParameter(f"--fps {text}: {error}") from None
-
-
-def _milliseconds(option: str, text: str | None, *, least: int) -> int | None:
-    if text is None:
-        return None
-    seconds = options.parse_time(text)
-    if not least / 1000 <= seconds < 1e9:
-        raise typer.BadParameter(f"{option} {text}: a time of at least {least} ms is expected")
-    return round(1000 * seconds)
 
 
 @contextmanager

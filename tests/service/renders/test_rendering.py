@@ -73,6 +73,40 @@ def test_the_same_again_is_answered_from_the_store(renderer, film):
     assert data == film[1]
 
 
+@pytest.mark.parametrize(
+    ("output", "suffix", "media_type"),
+    [
+        ({"container": "webm"}, ".webm", "video/webm"),
+        ({"container": "mp4", "video": {"codec": "hevc", "crf": 25}}, ".mp4", "video/mp4"),
+        ({"container": "mov", "video": {"codec": "prores"}}, ".mov", "video/quicktime"),
+        ({"container": "mkv", "video": {"codec": "av1"}}, ".mkv", "video/x-matroska"),
+        ({"container": "gif"}, ".gif", "image/gif"),
+    ],
+)
+def test_a_film_is_stored_as_it_was_asked_for(renderer, output, suffix, media_type):
+    record, data = renderer.rendered(numbers(), duration_ms=2000, work_slice_ms=1000, output=output)
+    assert (record["media_type"], record["output"]["container"]) == (
+        media_type, output["container"],
+    )  # fmt: skip
+    with av.open(io.BytesIO(data)) as film:
+        pictures = [frame.to_ndarray(format="gray") for frame in film.decode(video=0)]
+    assert [read_rows(picture)[0] for picture in pictures] == list(range(60))
+    found = get(renderer, record, suffix)
+    assert (found.status_code, found.headers["content-type"]) == (200, media_type)
+    assert found.content == data
+    assert get(renderer, record, ".png").status_code == 404
+
+
+def test_an_animated_webp_may_be_transparent(renderer):
+    html = "<body><style>p { animation: go 1s linear both } @keyframes go { to { opacity: 0 } }"
+    output = {"container": "animated-webp", "transparency": True}
+    record, data = renderer.rendered(html + "</style><p>x", fps=5, output=output)
+    assert get(renderer, record, ".webp").content == data
+    with Image.open(io.BytesIO(data)) as picture:
+        assert (picture.format, picture.n_frames) == ("WEBP", 5)
+        assert picture.convert("RGBA").getpixel((300, 170))[3] == 0
+
+
 LATE = """<body style="margin:0;background:#fff"><canvas id=c width=320 height=180></canvas><script>
 const draw = (t) => {
   if (t >= 1000 && !window.asked) { window.asked = new Image(); asked.src = "late.svg" }

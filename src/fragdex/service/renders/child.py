@@ -76,26 +76,33 @@ class _Work:
         return asdict(self._slicer.look(messages.view_of_json(view)))
 
     def draw(
-        self, view: Mapping[str, Any], first: int, stop: int, still: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
+        self, view: Mapping[str, Any], first: int, stop: int, still: Mapping[str, Any] | None,
+        film: Mapping[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        from fragdex.service.renders.films import Film
         from fragdex.service.renders.stills import Still
 
         made = self._slicer.draw(
             messages.view_of_json(view), range(first, stop), Path(MADE),
-            None if still is None else Still(**still), self._progress,
+            None if still is None else Still(**still), self._progress, Film(**film),
         )  # fmt: skip
         plain: dict[str, Any] = made.as_json()
         return plain
 
-    def join(self, slices: list[Mapping[str, Any]], view: Mapping[str, Any]) -> dict[str, Any]:
+    def join(
+        self, slices: list[Mapping[str, Any]], view: Mapping[str, Any], film: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        from fragdex.service.renders.films import Film
         from fragdex.service.renders.join import join
         from fragdex.service.renders.page_media.opening import Opener
         from fragdex.service.renders.page_media.strips import SoundStrip, joined
 
         made = [SliceMade.of_json(one) for one in slices]
         files = [partial(self._open_slice, number) for number in range(len(made))]
-        seen = messages.view_of_json(view)
-        strips = joined([[SoundStrip.of_json(strip) for strip in one.sound] for one in made])
+        seen, stored = messages.view_of_json(view), Film(**film)
+        strips = stored.sound_codec and joined(
+            [[SoundStrip.of_json(strip) for strip in one.sound] for one in made]
+        )
         sound = None
         failed: list[str] = []
         if strips:
@@ -111,7 +118,9 @@ class _Work:
             opener = Opener(self._parent, self._parent, kept)
             duration = sum(one.frames for one in made) / seen.fps
             sound = mix(strips, opener, duration, failed.append)
-        return asdict(join(files, seen, Path(MADE), sound, self._progress)) | {"failed": failed}
+        return asdict(join(files, seen, Path(MADE), sound, self._progress, stored)) | {
+            "failed": failed
+        }
 
     def _open_slice(self, number: int) -> BinaryIO:
         _, files = self._channel.ask(slice=number)

@@ -1,8 +1,6 @@
-"""Pictures → the H.264 of a slice, in a thread beside the browser.
+"""Pictures → the file of a slice, in a thread beside the browser.
 
-What decides the bytes is fixed: one x264 thread, key frames by count alone, no pictures out of
-order. Every slice of a view has the same parameter sets, so that packets of several slices make
-one stream; and as no picture is reordered, its first stands at 0 without an edit list.
+As no picture is reordered, the first of a stream stands at 0 without an edit list.
 """
 
 from __future__ import annotations
@@ -16,20 +14,13 @@ from types import TracebackType
 from typing import Any, Final
 
 from fragdex.service.errors import BrowserGone
+from fragdex.service.renders.encoders import ENCODER, options, settle, usual_class
+from fragdex.service.renders.films import Film
 from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.plan import View, key_interval
 from fragdex.service.renders.repeats import Numbered, repeat_unit
 
-__all__ = ["ENCODER", "Encoding", "encoder_version"]
-
-ENCODER: Final = {
-    "preset": "veryfast",
-    "crf": "18",
-    "forced-idr": "1",
-    # chromaloc 1: the middle of four pixels, which is where the conversion takes chroma from
-    "x264-params": "stitchable=1:open-gop=0:scenecut=0:bframes=0:chromaloc=1",
-}
-"""Settings of x264. Key frames are ordered one by one (`plan.key_interval`)."""
+__all__ = ["Encoding"]
 
 _NEVER: Final = 1 << 20
 # A picture that stays is encoded so often, each time better; after that it is repeated.
@@ -37,38 +28,16 @@ _REFINED: Final = 3
 
 # Pictures that wait for the encoder: a few MB each in the worst case.
 _WAITING: Final = 4
-_BT709: Final = 1  # ISO/IEC 23091-2: colour primaries, transfer and matrix alike
 _ANY, _INTRA = 0, 1  # FFmpeg's numbers of picture types
-_LIMITED: Final = 1  # FFmpeg's number of the range 16–235
-
-
-def encoder_version() -> str:
-    """What decides an encoded slice besides its pictures: libraries, settings."""
-    import av
-
-    libraries = ".".join(
-        str(part)
-        for name in ("libavcodec", "libswscale", "libavformat")
-        for part in av.library_versions[name]
-    )
-    return f"{libraries} {ENCODER}"
-
-
-def _settle(context: Any, width: int, height: int) -> None:
-    context.width, context.height, context.pix_fmt = width, height, "yuv420p"
-    context.thread_count = 1
-    context.gop_size = _NEVER
-    context.color_range = _LIMITED
-    context.colorspace = context.color_primaries = context.color_trc = _BT709
 
 
 def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
-    """An encoder as that of a file, without one; options that are "" are left out."""
+    """An encoder as that of a plain film, without a file; options that are "" are left out."""
     import av
     from av.codec.context import Flags
 
     context: Any = av.CodecContext.create("libx264", "w")
-    _settle(context, width, height)
+    settle(context, Film(), width, height, Fraction(30))
     context.time_base, context.framerate = Fraction(1, 30), Fraction(30)
     context.options = {name: text for name, text in (ENCODER | changed).items() if text}
     context.flags |= Flags.global_header
@@ -76,49 +45,85 @@ def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
 
 
 class _File:
-    """The file of a slice: H.264 in MP4, times counted in frames from 0."""
+    """The file of a slice: times counted in frames from 0."""
 
-    def __init__(self, path: Path, view: View) -> None:
+    def __init__(self, path: Path, view: View, film: Film) -> None:
         import av
 
-        self.pictures = Pictures(view.width, view.height)
+        self.pictures = Pictures(view.width, view.height, film.format)
         self.frames = 0
         self._av = av
         self._size = view.width, view.height
-        self._keys = key_interval(view.fps)
+        self._keys = film.gop or key_interval(view.fps)
+        self._orders_keys = film.video_name == "h264"
         self._last: Any = None
-        self._same = 0  # how often it was encoded
         self._written = 0
-        self._numbered = Numbered()
         # bitexact: no date, no version of the library
-        self._container = av.open(
-            str(path), "w", format="mp4", options={"fflags": "+bitexact", "movflags": "+faststart"}
+        container, settings = "matroska", {"fflags": "+bitexact"}
+        if film.video_name == "h264":
+            container, settings = "mp4", settings | {"movflags": "+faststart"}
+        self._container = av.open(str(path), "w", format=container, options=settings)
+        encoder = film.video.encoder
+        stream: Any = self._container.add_stream(
+            encoder, rate=view.fps, options=options(film, view.fps)
         )
-        stream: Any = self._container.add_stream("libx264", rate=view.fps, options=dict(ENCODER))
-        _settle(stream.codec_context, *self._size)
+        settle(stream.codec_context, film, *self._size, view.fps)
         stream.codec_context.time_base = stream.time_base = 1 / view.fps
         self._stream, self._time_base = stream, 1 / view.fps
 
     def frame(self, png: bytes | None) -> None:
+        """Add a frame; None: the same picture once more."""
         if png is not None:
-            self._last, self._same = self.pictures.picture(png), 0
+            self._last = self.pictures.picture(png)
         elif self._last is None:
             raise ValueError("the first frame of a slice has no picture")
-        number, key = self.frames, self.frames % self._keys == 0
+        self._encode(self.frames % self._keys == 0)
         self.frames += 1
-        if key:
-            self._same = 0
-        if self._same >= _REFINED and self._can_repeat():
-            return
-        self._same += 1
-        picture = self._last
-        picture.pts, picture.time_base = number, self._time_base
-        # a PNG's frame says that it is a key frame, which x264 would take for an order
-        picture.pict_type = _INTRA if key else _ANY
-        for packet in self._stream.encode(picture):
-            self._write(packet)
 
     def close(self) -> None:
+        """Complete the file."""
+        for packet in self._stream.encode(None):
+            self._write(packet)
+        self._container.close()
+
+    def _encode(self, key: bool) -> None:
+        picture = self._last
+        picture.pts, picture.time_base = self.frames, self._time_base
+        # a PNG's frame says that it is a key frame, which encoders would take for an order
+        picture.pict_type = _INTRA if key and self._orders_keys else _ANY
+        for packet in self._stream.encode(picture):
+            self._write(packet)
+        usual_class()
+
+    def _write(self, packet: Any) -> None:
+        packet.pts = packet.dts = self._written
+        packet.duration, packet.time_base = 1, self._time_base
+        packet.stream = self._stream
+        self._written += 1
+        self._container.mux_one(packet)
+
+
+class _PlainFile(_File):
+    """H.264 as it is where nobody asks for more: a picture that stays is repeated at no cost."""
+
+    def __init__(self, path: Path, view: View, film: Film) -> None:
+        super().__init__(path, view, film)
+        self._same = 0  # how often the last picture was encoded
+        self._numbered = Numbered()
+
+    def frame(self, png: bytes | None) -> None:
+        """Add a frame; None: the same picture once more."""
+        if png is not None or self.frames % self._keys == 0:
+            self._same = 0
+        stays = png is None and self._last is not None
+        if stays and self._same >= _REFINED and self._can_repeat():
+            self.frames += 1
+            return
+        self._same += 1
+        super().frame(png)
+
+    def close(self) -> None:
+        """Complete the file."""
         for packet in self._stream.encode(None):
             self._write(packet)
         self._repeat_until(self.frames)
@@ -138,18 +143,11 @@ class _File:
         else:
             changed = self._numbered.next(packet)
             packet = packet if changed is None else self._av.Packet(changed)
-        self._mux(packet)
+        super()._write(packet)
 
     def _repeat_until(self, number: int) -> None:
         while self._written < number:
-            self._mux(self._av.Packet(self._numbered.repeat()))
-
-    def _mux(self, packet: Any) -> None:
-        packet.pts = packet.dts = self._written
-        packet.duration, packet.time_base = 1, self._time_base
-        packet.stream = self._stream
-        self._written += 1
-        self._container.mux_one(packet)
+            super()._write(self._av.Packet(self._numbered.repeat()))
 
 
 class Encoding:
@@ -160,12 +158,13 @@ class Encoding:
     Args:
         path: of the slice's file.
         view: size and frame rate.
+        film: how it is stored.
     """
 
-    def __init__(self, path: Path, view: View) -> None:
+    def __init__(self, path: Path, view: View, film: Film = Film()) -> None:  # noqa: B008 — frozen
         self._queue: queue.Queue[bytes | _End | None] = queue.Queue(_WAITING)
         self._error: BaseException | None = None
-        self._path, self._view = path, view
+        self._path, self._view, self._film = path, view, film
         self.seconds = 0.0
         """Spent on decoding, converting and encoding; the rest is waiting for the browser."""
         self.frames = 0
@@ -218,7 +217,8 @@ class Encoding:
 
     def _run(self) -> None:
         try:
-            file = _File(self._path, self._view)
+            kind = _PlainFile if self._film.is_plain else _File
+            file = kind(self._path, self._view, self._film)
             while not isinstance(item := self._queue.get(), _End):
                 began = time.thread_time()
                 file.frame(item)

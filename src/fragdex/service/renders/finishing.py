@@ -85,15 +85,18 @@ def _join(
     context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
     slices: list[SliceMade], out: Path,
 ) -> _Result:  # fmt: skip
-    joined = join_slices(workspace, slices, parted.view, out, check=job.check)
+    wanted = wanted_of(render).as_wanted
+    joined = join_slices(workspace, slices, parted.view, out, film=wanted.film, check=job.check)
     if joined.frames != parted.frames:
         raise BrowserGone(
             "the slices do not make up the render",
             expected=f"{parted.frames} frames",
             found=str(joined.frames),
         )
-    index = fragdex.index(out)
+    index = fragdex.index(out) if wanted.film.is_isobmff else None
     result = slice_cache.store_bytes(context, render.tenant_id, out, job.check)
+    if index is None:
+        return _Result(result, None, joined.failed)
     index.source = replace(index.source, md5=result.md5.hex())
     return _Result(result, store_index(context, render.tenant_id, index).key, joined.failed)
 

@@ -7,19 +7,31 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from fragdex.service.renders.request import RenderMetadata, RenderOutput
+from fragdex.service.renders.films import CONTAINERS
+from fragdex.service.renders.outputs import RenderOutput
+from fragdex.service.renders.request import RenderMetadata
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import Listed, Seconds
 
-__all__ = ["TYPES", "RenderList", "RenderRecord", "RenderSlice", "RenderStatus"]
+__all__ = ["TYPES", "RenderList", "RenderRecord", "RenderSlice", "RenderStatus", "suffix_of"]
 
 TYPES: Final = {
     "mp4": "video/mp4",
     "jpeg": "image/jpeg",
     "png": "image/png",
     "webp": "image/webp",
+    **CONTAINERS,
 }
 """The media type of each container."""
+
+
+def suffix_of(container: str) -> str:
+    """What the name of its files ends in.
+
+    >>> suffix_of("animated-webp")
+    'webp'
+    """
+    return container.rpartition("-")[2]
 
 
 class RenderStatus(StrEnum):

@@ -14,7 +14,7 @@ from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import render_slices, renders, uploads
 from fragdex.service.renders.archives import Contents, examine
-from fragdex.service.renders.model import RenderRecord, RenderStatus
+from fragdex.service.renders.model import RenderRecord, RenderStatus, suffix_of
 from fragdex.service.renders.records import (
     FAMILY,
     RENDERS,
@@ -187,22 +187,20 @@ def delete_render(context: ServiceContext, tenant_id: str, render_id: str) -> No
         deletion.remove(connection, FAMILY, render_id)
 
 
-def result_of(
-    context: ServiceContext, tenant_id: str, render_id: str, container: str
-) -> StoredBytes:
+def result_of(context: ServiceContext, tenant_id: str, render_id: str, suffix: str) -> StoredBytes:
     """Where the result of a render is.
 
     Args:
-        container: as the path names it. Under `mp4` every render is found.
+        suffix: as the path has it. Under `mp4` every render is found.
 
     Raises:
-        RecordNotFound: this tenant has none of this id, or it makes another kind of still.
+        RecordNotFound: this tenant has none of this id, or it makes another kind of file.
         NotReady: it is not complete.
     """
     with context.database.read() as connection:
         row = RENDERS.row(connection, tenant_id, render_id)
-        own = wanted_of(row).wanted.container
-        if container not in ("mp4", own):
+        own = suffix_of(wanted_of(row).wanted.container)
+        if suffix not in ("mp4", own):
             raise RecordNotFound(f"the result of this render is {own}")
         if row.status != RenderStatus.COMPLETE:
             raise NotReady(f"the render is {row.status}", more={"state": row.status})

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from fragdex.service.renders.encoders import RGB_FORMATS
+
 __all__ = ["Pictures"]
 
 
 class Pictures:
-    """PNGs as pictures in BT.709, 4:2:0, limited range.
+    """PNGs as pictures: in BT.709, limited range, unless the pixels stay RGB.
 
-    The mean of four pixels makes a chroma sample: within one level of the exact value everywhere,
-    and not slower than what is worse.
+    The mean of four pixels makes a chroma sample of 4:2:0: within one level of the exact value
+    everywhere, and not slower than what is worse.
 
     Args:
         width, height: of all of them, even: 4:2:0 has no half samples.
+        pixel_format: FFmpeg's name of theirs.
     """
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width: int, height: int, pixel_format: str = "yuv420p") -> None:
         import av
         from av.video.reformatter import VideoReformatter
 
         self._av = av
         # one for all frames: one that a frame makes for itself costs as much to set up as to use
         self._reformatter: Any = VideoReformatter()
-        self._size = (width, height)
+        self._size, self._format = (width, height), pixel_format
         self._decoder: Any = None
 
     def picture(self, png: bytes) -> Any:
@@ -48,9 +51,11 @@ class Pictures:
         if len(frames) != 1 or (frames[0].width, frames[0].height) != self._size:
             found = [(frame.width, frame.height) for frame in frames]
             raise ValueError(f"the browser gave pictures of {found}, not {self._size}")
+        if self._format in RGB_FORMATS:
+            return self._reformatter.reformat(frames[0], format=self._format, threads=1)
         return self._reformatter.reformat(
             frames[0],
-            format="yuv420p",
+            format=self._format,
             src_color_range="JPEG",
             dst_color_range="MPEG",
             dst_colorspace="ITU709",

@@ -10,6 +10,7 @@ from typing import Final
 
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, View
+from fragdex.service.renders.films import Film
 from fragdex.service.renders.stills import Still
 
 __all__ = [
@@ -63,6 +64,7 @@ class Wanted:
         fps: frames a second.
         duration_ms: of the page's longest finite animation or medium.
         still: one picture of `time_ms` instead of a film.
+        film: how a film is stored.
     """
 
     width: int | None = None
@@ -71,6 +73,7 @@ class Wanted:
     duration_ms: int | None = None
     still: Still | None = None
     time_ms: int = 0
+    film: Film = Film()  # noqa: RUF009 — frozen
 
     def view(self, facts: PageFacts | None = None) -> View:
         """How the page is seen, by what it says of itself where that is known.
@@ -84,7 +87,7 @@ class Wanted:
         if self.still is None:
             # H.264 has even sides: a pixel more rather than one less
             width, height = width + width % 2, height + height % 2
-        clear = self.still is not None and self.still.is_clear
+        clear = self.film.transparency if self.still is None else self.still.is_clear
         return View(max(width, 2), max(height, 2), self.fps, clear)
 
 

@@ -16,6 +16,7 @@ from typing import Final
 from fragdex.service.processes.idle import Idle
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.films import Film
 from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.plan import Wanted, frame_at
@@ -130,7 +131,13 @@ class ChildPool:
             frames = range(at, at + 1)
         with self.child(page, view, frames.start) as child:
             return child.draw(
-                view, frames, folder, still=wanted.still, progress=progress, check=check
+                view,
+                frames,
+                folder,
+                still=wanted.still,
+                film=wanted.film,
+                progress=progress,
+                check=check,
             )
 
     def alone(self, page: PageSource, view: View, borders: Sequence[int]) -> int:
@@ -165,6 +172,7 @@ def join_slices(
     view: View,
     out: Path,
     *,
+    film: Film,
     check: Check = nothing,
 ) -> Joined:
     """Write slices one behind the other, with the sound of the whole; raises as `ChildPool.draw`.
@@ -177,4 +185,4 @@ def join_slices(
         tempfile.TemporaryDirectory(prefix="join-", dir=out.parent) as folder,
         Child(page.site, outside=page.outside, limits=page.limits, folder=Path(folder)) as child,
     ):
-        return child.join(slices, view, out, check=check)
+        return child.join(slices, view, out, film=film, check=check)

@@ -23,6 +23,7 @@ from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.sandbox import allows_sandbox
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.child import MADE
+from fragdex.service.renders.films import Film
 from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, Outside
 from fragdex.service.renders.site import Site
@@ -114,6 +115,7 @@ class Child:
         folder: Path,
         *,
         still: Still | None = None,
+        film: Film,
         progress: Progress = nothing,
         check: Check = nothing,
     ) -> SliceMade:
@@ -126,7 +128,7 @@ class Child:
         self.is_whole = (new or self.is_whole) and reached == first
         told = self._do(
             "draw", check, progress, view=messages.view_as_json(view), first=first, stop=stop,
-            still=None if still is None else asdict(still),
+            still=None if still is None else asdict(still), film=asdict(film),
         )  # fmt: skip
         self._take(path)
         progress(len(frames))
@@ -139,13 +141,14 @@ class Child:
         view: View,
         out: Path,
         *,
+        film: Film,
         check: Check = nothing,
     ) -> Joined:
         """Write slices one behind the other, with their sound."""
         self._slices = slices
         told = self._do(
             "join", check, nothing, slices=[made.as_json() for made in slices],
-            view=messages.view_as_json(view),
+            view=messages.view_as_json(view), film=asdict(film),
         )  # fmt: skip
         self._take(out)
         return Joined(**told | {"path": str(out)})

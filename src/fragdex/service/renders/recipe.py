@@ -15,14 +15,22 @@ from importlib import resources
 from typing import Final
 
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.encode import encoder_version
+from fragdex.service.renders.encoders import version
 from fragdex.service.renders.messages import view_as_json
 from fragdex.service.renders.plan import Wanted
 
 __all__ = ["recipe"]
 
 # Everything of ours that has a say in pixels or samples: whoever changes it makes slices anew.
-_OUR_FILES: Final = ("encode.py", "pictures.py", "repeats.py", "site.py", "slice.py", "stills.py")
+_OUR_FILES: Final = (
+    "encode.py",
+    "encoders.py",
+    "pictures.py",
+    "repeats.py",
+    "site.py",
+    "slice.py",
+    "stills.py",
+)
 
 
 def recipe(view: View, frames: range, wanted: Wanted, browser_version: str) -> bytes:
@@ -34,7 +42,7 @@ def recipe(view: View, frames: range, wanted: Wanted, browser_version: str) -> b
     False
     """
     if wanted.still is None:
-        what = {"first": frames.start, "stop": frames.stop, "encoder": encoder_version()}
+        what = {"first": frames.start, "stop": frames.stop, "encoder": version(wanted.film)}
     else:
         import PIL
 

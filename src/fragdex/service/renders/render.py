@@ -152,7 +152,7 @@ class _Work:
             # nobody needs the others any more, and nobody has to wait for their end
             ending = threading.Thread(target=self._pool.close, name="end")
             ending.start()
-            joined = child.join(made, parts.view, self._folder / "whole.mp4")
+            joined = child.join(made, parts.view, self._folder / "whole", film=self._wanted.film)
         ending.join()
         for one in made:
             notes.add(one.notes)

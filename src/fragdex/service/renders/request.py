@@ -11,33 +11,25 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     TypeAdapter,
-    ValidationError,
     WithJsonSchema,
 )
-from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import InvalidRequest, TooLarge
+from fragdex.service.renders.films import Film
+from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
 from fragdex.service.renders.plan import Wanted, frame_count
 from fragdex.service.renders.rates import MAX_FPS, RATE, rate_of
-from fragdex.service.renders.stills import Still
 from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, Md5Text
 
 __all__ = [
     "DEFAULT_FPS",
     "DEFAULT_SLICE_MS",
-    "Jpeg",
-    "Mp4",
     "NewRender",
-    "Png",
     "RenderMetadata",
-    "RenderOutput",
-    "WebP",
     "need_agreement",
     "need_budget",
 ]
@@ -56,104 +48,6 @@ def _rate(value: Any) -> Any:
     rate_of(value)
     return value
 
-
-class _Part(BaseModel):
-    """A part of `output`; what it does not know is refused, not passed over."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class H264(_Part):
-    """The video of an MP4."""
-
-    codec: Literal["h264"] = "h264"
-
-
-class Aac(_Part):
-    """The audio of an MP4."""
-
-    codec: Literal["aac"] = "aac"
-
-
-class Mp4(_Part):
-    """Frames and sound of the page."""
-
-    container: Literal["mp4"] = "mp4"
-    video: H264 = H264()
-    audio: Aac = Aac()
-
-
-Percent = Annotated[int, Field(ge=1, le=100), JSON_NUMBER]
-
-
-class Jpeg(_Part):
-    """One frame; never transparent."""
-
-    container: Literal["jpeg"]
-    quality: Percent = 80
-
-
-class Png(_Part):
-    """One frame, without loss."""
-
-    container: Literal["png"]
-    compression: Annotated[Percent, Field(description="100: the smallest file")] = 80
-    transparency: Annotated[bool, Field(description="the page without its white ground")] = False
-
-
-class WebP(_Part):
-    """One frame."""
-
-    container: Literal["webp"]
-    quality: Percent = 80
-    compression: Annotated[
-        int, Field(ge=0, le=6, description="6: the smallest file"), JSON_NUMBER
-    ] = 4
-    transparency: Annotated[bool, Field(description="the page without its white ground")] = False
-
-
-_OUTPUTS: Final[dict[str, type[_Part]]] = {"mp4": Mp4, "jpeg": Jpeg, "png": Png, "webp": WebP}
-
-
-def _output(value: Any) -> Any:
-    """The kind that is meant; a container that is not named is MP4.
-
-    Its own errors then name its own fields, where a union's would name its members.
-    """
-    if isinstance(value, _Part):
-        return value
-    wrong: Any  # InitErrorDetails of pydantic's own core
-    if not isinstance(value, dict):
-        wrong = {"type": "dict_type", "input": value}
-        raise ValidationError.from_exception_data("output", [wrong])
-    named = value.get("container", "mp4")
-    meant = _OUTPUTS.get(named) if isinstance(named, str) else None
-    if meant is None:
-        wrong = {
-            "type": "literal_error",
-            "loc": ("container",),
-            "input": named,
-            "ctx": {"expected": ", ".join(_OUTPUTS)},
-        }
-        raise ValidationError.from_exception_data("output", [wrong])
-    return meant.model_validate(value)
-
-
-class _ByContainer:
-    """Says in the OpenAPI document how the kinds of output are told apart."""
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        places = {name: f"#/components/schemas/{kind.__name__}" for name, kind in _OUTPUTS.items()}
-        told = {"propertyName": "container", "mapping": places}
-        return {"oneOf": handler(schema)["anyOf"], "discriminator": told}
-
-
-RenderOutput = TypeAliasType(
-    "RenderOutput",
-    Annotated[Mp4 | Jpeg | Png | WebP, BeforeValidator(_output), _ByContainer()],
-)
 
 Fps = Annotated[
     int | float | str,
@@ -223,22 +117,22 @@ class NewRender(BaseModel):
     )
 
     @property
-    def wanted(self) -> Mp4 | Jpeg | Png | WebP:
+    def wanted(self) -> Output:
         """What is made of the page."""
         return self.output or Mp4()
 
     @property
     def is_video(self) -> bool:
         """Whether it has many frames."""
-        return isinstance(self.wanted, Mp4)
+        return still_of(self.wanted) is None
 
     @property
     def as_wanted(self) -> Wanted:
         """The same, as it is rendered."""
-        still = None if self.is_video else Still(**self.wanted.model_dump())
         return Wanted(
-            self.width, self.height, self.rate, self.duration_ms, still, self.time_ms or 0
-        )
+            self.width, self.height, self.rate, self.duration_ms, still_of(self.wanted),
+            self.time_ms or 0, film_of(self.wanted),
+        )  # fmt: skip
 
     @property
     def rate(self) -> Fraction:
@@ -305,6 +199,7 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
         )
     if not new.is_video:
         return
+    _need_film(film_of(new.wanted))
     if pixels and new.duration_ms is not None:
         need_budget(settings, pixels, frame_count(new.duration_ms, new.rate))
     for name, value in (("width", new.width), ("height", new.height)):
@@ -314,3 +209,20 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
             )
     if new.time_ms is not None:
         raise InvalidRequest("time_ms: is for stills; a video begins at 0", pointer="/time_ms")
+
+
+_POINTERS: Final = {
+    "audio": "audio/codec",
+    "audio_bit_rate": "audio/bit_rate",
+    "transparency": "transparency",
+    "faststart": "faststart",
+}
+
+
+def _need_film(film: Film) -> None:
+    try:
+        film.check()
+    except ValueError as error:
+        name = str(error).partition(":")[0]
+        pointer = f"/output/{_POINTERS.get(name, f'video/{name}')}"
+        raise InvalidRequest(str(error), pointer=pointer) from None

@@ -14,7 +14,7 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, InvalidRequest, NotReady, RecordNotFound, TooLarge
 from fragdex.service.renders import operations, progress
-from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderStatus
+from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderStatus, suffix_of
 from fragdex.service.renders.records import RENDERS
 from fragdex.service.renders.request import NewRender
 from fragdex.service.uploads.family import NOT_FOUND, Family
@@ -143,29 +143,29 @@ def cancel_render(id: RecordId, caller: Asking, context: InContext) -> RenderRec
     return operations.cancel_render(context, caller.tenant_id, id)
 
 
-def _result(container: str) -> None:
-    """GET and HEAD of the result under the suffix of a container."""
-    types = TYPES.values() if container == "mp4" else (TYPES[container],)
+def _result(suffix: str) -> None:
+    """GET and HEAD of the result under the suffix of its file."""
+    types = dict.fromkeys(TYPES.values()) if suffix == "mp4" else (TYPES[suffix],)
     refused = answers(RecordNotFound, NotReady)
 
     def get(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
-        found = operations.result_of(context, caller.tenant_id, id, container)
+        found = operations.result_of(context, caller.tenant_id, id, suffix)
         return media_of(request, found)
 
     for method in (router.head, router.get):
         method(
-            f"/renders/{{id}}.{container}",
-            name=f"download_render_{container}",
+            f"/renders/{{id}}.{suffix}",
+            name=f"download_render_{suffix}",
             description="The result, with its true type, whatever that is."
-            if container == "mp4"
-            else f"The result of a render that makes a {container} still.",
+            if suffix == "mp4"
+            else f"The result of a render that makes a .{suffix}.",
             response_class=Response,
             responses={**refused, **media_answers(*types)},
         )(get)
 
 
-for _container in TYPES:
-    _result(_container)
+for _suffix in dict.fromkeys(map(suffix_of, TYPES)):
+    _result(_suffix)
 
 routes.record(RenderRecord, RENDERS.get, said="The record of a render.")
 routes.deletion(

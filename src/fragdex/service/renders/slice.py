@@ -20,6 +20,7 @@ from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import Encoding
+from fragdex.service.renders.films import Film
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Outside
 from fragdex.service.renders.site import Site
@@ -67,11 +68,13 @@ class Slicer:
         path: Path,
         still: Still | None = None,
         progress: Progress = lambda _: None,
+        film: Film = Film(),  # noqa: B008 — frozen
     ) -> SliceMade:
         """Render frames, or the still of the first one, into a file.
 
         Args:
             progress: told how many frames are done, replayed ones not counted.
+            film: how frames are stored.
 
         Raises:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
@@ -91,7 +94,7 @@ class Slicer:
             self._still(stage, path, still, clock)
             return self._made(stage, path, frames, clock.seconds, 0)
         before = self._digest() if frames.start else None
-        unchanged = self._film(stage, view, frames, path, progress, clock)
+        unchanged = self._film(stage, view, frames, path, film, progress, clock)
         made = self._made(stage, path, frames, clock.seconds, unchanged)
         return self._with_sound(replace(made, begins_after=before, ends_with=self._digest()))
 
@@ -109,11 +112,12 @@ class Slicer:
         return hashlib.sha256(self._shown or b"").hexdigest()
 
     def _film(
-        self, stage: Stage, view: View, frames: range, path: Path, progress: Progress, clock: _Clock
-    ) -> int:
+        self, stage: Stage, view: View, frames: range, path: Path, film: Film, progress: Progress,
+        clock: _Clock,
+    ) -> int:  # fmt: skip
         """Returns how many pictures were that of the frame before."""
         unchanged = 0
-        with Encoding(path, view) as encoding:
+        with Encoding(path, view, film) as encoding:
             for i in frames:
                 picture = self._next(stage)
                 if picture is None:

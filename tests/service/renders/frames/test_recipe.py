@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
+from fragdex.service.renders.films import Film
 from fragdex.service.renders.plan import View, Wanted
 from fragdex.service.renders.recipe import recipe
 from fragdex.service.renders.stills import Still
@@ -24,7 +25,24 @@ def test_everything_that_decides_pixels_is_in_the_recipe():
         recipe(VIEW, range(1), Wanted(still=Still("png"), time_ms=1), "1"),
         recipe(VIEW, range(1), Wanted(still=Still("webp"), time_ms=0), "1"),
         recipe(VIEW, range(1), Wanted(still=Still("webp", quality=81), time_ms=0), "1"),
+        *(
+            recipe(VIEW, range(60), Wanted(film=film), "1")
+            for film in (
+                Film(crf=20),
+                Film(bit_rate=5000),
+                Film(gop=5),
+                Film(codec="hevc"),
+                Film(codec="hevc", pixel_format="yuv444p"),
+                Film("gif"),
+            )
+        ),
         recipe(VIEW, range(60), FILM, "1"),
     ]
     assert len(set(others)) == len(others)
     assert recipe(replace(VIEW), range(60), FILM, "1") == others[-1]
+
+
+def test_the_sound_and_the_container_decide_no_pixels():
+    mine = recipe(VIEW, range(60), FILM, "1")
+    for film in (Film("mkv", audio="pcm"), Film(sound=False), Film(faststart=True)):
+        assert recipe(VIEW, range(60), Wanted(film=film), "1") == mine

@@ -1,0 +1,171 @@
+"""What `fragdex render` is asked for: the kind of file, how it is stored, size, rate and times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.serving import service
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.films import Film
+    from fragdex.service.renders.plan import Wanted
+    from fragdex.service.renders.stills import Still
+
+__all__ = ["Kind", "bits", "wanted_of"]
+
+_FILMS: Final = {
+    ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "mkv", ".gif": "gif",
+}  # fmt: skip
+_STILLS: Final = {".png": "png", ".jpeg": "jpeg", ".jpg": "jpeg", ".webp": "webp"}
+_UNITS: Final = {"": 1, "k": 1000, "M": 1_000_000}
+# What `Film` calls otherwise.
+_NAMES: Final = {"audio": "audio-codec", "transparency": "transparent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The kind of file that is made: its container, and whether it is a film."""
+
+    container: str
+    is_film: bool
+
+    @classmethod
+    def of(cls, output: str, *, animated: bool) -> Self:
+        """As the suffix of the output says; `-` is an MP4.
+
+        >>> Kind.of("a.webp", animated=True)
+        Kind(container='animated-webp', is_film=True)
+
+        Raises:
+            typer.BadParameter: no suffix that is known.
+        """
+        suffix = ".mp4" if output == "-" else Path(output).suffix.lower()
+        if animated and suffix != ".webp":
+            raise typer.BadParameter("--animated is for .webp")
+        if animated:
+            return cls("animated-webp", True)
+        if suffix in _FILMS:
+            return cls(_FILMS[suffix], True)
+        if suffix in _STILLS:
+            return cls(_STILLS[suffix], False)
+        known = ", ".join({**_FILMS, **_STILLS})
+        raise typer.BadParameter(f"{output}: the name must end in {known}")
+
+
+def wanted_of(
+    kind: Kind,
+    *,
+    still: Mapping[str, Any],
+    film: Mapping[str, Any],
+    size: str | None,
+    fps: str,
+    duration: str | None,
+    at: str | None,
+) -> Wanted:
+    """What is to be made.
+
+    Args:
+        kind: of the file.
+        still: what was asked of a still, by the names of `Still`; film: by those of `Film`.
+        size, fps, duration, at: as they were written.
+
+    Raises:
+        typer.BadParameter: one of them is none, or they do not go together.
+    """
+    if kind.is_film:
+        _refuse(kind, {"quality": still["quality"], "at": at})
+    else:
+        others = {name: given for name, given in film.items() if name not in ("sound", *still)}
+        _refuse(kind, {**others, "no-sound": not film["sound"]})
+        if duration is not None:
+            raise typer.BadParameter("--duration does not apply to a still: use --at")
+    width, height = _size(size)
+    renders = service("renders.render")
+    wanted: Wanted = renders.Wanted(
+        width, height, _rate(fps), _milliseconds("--duration", duration, least=1),
+        None if kind.is_film else _still(kind.container, still),
+        _milliseconds("--at", at, least=0) or 0,
+        _film(kind.container, film) if kind.is_film else service("renders.films").Film(),
+    )  # fmt: skip
+    return wanted
+
+
+def _refuse(kind: Kind, given: Mapping[str, Any]) -> None:
+    what = "a film" if kind.is_film else "a still"
+    for name, value in given.items():
+        if value or (value == 0 and value is not False):
+            raise typer.BadParameter(f"{_option(name)} does not apply to {what}")
+
+
+def _option(name: str) -> str:
+    return "--" + _NAMES.get(name, name).replace("_", "-")
+
+
+def _film(container: str, given: Mapping[str, Any]) -> Film:
+    film: Film = service("renders.films").Film(container, **given)
+    try:
+        film.check()
+    except ValueError as error:
+        name, _, why = str(error).partition(": ")
+        raise typer.BadParameter(f"{_option(name)}: {why}") from None
+    return film
+
+
+def _still(container: str, given: Mapping[str, Any]) -> Still:
+    if given["quality"] is not None and container == "png":
+        raise typer.BadParameter("--quality does not apply to .png")
+    if given["transparency"] and container == "jpeg":
+        raise typer.BadParameter("a .jpeg cannot be transparent")
+    asked = {name: value for name, value in given.items() if value is not None}
+    still: Still = service("renders.stills").Still(container, **asked)
+    return still
+
+
+def bits(option: str, text: str | None) -> int | None:
+    """Bits a second.
+
+    >>> bits("--bit-rate", "2.5M")
+    2500000
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kM]?)", text)
+    if match is None:
+        raise typer.BadParameter(f"{option} {text}: bits a second are expected, such as 800k, 5M")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def _size(text: str | None) -> tuple[int | None, int | None]:
+    if text is None:
+        return None, None
+    match = re.fullmatch(r"([1-9]\d{0,5})[xX×]([1-9]\d{0,5})", text)
+    if match is None:
+        raise typer.BadParameter(f"--size {text}: pixels are expected, such as 1280x720")
+    return int(match[1]), int(match[2])
+
+
+def _rate(text: str) -> Any:
+    rate_of = service("renders.rates").rate_of
+    try:
+        return rate_of(text if "/" in text or text.isdigit() else float(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"--fps {text}: {error}") from None
+
+
+def _milliseconds(option: str, text: str | None, *, least: int) -> int | None:
+    if text is None:
+        return None
+    seconds = options.parse_time(text)
+    if not least / 1000 <= seconds < 1e9:
+        raise typer.BadParameter(f"{option} {text}: a time of at least {least} ms is expected")
+    return round(1000 * seconds)

@@ -1,0 +1,280 @@
+"""What a render may be made into: `output` of a request, by its container."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+from pydantic_core import core_schema
+from typing_extensions import TypeAliasType
+
+from fragdex.service.renders.films import Film
+from fragdex.service.renders.stills import Still
+from fragdex.service.web.fields import JSON_NUMBER, NO_NUL
+
+__all__ = [
+    "AnimatedWebP",
+    "Gif",
+    "Jpeg",
+    "Mkv",
+    "Mov",
+    "Mp4",
+    "Output",
+    "Png",
+    "RenderOutput",
+    "WebM",
+    "WebP",
+    "film_of",
+    "still_of",
+]
+
+
+class _Part(BaseModel):
+    """A part of `output`; what it does not know is refused, not passed over."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _absent(value: Any) -> bool:
+    """What nobody asked for is not said either."""
+    return value is None or value is False
+
+
+def _optional(description: str) -> Any:
+    return Field(None, description=description, exclude_if=_absent)
+
+
+Number = Annotated[int, Field(ge=0), JSON_NUMBER]
+Name = Annotated[str, Field(max_length=32), NO_NUL]
+
+
+class _Video(_Part):
+    """The pictures of a film."""
+
+    crf: Number | None = _optional("constant quality on the codec's own scale; lower is better")
+    bit_rate: Number | None = _optional("bits a second instead")
+    preset: Name | None = _optional("of the encoder; of ProRes the profile")
+    pixel_format: Name | None = _optional("FFmpeg's name, such as yuv444p")
+    gop: Number | None = _optional("frames from one key frame to the next; default 2 s")
+
+
+class _Audio(_Part):
+    """The sound of a film."""
+
+    bit_rate: Number | None = _optional("bits a second")
+
+
+class Mp4Video(_Video):
+    """The video of an MP4."""
+
+    codec: Literal["h264", "hevc", "av1", "vp9"] = "h264"
+
+
+class Mp4Audio(_Audio):
+    """The audio of an MP4."""
+
+    codec: Literal["aac", "opus", "mp3", "flac"] = "aac"
+
+
+class MovVideo(_Video):
+    """The video of a QuickTime film."""
+
+    codec: Literal["h264", "hevc", "prores", "ffv1"] = "h264"
+
+
+class MovAudio(_Audio):
+    """The audio of a QuickTime film."""
+
+    codec: Literal["aac", "mp3", "pcm"] = "aac"
+
+
+class WebMVideo(_Video):
+    """The video of a WebM."""
+
+    codec: Literal["vp9", "av1"] = "vp9"
+
+
+class WebMAudio(_Audio):
+    """The audio of a WebM."""
+
+    codec: Literal["opus"] = "opus"
+
+
+class MkvVideo(_Video):
+    """The video of a Matroska file."""
+
+    codec: Literal["h264", "hevc", "av1", "vp9", "prores", "ffv1"] = "h264"
+
+
+class MkvAudio(_Audio):
+    """The audio of a Matroska file."""
+
+    codec: Literal["aac", "opus", "mp3", "flac", "pcm"] = "aac"
+
+
+_NO_SOUND = Field(description="null: none is kept")
+_CLEAR = "the page without its white ground"
+
+
+def _unless_asked(description: str) -> Any:
+    return Field(False, description=description, exclude_if=_absent)
+
+
+class Mp4(_Part):
+    """Frames and sound of the page."""
+
+    container: Literal["mp4"] = "mp4"
+    video: Mp4Video = Mp4Video()
+    audio: Annotated[Mp4Audio | None, _NO_SOUND] = Mp4Audio()
+    faststart: bool = _unless_asked("one moov in front, no fragments")
+
+
+class Mov(_Part):
+    """The same as a QuickTime film."""
+
+    container: Literal["mov"]
+    video: MovVideo = MovVideo()
+    audio: Annotated[MovAudio | None, _NO_SOUND] = MovAudio()
+    transparency: bool = _unless_asked(_CLEAR)
+
+
+class WebM(_Part):
+    """The same as a WebM."""
+
+    container: Literal["webm"]
+    video: WebMVideo = WebMVideo()
+    audio: Annotated[WebMAudio | None, _NO_SOUND] = WebMAudio()
+    transparency: bool = _unless_asked(_CLEAR)
+
+
+class Mkv(_Part):
+    """The same as a Matroska file."""
+
+    container: Literal["mkv"]
+    video: MkvVideo = MkvVideo()
+    audio: Annotated[MkvAudio | None, _NO_SOUND] = MkvAudio()
+    transparency: bool = _unless_asked(_CLEAR)
+
+
+class Gif(_Part):
+    """Frames of the page in 256 colours, again and again."""
+
+    container: Literal["gif"]
+    transparency: bool = _unless_asked(_CLEAR)
+
+
+class AnimatedWebP(_Part):
+    """Frames of the page, again and again."""
+
+    container: Literal["animated-webp"]
+    transparency: bool = _unless_asked(_CLEAR)
+
+
+Percent = Annotated[int, Field(ge=1, le=100), JSON_NUMBER]
+
+
+class Jpeg(_Part):
+    """One frame; never transparent."""
+
+    container: Literal["jpeg"]
+    quality: Percent = 80
+
+
+class Png(_Part):
+    """One frame, without loss."""
+
+    container: Literal["png"]
+    compression: Annotated[Percent, Field(description="100: the smallest file")] = 80
+    transparency: Annotated[bool, Field(description="the page without its white ground")] = False
+
+
+class WebP(_Part):
+    """One frame."""
+
+    container: Literal["webp"]
+    quality: Percent = 80
+    compression: Annotated[
+        int, Field(ge=0, le=6, description="6: the smallest file"), JSON_NUMBER
+    ] = 4
+    transparency: Annotated[bool, Field(description="the page without its white ground")] = False
+
+
+Output: TypeAlias = Mp4 | Mov | WebM | Mkv | Gif | AnimatedWebP | Jpeg | Png | WebP
+
+_OUTPUTS: Final[dict[str, type[_Part]]] = {
+    "mp4": Mp4, "jpeg": Jpeg, "png": Png, "webp": WebP, "mov": Mov, "webm": WebM, "mkv": Mkv,
+    "gif": Gif, "animated-webp": AnimatedWebP,
+}  # fmt: skip
+
+
+def _output(value: Any) -> Any:
+    """The kind that is meant; a container that is not named is MP4.
+
+    Its own errors then name its own fields, where a union's would name its members.
+    """
+    if isinstance(value, _Part):
+        return value
+    wrong: Any  # InitErrorDetails of pydantic's own core
+    if not isinstance(value, dict):
+        wrong = {"type": "dict_type", "input": value}
+        raise ValidationError.from_exception_data("output", [wrong])
+    named = value.get("container", "mp4")
+    meant = _OUTPUTS.get(named) if isinstance(named, str) else None
+    if meant is None:
+        wrong = {
+            "type": "literal_error",
+            "loc": ("container",),
+            "input": named,
+            "ctx": {"expected": ", ".join(_OUTPUTS)},
+        }
+        raise ValidationError.from_exception_data("output", [wrong])
+    return meant.model_validate(value)
+
+
+class _ByContainer:
+    """Says in the OpenAPI document how the kinds of output are told apart."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        places = {name: f"#/components/schemas/{kind.__name__}" for name, kind in _OUTPUTS.items()}
+        told = {"propertyName": "container", "mapping": places}
+        return {"oneOf": handler(schema)["anyOf"], "discriminator": told}
+
+
+RenderOutput = TypeAliasType(
+    "RenderOutput",
+    Annotated[Output, BeforeValidator(_output), _ByContainer()],
+)
+
+
+def still_of(output: Output) -> Still | None:
+    """The still that an output is; None for a film."""
+    if isinstance(output, Jpeg | Png | WebP):
+        return Still(**output.model_dump())
+    return None
+
+
+def film_of(output: Output) -> Film:
+    """How an output stores a film; of a still how films usually are."""
+    if isinstance(output, Jpeg | Png | WebP):
+        return Film()
+    if isinstance(output, Gif | AnimatedWebP):
+        return Film(output.container, transparency=output.transparency)
+    sound = output.audio
+    return Film(
+        output.container,
+        **output.video.model_dump(),
+        transparency=not isinstance(output, Mp4) and output.transparency,
+        audio=sound.codec if sound else None,
+        audio_bit_rate=sound.bit_rate if sound else None,
+        sound=sound is not None,
+        faststart=isinstance(output, Mp4) and output.faststart,
+    )
