@@ -278,3 +278,87 @@ def test_what_cannot_be_is_said_in_one_line(call, tmp_path, arguments, told):
     assert told in ran.err
     assert ran.err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+CARD = """<!doctype html><script type="application/schema+json">
+{"required": ["level"], "properties": {"level": {"type": ["string", "integer"]}}}</script>
+<style>html { width: 64px; height: 64px } body { margin: 0 }</style>
+<script>
+window.fragdex = { duration: 200 };
+const level = Number(window.fragdex.data?.level ?? 0);
+document.documentElement.style.background = `rgb(${level}, ${level}, ${level})`;
+</script>"""
+
+
+def level_of(path):
+    """The brightness of the first frame of a film."""
+    with av.open(str(path)) as film:
+        return int(next(film.decode(video=0)).to_ndarray(format="gray")[32, 32])
+
+
+def test_a_page_is_given_data(call, page):
+    page.write_text(CARD)
+    (page.parent / "data.json").write_text('{"level": 200}')
+    ran = call("render", "page.html", "-o", "film.mp4", "--data", "data.json")
+    assert (ran.code, ran.err) == (0, "")
+    assert abs(level_of(page.parent / "film.mp4") - 200) <= 2
+
+
+def test_data_that_the_page_does_not_take_are_refused_before_anything_is_drawn(call, page):
+    page.write_text(CARD)
+    (page.parent / "data.json").write_text('{"title": "Hi"}')
+    ran = call("render", "page.html", "-o", "film.mp4", "--data", "data.json")
+    assert ran.code == 2
+    assert "'level' is a required property" in ran.err
+    assert not (page.parent / "film.mp4").exists()
+
+
+def test_rows_become_films_and_what_was_made_is_not_made_again(call, page):
+    page.write_text(CARD)
+    table = page.parent / "rows.csv"
+    table.write_text("name,level\na,50\nb,100\nc,150\n")
+    command = ("render", "page.html", "-o", "film-{name}.mp4", "--data", "rows.csv", "--json")
+    first = call(*command)
+    assert (first.code, first.err) == (0, "")
+    told = [json.loads(line) for line in first.out.splitlines()]
+    assert [one["file"] for one in told] == ["film-a.mp4", "film-b.mp4", "film-c.mp4"]
+    assert told[1]["data"] == {"name": "b", "level": "100"}
+    for name, level in (("a", 50), ("b", 100), ("c", 150)):
+        assert abs(level_of(page.parent / f"film-{name}.mp4") - level) <= 2
+    table.write_text("name,level\na,50\nb,101\nc,150\n")
+    (page.parent / "film-c.mp4").unlink()
+    again = [json.loads(line) for line in call(*command).out.splitlines()]
+    assert ["made_before" in one for one in again] == [True, False, False]
+    page.write_text(CARD + "<p>")
+    changed = [json.loads(line) for line in call(*command).out.splitlines()]
+    assert not any("made_before" in one for one in changed)
+
+
+def test_a_row_that_fails_stops_no_other(call, page):
+    page.write_text(CARD)
+    (page.parent / "rows.json").write_text('[{"level": 1}, {"level": []}, {"level": 3}]')
+    ran = call("render", "page.html", "-o", "{row}.mp4", "--data", "rows.json", "--jobs", "1")
+    assert ran.code == 2
+    assert "2.mp4: " in ran.err
+    assert [(page.parent / f"{n}.mp4").exists() for n in (1, 2, 3)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "output", "told"),
+    [
+        ("rows.csv", "a,b\n1,2\n3,4\n", "film.mp4", "rows 1 and 2 would both be film.mp4"),
+        ("rows.csv", "a,b\n1,2\n", "{c}.mp4", "c is not there in row 1"),
+        ("rows.csv", "a,b\n../x,2\n", "{a}.mp4", "a cannot be part of a name in row 1"),
+        ("rows.csv", "a,b\n1,2,3\n", "{a}.mp4", "number of columns"),
+        ("rows.csv", "a,b\n", "{a}.mp4", "no rows"),
+        ("data.json", "{", "film.mp4", "no JSON"),
+        ("data.json", "7", "film.mp4", "an object is expected"),
+        ("data.json", "[1]", "film.mp4", "an object is expected"),
+    ],
+)
+def test_data_that_are_none_are_said_in_one_line(call, tmp_path, name, text, output, told):
+    (tmp_path / "page.html").write_text(CARD)
+    (tmp_path / name).write_text(text)
+    ran = call("render", "page.html", "-o", output, "--data", name)
+    assert ran.code == 2
+    assert told in " ".join(ran.err.split())

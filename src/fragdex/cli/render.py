@@ -15,6 +15,7 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.output import emit, json_line, need_folder, say
+from fragdex.cli.render_batch import Batch, data_of
 from fragdex.cli.render_request import Kind, bits, wanted_of
 from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
@@ -161,6 +162,15 @@ def render(
     animated: Annotated[
         bool, typer.Option("--animated", help="Make a .webp that moves, not a still.")
     ] = False,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Data for the page, as window.fragdex.data: .json, or .csv for a film a row.",
+            show_default=False,
+        ),
+    ] = None,
     slices: Annotated[
         int | None,
         typer.Option(
@@ -214,6 +224,7 @@ def render(
       fragdex render page.html -o poster.png --at 2.5 --transparent
       fragdex render logo.html -o logo.webm --transparent --crf 12
       fragdex render page.html -o master.mov --codec prores --preset 4444
+      fragdex render card.html -o 'cards/{name}.mp4' --data people.csv
     """  # fmt: skip
     if output is None:
         raise typer.BadParameter("an output is needed: -o film.mp4")
@@ -243,6 +254,12 @@ def render(
     if allow:
         hosts = service("renders.hosts").AllowedHosts(allow)
         outside = service("renders.outside").FirstOf(outside, hosts)
+    given = None if data is None else data_of(data)
+    if isinstance(given, list):
+        films = Batch(site, outside, wanted, output, given)
+        return _batch(page, films, jobs, json)
+    if given is not None:
+        site = service("renders.site").WithData(site, given)
     began = time.monotonic()
     with _target(output) as (target, finish), part_progress(Path(page).name, "frames") as progress:
         made = service("renders.render").render(
@@ -255,6 +272,25 @@ def render(
     # The film itself may be on stdout: then words go to stderr.
     say(json_line(facts) if json else _line(facts), err=output == "-")
     return 0
+
+
+def _batch(page: str, films: Batch, jobs: int | None, json: bool) -> int:
+    """Make films of rows; 2 where one failed."""
+    code = 0
+    with part_progress(f"{Path(page).name}, {len(films)} films", "frames") as progress:
+        for film in films.run(jobs, progress):
+            if film.error is not None:
+                complain(f"{film.path}: {film.error}")
+                code = 2
+            elif film.rendered is None:
+                say(json_line({"file": str(film.path), "made_before": True}) if json
+                    else f"{film.path}: there already\n")  # fmt: skip
+            else:
+                _tell(film.rendered)
+                seconds = sum(sum(one.seconds.values()) for one in film.rendered.slices)
+                facts = _facts(page, str(film.path), film.rendered, seconds) | {"data": film.row}
+                say(json_line(facts) if json else _line(facts))
+    return code
 
 
 @contextmanager

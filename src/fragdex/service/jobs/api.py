@@ -128,8 +128,11 @@ class Jobs:
         enqueue(connection, self.database, self._engine, [order])
         return job_id
 
-    def need_room(self, connection: Connection, tenant_id: str) -> None:
+    def need_room(self, connection: Connection, tenant_id: str, wanted: int = 1) -> None:
         """Refuse a request for work where its tenant has as many jobs in progress as it may.
+
+        Args:
+            wanted: how many jobs are asked for.
 
         Raises:
             TooManyRequests: with the limit; `retry_after` says when to come again.
@@ -142,9 +145,10 @@ class Jobs:
             .limit(limit)
         )
         count = len(connection.scalars(going).all())
-        if count >= limit:
+        if count + wanted > limit:
+            more = f", {wanted} more are asked for" if wanted > 1 else ""
             raise TooManyRequests(
-                f"{count} jobs of this tenant are not over, and no more than {limit} may be",
+                f"{count} jobs of this tenant are not over{more}, and no more than {limit} may be",
                 more={"limit": limit}, retry_after=_ROOM_SECONDS,
                 advice="wait until some have ended, or cancel some",
             )  # fmt: skip

@@ -13,7 +13,15 @@ from fragdex.service.renders.request import RenderMetadata
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import Listed, Seconds
 
-__all__ = ["TYPES", "RenderList", "RenderRecord", "RenderSlice", "RenderStatus", "suffix_of"]
+__all__ = [
+    "TYPES",
+    "RenderBatch",
+    "RenderList",
+    "RenderRecord",
+    "RenderSlice",
+    "RenderStatus",
+    "suffix_of",
+]
 
 TYPES: Final = {
     "mp4": "video/mp4",
@@ -100,6 +108,12 @@ class RenderRecord(BaseModel):
     started_at: str | None
     completed_at: str | None
     failed_at: str | None
+
+
+class RenderBatch(BaseModel):
+    """Renders of one page, in the order of their rows."""
+
+    renders: list[RenderRecord]
 
 
 class RenderList(Listed):

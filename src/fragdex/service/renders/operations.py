@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from fragdex.service.renders.records import (
     result_name,
     wanted_of,
 )
-from fragdex.service.renders.request import NewRender, need_agreement
+from fragdex.service.renders.request import NewRender, NewRenderBatch, need_agreement
 from fragdex.service.renders.worker import RENDER
 from fragdex.service.renders.workspaces import bounds_of
 from fragdex.service.uploads import Arrival, Arrived, begin, no_bytes
@@ -51,36 +52,64 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
 
     Raises:
         InvalidRequest: fields that are refused, or do not go together.
-        TooLarge: too much html.
+        TooLarge: too much html, or data.
         TooManyRequests: too many jobs of the tenant are in progress.
     """
     need_agreement(new, context.settings)
-    render_id, now = new_id(), instant()
-    row: dict[str, Any] = {
-        "id": render_id,
+    with context.database.read() as connection:
+        context.jobs.need_room(connection, tenant_id)
+    if new.html is not None:
+        return _queued(context, tenant_id, [new], new.html)[0]
+    row = _row(tenant_id, new)
+    with context.database.write() as connection:
+        connection.execute(renders.insert().values(**row))
+        return RENDERS.read(connection, tenant_id, row["id"])
+
+
+def create_renders(
+    context: ServiceContext, tenant_id: str, batch: NewRenderBatch
+) -> list[RenderRecord]:
+    """New renders of one page, all of them or none; raises as `create_render`."""
+    new = batch.renders
+    for one in new:
+        need_agreement(one, context.settings)
+    with context.database.read() as connection:
+        context.jobs.need_room(connection, tenant_id, len(new))
+    return _queued(context, tenant_id, new, batch.html)
+
+
+def _row(tenant_id: str, new: NewRender) -> dict[str, Any]:
+    return {
+        "id": new_id(),
         "tenant_id": tenant_id,
         "md5": md5_bytes(new.md5) if new.md5 else None,
         "metadata": new.metadata or {},
         "status": RenderStatus.CREATED,
         "wanted": new.model_dump(mode="json", exclude={"html", "metadata", "md5"}),
         "is_archive": False,
-        "created_at": now,
+        "created_at": instant(),
     }
-    with context.database.read() as connection:
-        context.jobs.need_room(connection, tenant_id)
-    if new.html is None:
-        with context.database.write() as connection:
-            connection.execute(renders.insert().values(**row))
-            return RENDERS.read(connection, tenant_id, render_id)
-    html = [new.html.encode()]
-    page_bytes = blobs.write(context.database, context.store, tenant_id, lambda: html)
+
+
+def _queued(
+    context: ServiceContext, tenant_id: str, new: Sequence[NewRender], html: str
+) -> list[RenderRecord]:
+    """Renders of one page, in one transaction."""
+    pieces = [html.encode()]
+    page = blobs.write(context.database, context.store, tenant_id, lambda: pieces)
+    own = (page.md5, page.sha256, page.byte_size)
+    rows = [_row(tenant_id, one) for one in new]
     with context.database.write() as connection:
-        queued = {"page_md5": page_bytes.md5, "status": RenderStatus.PENDING, "queued_at": now}
-        connection.execute(renders.insert().values(**{**row, **queued}))
-        own = (page_bytes.md5, page_bytes.sha256, page_bytes.byte_size)
-        blobs.keep(connection, tenant_id, *own, FAMILY, page_name(render_id), page_bytes.store_key)
-        context.jobs.enqueue(connection, RENDER, render_id, tenant_id=tenant_id)
-        return RENDERS.read(connection, tenant_id, render_id)
+        for row in rows:
+            row |= {
+                "page_md5": page.md5,
+                "status": RenderStatus.PENDING,
+                "queued_at": row["created_at"],
+            }
+            connection.execute(renders.insert().values(**row))
+            blobs.keep(connection, tenant_id, *own, FAMILY, page_name(row["id"]), page.store_key)
+            context.jobs.enqueue(connection, RENDER, row["id"], tenant_id=tenant_id)
+        return [RENDERS.read(connection, tenant_id, row["id"]) for row in rows]
 
 
 def find_render(context: ServiceContext, tenant_id: str, md5: bytes) -> RenderRecord:

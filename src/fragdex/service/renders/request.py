@@ -5,6 +5,7 @@ Everything is optional. What the request leaves open, the page decides.
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
@@ -12,6 +13,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
+    JsonValue,
     TypeAdapter,
     WithJsonSchema,
 )
@@ -28,7 +30,9 @@ from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, Md5Text
 __all__ = [
     "DEFAULT_FPS",
     "DEFAULT_SLICE_MS",
+    "MAX_BATCH",
     "NewRender",
+    "NewRenderBatch",
     "RenderMetadata",
     "need_agreement",
     "need_budget",
@@ -84,6 +88,9 @@ _Metadata = Annotated[
 NewRenderMetadata = TypeAliasType("NewRenderMetadata", _Metadata)
 
 
+MAX_BATCH: Final = 500
+
+
 class NewRender(BaseModel):
     """A render to come; what is left out, the page decides."""
 
@@ -112,6 +119,9 @@ class NewRender(BaseModel):
     strategy: Literal["v1"] | None = None
     backend: Backend | None = Field(None, description="tolerated, without effect")
     output: RenderOutput | None = None
+    data: dict[str, JsonValue] | None = Field(
+        None, description="given to the page, as `window.fragdex.data`", examples=[{"title": "Hi"}]
+    )
     time_ms: Annotated[int, Field(ge=0, le=MAX_DURATION_MS), JSON_NUMBER] | None = Field(
         None, description="of a still: when; default 0"
     )
@@ -138,6 +148,22 @@ class NewRender(BaseModel):
     def rate(self) -> Fraction:
         """Frames a second, exactly."""
         return DEFAULT_FPS if self.fps is None else rate_of(self.fps)
+
+
+class NewRenderBatch(NewRender):
+    """Renders of one page, each with data of its own."""
+
+    html: Annotated[str, NO_NUL] = Field(description="the page", examples=["<h1>Hi"])
+    data: None = Field(None, description="each row has its own")
+    rows: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MAX_BATCH)] = Field(
+        description="the data of each render"
+    )
+
+    @property
+    def renders(self) -> list[NewRender]:
+        """One for each row, in their order."""
+        one = self.model_dump(exclude={"rows", "data"}, exclude_unset=True)
+        return [NewRender.model_validate({**one, "data": row}) for row in self.rows]
 
 
 def need_budget(settings: Settings, pixels: int, frames: int) -> None:
@@ -171,6 +197,12 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
         raise TooLarge(
             f"html is over the limit of {settings.max_html_bytes} bytes",
             pointer="/html",
+            more={"limit": int(settings.max_html_bytes)},
+        )
+    if new.data is not None and len(json.dumps(new.data)) > settings.max_html_bytes:
+        raise TooLarge(
+            f"data are over the limit of {settings.max_html_bytes} bytes",
+            pointer="/data",
             more={"limit": int(settings.max_html_bytes)},
         )
     limits: dict[str, float] = {

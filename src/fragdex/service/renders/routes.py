@@ -14,9 +14,16 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, InvalidRequest, NotReady, RecordNotFound, TooLarge
 from fragdex.service.renders import operations, progress
-from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderStatus, suffix_of
+from fragdex.service.renders.model import (
+    TYPES,
+    RenderBatch,
+    RenderList,
+    RenderRecord,
+    RenderStatus,
+    suffix_of,
+)
 from fragdex.service.renders.records import RENDERS
-from fragdex.service.renders.request import NewRender
+from fragdex.service.renders.request import NewRender, NewRenderBatch
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import receive
@@ -70,6 +77,20 @@ def create_render(
     record = operations.create_render(context, caller.tenant_id, new)
     response.headers["Location"] = f"{PREFIX}/renders/{record.id}"
     return record
+
+
+@router.post(
+    "/renders/batch",
+    status_code=201,
+    responses=answers(TooLarge),
+    dependencies=[Depends(idempotency_key)],
+)
+def create_render_batch(caller: Asking, context: InContext, new: NewRenderBatch) -> RenderBatch:
+    """Have a page rendered once for each row, with the row as `window.fragdex.data`.
+
+    All of the renders are made, or none.
+    """
+    return RenderBatch(renders=operations.create_renders(context, caller.tenant_id, new))
 
 
 routes.listing(RenderList, RenderStatus, RENDERS.page)

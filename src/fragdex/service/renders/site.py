@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
-__all__ = ["ORIGIN", "Asset", "Folder", "OpenAsset", "Page", "Site", "media_type_of"]
+__all__ = [
+    "DATA",
+    "ORIGIN",
+    "Asset",
+    "Folder",
+    "OpenAsset",
+    "Page",
+    "Site",
+    "WithData",
+    "media_type_of",
+]
 
 ORIGIN: Final = "http://site.localhost"
 """Where a page believes to be: a secure context, as on the machine of its author (W3C Secure
@@ -20,6 +31,8 @@ Contexts, 3.1), by a name that never leaves the machine (RFC 6761 6.3). Of https
 ask for what an operator serves by http (W3C Mixed Content)."""
 
 INDEX: Final = "index.html"
+DATA: Final = ".fragdex/data.json"
+"""Where the data of a page are; names that begin with a dot belong to no page."""
 
 # Fixed here: what a system thinks of suffixes must not decide what a page looks like.
 _TYPES: Final = {
@@ -132,6 +145,26 @@ class Page(Site):
         if path not in ("", INDEX):
             return None
         return OpenAsset(io.BytesIO(self._data), media_type_of(INDEX))
+
+
+class WithData(Site):
+    """A site whose page is given data: a JSON file at a place of its own.
+
+    So it is known what was drawn with them, as with every other file.
+
+    >>> WithData(Page("<h1>"), {"title": "Hi"}).read(DATA).data
+    b'{"title": "Hi"}'
+    """
+
+    def __init__(self, site: Site, data: Any) -> None:
+        self._site = site
+        self._data = json.dumps(data, allow_nan=False).encode()
+
+    def open(self, path: str) -> OpenAsset | None:
+        """As `Site.open`."""
+        if path != DATA:
+            return self._site.open(path)
+        return OpenAsset(io.BytesIO(self._data), media_type_of(DATA))
 
 
 class Folder(Site):

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from fragdex.service.renders.outside import Answer, Blocked
-from fragdex.service.renders.site import ORIGIN, OpenAsset, Site, media_type_of
+from fragdex.service.renders.site import DATA, ORIGIN, OpenAsset, Site, media_type_of
 
 __all__ = ["Web"]
 
@@ -42,6 +42,8 @@ class Web(Site):
 
     def open(self, path: str) -> OpenAsset | None:
         """As `Site.open`."""
+        if path == DATA:
+            return None  # nothing of the origin's
         found = self._found(path)
         return None if found is None else OpenAsset(io.BytesIO(found[0]), found[1])
 

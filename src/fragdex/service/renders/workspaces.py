@@ -30,8 +30,8 @@ from fragdex.service.renders.hosts import AllowedHosts
 from fragdex.service.renders.outside import Answer, Blocked
 from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.renders.pool import ChildPool, PageSource
-from fragdex.service.renders.records import FAMILY, page_name
-from fragdex.service.renders.site import Folder, Page
+from fragdex.service.renders.records import FAMILY, page_name, wanted_of
+from fragdex.service.renders.site import Folder, Page, Site, WithData
 
 __all__ = ["RenderWorkspace", "Workspaces", "bounds_of"]
 
@@ -184,7 +184,7 @@ def _made(context: ServiceContext, row: Row[Any]) -> RenderWorkspace:
     if not row.is_archive:
         whole = ByteRange(0, blob.byte_size)
         html = b"".join(context.store.read(blob.store_key, whole)) if blob.byte_size else b""
-        return new(site=Page(html.decode()), folder=None)
+        return new(site=_with_data(Page(html.decode()), row), folder=None)
     # several machines may share the folder, and their processes have one id
     folder = context.work_folder(f"{row.id}.site-{os.getpid()}-{token_hex(4)}")
     try:
@@ -193,4 +193,9 @@ def _made(context: ServiceContext, row: Row[Any]) -> RenderWorkspace:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return new(site=Folder(folder), folder=folder)
+    return new(site=_with_data(Folder(folder), row), folder=folder)
+
+
+def _with_data(site: Site, row: Row[Any]) -> Site:
+    data = wanted_of(row).data
+    return site if data is None else WithData(site, data)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fragdex.service.errors import PageFailed
+from fragdex.service.renders.browser import page_data
 from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.console import Console, text_of
 from fragdex.service.renders.browser.finding import find_engine
@@ -22,7 +23,7 @@ from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.virtual import VirtualClock
 from fragdex.service.renders.browser.waiting import Waiting
 from fragdex.service.renders.outside import NOTHING, Outside
-from fragdex.service.renders.site import ORIGIN, Site
+from fragdex.service.renders.site import DATA, ORIGIN, Site
 
 if TYPE_CHECKING:
     from fragdex.service.renders.page_media.player import Player
@@ -74,8 +75,11 @@ class Stage:
         self._media, self._limits = media, limits
         self._seeks = self._closed = False
         self._drawn = False
-        if site.read(_ANY_INDEX) is None:
+        index, self._data = site.read(_ANY_INDEX), site.read(DATA)
+        if index is None:
             raise PageFailed("the site has no index.html at its root")
+        if self._data is not None:
+            page_data.check(index.data, self._data.data)
         self._running = Running(
             find_engine(), view, limits, self.notes, begin_frames=begin_frames, sandbox=sandbox
         )
@@ -113,7 +117,9 @@ class Stage:
     @property
     def reads(self) -> dict[str, str | None]:
         """SHA-256 of each file of the site that the page read; None where there was none."""
-        return self._door.reads | (self._media.reads if self._media is not None else {})
+        of_media = self._media.reads if self._media is not None else {}
+        own = {DATA: None if self._data is None else self._data.sha256}
+        return self._door.reads | of_media | own
 
     def skip(self, first: int, stop: int, progress: Callable[[int], None] = lambda _: None) -> None:
         """Let frames first … stop-1 pass without looking; `progress` is told each i.
@@ -218,7 +224,8 @@ class Stage:
             clear = {"r": 0, "g": 0, "b": 0, "a": 0}
             pipe.call("Emulation.setDefaultBackgroundColorOverride", session, color=clear)
         of_media = self._media.scripts() if self._media is not None else ()
-        for source in (*clock.scripts(), script(STEADY), *of_media):
+        given = () if self._data is None else (page_data.giving(self._data.data),)
+        for source in (*given, *clock.scripts(), script(STEADY), *of_media):
             pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
         clock.prepare()
         return clock

@@ -1,0 +1,215 @@
+"""`fragdex render --data rows.csv`: a film for each row, several at once.
+
+What was made is written down beside the films, with what each was made of. Whoever runs the same
+command again makes only what is missing, or would be another film now.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from fragdex import __version__
+from fragdex.cli.output import need_folder
+from fragdex.cli.serving import service
+from fragdex.errors import FragdexError
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.outside import Outside
+    from fragdex.service.renders.plan import Wanted
+    from fragdex.service.renders.render import Rendered
+    from fragdex.service.renders.site import Site
+
+__all__ = ["Batch", "Film", "data_of"]
+
+_DONE: Final = ".fragdex-renders.json"
+_DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
+
+
+def data_of(path: str) -> dict[str, Any] | list[dict[str, Any]]:
+    """The data in a file: an object, or the rows of a table.
+
+    Raises:
+        typer.BadParameter: it holds neither.
+    """
+    suffix = Path(path).suffix.lower()
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        if suffix in _DELIMITERS:
+            rows: list[dict[str, Any]] = list(
+                csv.DictReader(file, delimiter=_DELIMITERS[suffix], strict=True)
+            )
+            if any(None in row or None in row.values() for row in rows):
+                raise typer.BadParameter(f"--data {path}: rows differ in their number of columns")
+            return _need_rows(path, rows)
+        try:
+            found = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise typer.BadParameter(f"--data {path}: no JSON: {error}") from None
+    if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+        return _need_rows(path, found)
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"--data {path}: an object is expected, or a list of objects")
+    return found
+
+
+def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not rows:
+        raise typer.BadParameter(f"--data {path}: it has no rows")
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """A film of a batch: its row, its file, and how it went.
+
+    Attributes:
+        rendered: None where it was there already, or failed.
+        error: why it failed, or None.
+    """
+
+    row: dict[str, Any]
+    path: Path
+    rendered: Rendered | None = None
+    error: FragdexError | None = None
+
+
+class Batch:
+    """Films of one page, each with a row of its own as data.
+
+    Args:
+        site: of the page; outside: what it may ask for beyond it.
+        wanted: of each film.
+        output: their names, with columns in braces; `{row}` is the number of the row, from 1.
+        rows: in order.
+
+    Raises:
+        typer.BadParameter: two rows would make the same file, or a column is not there.
+    """
+
+    def __init__(
+        self, site: Site, outside: Outside, wanted: Wanted, output: str,
+        rows: Sequence[dict[str, Any]],
+    ) -> None:  # fmt: skip
+        self._site, self._outside, self._wanted = site, outside, wanted
+        self._films = [
+            Film(row, path) for row, path in zip(rows, _paths(output, rows), strict=True)
+        ]
+        self._lock = threading.Lock()
+        self._done: dict[Path, dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._films)
+
+    def run(self, jobs: int | None, progress: Callable[[int, int], object]) -> Iterator[Film]:
+        """Make what is to be made; each film, in order, as soon as it and those before are done.
+
+        Args:
+            jobs: films at once; as many as processors.
+            progress: told how many frames are done, of how many that are known of.
+        """
+        frames: dict[Path, tuple[int, int]] = {}
+
+        def made(film: Film) -> Film:
+            def tell(done: int, whole: int) -> None:
+                with self._lock:
+                    frames[film.path] = (done, whole)
+                    progress(*(sum(part) for part in zip(*frames.values(), strict=True)))
+
+            return self._made(film, tell)
+
+        with ThreadPoolExecutor(jobs or os.cpu_count() or 1, "film") as threads:
+            try:
+                yield from threads.map(made, self._films)
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _made(self, film: Film, progress: Callable[[int, int], None]) -> Film:
+        site = service("renders.site").WithData(self._site, film.row)
+        if self._is_there(film.path, site):
+            return film
+        try:
+            rendered: Rendered = service("renders.render").render(
+                site, self._wanted, film.path, jobs=1, slices=1, outside=self._outside,
+                progress=progress,
+            )  # fmt: skip
+        except FragdexError as error:
+            return Film(film.row, film.path, error=error)
+        reads = {name: digest for one in rendered.slices for name, digest in one.reads.items()}
+        self._note(film.path, reads)
+        return Film(film.row, film.path, rendered)
+
+    def _is_there(self, path: Path, site: Site) -> bool:
+        """Whether the file was made of what would be read now, and as it is wanted now."""
+        with self._lock:
+            told = self._notes(path.parent).get(path.name)
+        if told is None or not path.exists() or told["wanted"] != self._recipe(path):
+            return False
+        for name, digest in told["reads"].items():
+            asset = site.read(name)
+            if (None if asset is None else asset.sha256) != digest:
+                return False
+        return True
+
+    def _recipe(self, path: Path) -> str:
+        seen = path.stat()
+        told = f"{__version__} {self._wanted} {seen.st_size} {seen.st_mtime_ns}"
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def _notes(self, folder: Path) -> dict[str, Any]:
+        if folder not in self._done:
+            self._done[folder] = {}
+            # What cannot be read is made anew.
+            with suppress(OSError, ValueError):
+                found = json.loads((folder / _DONE).read_text("utf-8"))
+                self._done[folder] = found if isinstance(found, dict) else {}
+        return self._done[folder]
+
+    def _note(self, path: Path, reads: Mapping[str, str | None]) -> None:
+        with self._lock:
+            notes = self._notes(path.parent)
+            notes[path.name] = {"wanted": self._recipe(path), "reads": dict(reads)}
+            new = path.parent / f"{_DONE}.new"
+            new.write_text(json.dumps(notes), "utf-8")
+            new.replace(path.parent / _DONE)
+
+
+def _paths(output: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """The file of each row."""
+    digits = len(str(len(rows)))
+    found: dict[Path, int] = {}
+    for number, row in enumerate(rows, 1):
+        texts = {name: str(value) for name, value in row.items()}
+        values = {name: text for name, text in texts.items() if not _leads_away(text)}
+        try:
+            path = Path(output.format_map({"row": f"{number:0{digits}}", **values}))
+        except KeyError as error:
+            name = error.args[0]
+            why = "cannot be part of a name" if name in row else "is not there"
+            raise typer.BadParameter(f"-o {output}: {name} {why} in row {number}") from None
+        except (ValueError, IndexError, AttributeError) as error:
+            raise typer.BadParameter(f"-o {output}: {error}") from None
+        if path in found:
+            raise typer.BadParameter(
+                f"-o {output}: rows {found[path]} and {number} would both be {path};"
+                " a column in braces tells them apart, such as {row}"
+            )
+        found[path] = number
+        need_folder(str(path))
+    return list(found)
+
+
+def _leads_away(value: str) -> bool:
+    """Whether a value is no part of a file's name: the row must not choose the folder."""
+    return not value or "\0" in value or value.startswith(".") or "/" in value or "\\" in value
