@@ -82,8 +82,13 @@ def test_rates_are_exact(begun, said, exactly):
             },
         ),
         (
-            {"container": "mov", "video": {"codec": "prores", "preset": "4444"}, "audio": None},
-            {"container": "mov", "video": {"codec": "prores", "preset": "4444"}, "audio": None},
+            {"container": "mov", "video": {"codec": "prores", "preset": "4444"}, "silent": True},
+            {
+                "container": "mov",
+                "video": {"codec": "prores", "preset": "4444"},
+                "audio": {"codec": "aac"},
+                "silent": True,
+            },
         ),
         ({"container": "gif"}, {"container": "gif"}),
     ],

@@ -119,7 +119,7 @@ class MkvAudio(_Audio):
     codec: Literal["aac", "opus", "mp3", "flac", "pcm"] = "aac"
 
 
-_NO_SOUND = Field(description="null: none is kept")
+_SILENT = "the sound is left out"
 _CLEAR = "the page without its white ground"
 
 
@@ -132,7 +132,8 @@ class Mp4(_Part):
 
     container: Literal["mp4"] = "mp4"
     video: Mp4Video = Mp4Video()
-    audio: Annotated[Mp4Audio | None, _NO_SOUND] = Mp4Audio()
+    audio: Mp4Audio = Mp4Audio()
+    silent: bool = _unless_asked(_SILENT)
     faststart: bool = _unless_asked("one moov in front, no fragments")
 
 
@@ -141,7 +142,8 @@ class Mov(_Part):
 
     container: Literal["mov"]
     video: MovVideo = MovVideo()
-    audio: Annotated[MovAudio | None, _NO_SOUND] = MovAudio()
+    audio: MovAudio = MovAudio()
+    silent: bool = _unless_asked(_SILENT)
     transparency: bool = _unless_asked(_CLEAR)
 
 
@@ -150,7 +152,8 @@ class WebM(_Part):
 
     container: Literal["webm"]
     video: WebMVideo = WebMVideo()
-    audio: Annotated[WebMAudio | None, _NO_SOUND] = WebMAudio()
+    audio: WebMAudio = WebMAudio()
+    silent: bool = _unless_asked(_SILENT)
     transparency: bool = _unless_asked(_CLEAR)
 
 
@@ -159,7 +162,8 @@ class Mkv(_Part):
 
     container: Literal["mkv"]
     video: MkvVideo = MkvVideo()
-    audio: Annotated[MkvAudio | None, _NO_SOUND] = MkvAudio()
+    audio: MkvAudio = MkvAudio()
+    silent: bool = _unless_asked(_SILENT)
     transparency: bool = _unless_asked(_CLEAR)
 
 
@@ -268,13 +272,12 @@ def film_of(output: Output) -> Film:
         return Film()
     if isinstance(output, Gif | AnimatedWebP):
         return Film(output.container, transparency=output.transparency)
-    sound = output.audio
     return Film(
         output.container,
         **output.video.model_dump(),
         transparency=not isinstance(output, Mp4) and output.transparency,
-        audio=sound.codec if sound else None,
-        audio_bit_rate=sound.bit_rate if sound else None,
-        sound=sound is not None,
+        audio=None if output.silent else output.audio.codec,
+        audio_bit_rate=None if output.silent else output.audio.bit_rate,
+        sound=not output.silent,
         faststart=isinstance(output, Mp4) and output.faststart,
     )

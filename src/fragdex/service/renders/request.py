@@ -71,6 +71,7 @@ Side = Annotated[
 Word = Annotated[str, Field(max_length=256), NO_NUL]
 Text = Annotated[str, Field(max_length=16_384), NO_NUL]
 RenderMetadata = TypeAliasType("RenderMetadata", dict[str, str])
+RenderData = TypeAliasType("RenderData", dict[str, JsonValue])
 Backend = TypeAliasType("Backend", Literal["cpu", "gpu"])
 _Metadata = Annotated[
     dict[Word, Text],
@@ -119,7 +120,7 @@ class NewRender(BaseModel):
     strategy: Literal["v1"] | None = None
     backend: Backend | None = Field(None, description="tolerated, without effect")
     output: RenderOutput | None = None
-    data: dict[str, JsonValue] | None = Field(
+    data: RenderData | None = Field(
         None, description="given to the page, as `window.fragdex.data`", examples=[{"title": "Hi"}]
     )
     time_ms: Annotated[int, Field(ge=0, le=MAX_DURATION_MS), JSON_NUMBER] | None = Field(
@@ -155,7 +156,7 @@ class NewRenderBatch(NewRender):
 
     html: Annotated[str, NO_NUL] = Field(description="the page", examples=["<h1>Hi"])
     data: None = Field(None, description="each row has its own")
-    rows: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MAX_BATCH)] = Field(
+    rows: Annotated[list[RenderData], Field(min_length=1, max_length=MAX_BATCH)] = Field(
         description="the data of each render"
     )
 
