@@ -172,7 +172,7 @@ def join_slices(
     view: View,
     out: Path,
     *,
-    film: Film,
+    film: Film = Film(),  # noqa: B008 — frozen
     check: Check = nothing,
 ) -> Joined:
     """Write slices one behind the other, with the sound of the whole; raises as `ChildPool.draw`.

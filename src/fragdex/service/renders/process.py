@@ -115,7 +115,7 @@ class Child:
         folder: Path,
         *,
         still: Still | None = None,
-        film: Film,
+        film: Film = Film(),  # noqa: B008 — frozen
         progress: Progress = nothing,
         check: Check = nothing,
     ) -> SliceMade:
@@ -141,7 +141,7 @@ class Child:
         view: View,
         out: Path,
         *,
-        film: Film,
+        film: Film = Film(),  # noqa: B008 — frozen
         check: Check = nothing,
     ) -> Joined:
         """Write slices one behind the other, with their sound."""
