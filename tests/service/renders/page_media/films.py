@@ -11,8 +11,12 @@ import numpy as np
 RATE = 48_000
 
 
-def numbered(count, fps, *, bframes=2, keys=30, size=(256, 48), options=None, codec="libx264"):
-    """A film whose pictures say their number in 16 columns, the lowest bit first."""
+def numbered(count, fps, *, bframes=2, keys=30, size=(256, 48), options=None, codec="libx264",
+             late=0):  # fmt: skip
+    """A film whose pictures say their number in 16 columns, the lowest bit first.
+
+    Its first picture is shown `late` seconds after 0.
+    """
     file = io.BytesIO()
     form = "webm" if codec.startswith("libvpx") else "mp4"
     if options is None and form == "mp4":
@@ -31,7 +35,9 @@ def numbered(count, fps, *, bframes=2, keys=30, size=(256, 48), options=None, co
         luma = np.where(number >> columns & 1, 235, 16).astype(np.uint8)
         planes = np.full((size[1] * 3 // 2, size[0]), 128, np.uint8)
         planes[: size[1]] = luma
-        container.mux(stream.encode(av.VideoFrame.from_ndarray(planes, format="yuv420p")))
+        frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
+        frame.pts = number + late * fps
+        container.mux(stream.encode(frame))
     container.mux(stream.encode())
     container.close()
     return file.getvalue()

@@ -277,3 +277,52 @@ def test_a_browser_without_frames_on_request_shows_the_same(show):
     page = show(READ_EVERYWHERE, {"film.mp4": numbered(60, 30)}, begin_frames=False)
     for i in range(12):
         assert [number_at(page.frame(i), y=y) for y in (24, 84, 144)] == [i, i, i]
+
+
+@pytest.mark.parametrize("codec", ["libx264", "libvpx-vp9"])
+def test_a_film_that_begins_late_plays_at_once(show, codec):
+    """As browsers do: from the first thing that is in it, and round from there."""
+    film = numbered(20, 20, codec=codec, late=2, options={})
+    html = """<video id=v autoplay loop src=v></video><video id=once src=v></video><script>
+    once.onplaying = () => { once.began = once.currentTime };
+    at(0, () => once.play());
+    once.onended = () => { once.over = once.currentTime }</script>"""
+    page = show(html, {"v": film}, 20, size=(600, 200))
+    told = []
+    for i in range(30):
+        told.append(number_at(page.frame(i)))
+        assert page.ask("v.currentTime") == pytest.approx(2 + i % 20 / 20, abs=0.001)
+    assert told == [*range(20), *range(10)]
+    assert page.ask("[once.began, once.over]") == pytest.approx([2, 3], abs=0.001)
+    page.ask("v.currentTime = 0.5, v.pause()")
+    assert page.ask("v.currentTime") == 2
+
+
+@pytest.mark.parametrize("codec", ["libvpx", "libvpx-vp9"])
+def test_what_a_film_leaves_open_is_seen_through(show, codec):
+    """Its left half is red, its right half clear, and so in canvases."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="webm") as container:
+        options = {"deadline": "realtime", "auto-alt-ref": "0"}
+        stream = container.add_stream(codec, rate=20, options=options)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuva420p"
+        stream.metadata["alpha_mode"] = "1"
+        array = np.zeros((48, 64, 4), np.uint8)
+        array[:, :32] = (255, 0, 0, 255)
+        for number in range(40):
+            frame = av.VideoFrame.from_ndarray(array, format="rgba").reformat(format="yuva420p")
+            frame.pts = number
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    html = """<style>body { background: #0f0 }</style><video id=v autoplay src=v></video>
+    <canvas id=c width=64 height=48></canvas><script>
+    at(100, () => c.getContext("2d").drawImage(v, 0, 0));
+    at(150, () => { v.currentTime = 1 })</script>"""
+    page = show(html, {"v": file.getvalue()}, 20, size=(200, 60))
+    for i in range(6):
+        seen = page.frame(i)
+        assert abs(seen[20, 10] - (255, 0, 0)).max() < 9
+        assert abs(seen[20, 50] - (0, 255, 0)).max() < 2
+    drawn = "[...c.getContext('2d').getImageData(%d, 20, 1, 1).data]"
+    assert page.ask(drawn % 10) == pytest.approx([255, 0, 0, 255], abs=9)
+    assert page.ask(drawn % 50)[3] == 0

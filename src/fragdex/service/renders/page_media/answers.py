@@ -157,6 +157,7 @@ class Answers:
         return {
             "key": medium.url,
             "duration": medium.duration,
+            "start": medium.start,
             "audio": medium.has_sound,
             "video": video,
         }

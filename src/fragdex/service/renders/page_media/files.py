@@ -31,6 +31,8 @@ _KEPT_SECONDS: Final = 4
 """Of decoded sound behind the place that was read last."""
 # Times in these begin anywhere; players count from the first.
 _COUNTED_FROM_START: Final = ("mpegts", "mpeg", "flv", "ogg", "mp3", "aac")
+# Decoders that know opacity.
+_CLEAR: Final = {"vp8": "libvpx", "vp9": "libvpx-vp9"}
 # Their seeking is exact to a packet; of others the sound is decoded through.
 _EXACT: Final = ("matroska", "wav", "w64", "flac", "ogg")
 
@@ -43,6 +45,7 @@ class FileFacts:
     tick: Fraction
     duration: float | None
     has_sound: bool
+    start: float
 
 
 def look(file: Any) -> FileFacts:
@@ -53,13 +56,14 @@ def look(file: Any) -> FileFacts:
     """
     with opened(file) as container:
         info = probe(container)
+        start = 0.0 if _is_counted(container) else (container.start_time or 0) / av.time_base
         size, tick = None, Fraction(0)
         if any(stream.type == "video" for stream in info.streams):
             pictures = FilePictures(file)
             size, tick = shown_size(pictures.at(0)), pictures.tick
             pictures.close()
         sounds = any(stream.type == "audio" for stream in info.streams)
-        return FileFacts(size, tick, info.duration or _length(file), sounds)
+        return FileFacts(size, tick, info.duration or _length(file), sounds, max(0.0, start))
 
 
 def _length(file: Any) -> float | None:
@@ -74,9 +78,24 @@ def _length(file: Any) -> float | None:
     return float(end) or None
 
 
-def _decoded(stream: Any, packet: Any) -> list[Any]:
+def _is_counted(container: Any) -> bool:
+    return any(name in container.format.name for name in _COUNTED_FROM_START)
+
+
+def _decoder(stream: Any) -> Any:
+    """FFmpeg's own decoders leave out what WebM adds to a block: the opacity of its picture."""
+    codec = stream.codec_context
+    told = {key.lower(): value for key, value in stream.metadata.items()}
+    name = _CLEAR.get(codec.name) if told.get("alpha_mode") == "1" else None
+    if name is not None:
+        with contextlib.suppress(av.codec.codec.UnknownCodecError):
+            return av.CodecContext.create(name, "r")
+    return codec
+
+
+def _decoded(decoder: Any, packet: Any) -> list[Any]:
     with contextlib.suppress(av.error.InvalidDataError, av.error.EOFError):
-        return list(stream.codec_context.decode(packet))
+        return list(decoder.decode(packet))
     return []
 
 
@@ -92,15 +111,16 @@ class _Opened:
             self._stack.close()
             raise UndecodableMedia(f"the file has no {kind} stream")
         self.stream = found[0]
-        self.stream.codec_context.thread_count = 1
+        self.decoder = _decoder(self.stream)
+        self.decoder.thread_count = 1
         start = self.container.start_time or 0
-        counted = any(name in self.container.format.name for name in _COUNTED_FROM_START)
+        counted = _is_counted(self.container)
         self.origin = Fraction(start, av.time_base) if counted else Fraction(0)
         self.exact = any(name in self.container.format.name for name in _EXACT)
 
     def frames(self) -> Iterator[Any]:
         for packet in self.container.demux(self.stream):
-            for frame in _decoded(self.stream, packet):
+            for frame in _decoded(self.decoder, packet):
                 if frame.pts is not None:
                     yield frame
 
@@ -111,6 +131,7 @@ class _Opened:
     def seek(self, time: Fraction) -> None:
         place = (max(time, Fraction(0)) + self.origin) / Fraction(self.stream.time_base)
         self.container.seek(int(place), stream=self.stream, backward=True)
+        self.decoder.flush_buffers()
 
     def close(self) -> None:
         self._stack.close()

@@ -58,6 +58,11 @@
       return this.facts === null ? NaN : (this.facts.duration ?? Infinity);
     }
 
+    // A file that begins late is played from there at once, as browsers do.
+    get begin() {
+      return this.facts?.start ?? 0;
+    }
+
     get loops() {
       return hasAttribute.call(this.element, "loop");
     }
@@ -198,12 +203,12 @@
       const from = this.startAt || (part && part[1] ? seconds(part[1]) : 0);
       this.until = part && part[2] && seconds(part[2]) > from ? seconds(part[2]) : Infinity;
       this.startAt = 0;
-      this.time = Math.min(from, this.duration);
+      this.time = Math.min(Math.max(from, this.begin), this.duration);
       this.size();
       this.fire("durationchange");
       if (this.video && facts.video) this.fire("resize");
       this.fire("loadedmetadata");
-      if (this.time > 0) this.say("seeking", "timeupdate", "seeked");
+      if (this.time > this.begin) this.say("seeking", "timeupdate", "seeked");
       const load = this.load;
       const step = (run) => {
         room.loading += 1;

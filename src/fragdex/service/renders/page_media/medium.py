@@ -47,6 +47,7 @@ class Medium:
     Attributes:
         url: where it is read from.
         duration: seconds, or None where the file does not tell.
+        start: seconds of media time before which there is neither picture nor sound.
         size: of its pictures as they are shown, or None where it has none.
         has_sound: whether it has any.
         tick: seconds between two times that the pictures can have.
@@ -67,6 +68,9 @@ class Medium:
             self.tick = pictures.tick
             known = [half.duration for half in (pictures, sound) if half.duration]
             self.duration = max(known) if known else None
+            self.start = min(pictures.start, sound.start)
+            if self.duration is not None and self.start >= self.duration:
+                self.start = 0.0
             if self.size is None and not self.has_sound:
                 raise UndecodableMedia("the file has neither pictures nor sound that can be played")
         except BaseException:
@@ -108,6 +112,7 @@ class _Half:
         self.size: tuple[int, int] | None = None
         self.tick = Fraction(0)
         self.duration: float | None = None
+        self.start = 0.0
         self.has_sound = False
         self._index: FragmentIndex | None = None
 
@@ -126,13 +131,14 @@ class _Half:
         if any(track.kind == "audio" and _lacks_times(track) for track in index.tracks):
             index = fragdex.index(self.source, exact=True)
         self._index = index
-        ends = []
+        ends, starts = [], []
         pictures = next((t for t in index.tracks if t.kind == "video" and len(t.sync)), None)
         if pictures is not None:
             with PictureReader(index, self.source, track=pictures.id) as reader:
                 self.size = shown_size(reader.at(pictures.start or 0))
             self.tick = Fraction(1, pictures.timescale)
             ends.append(_end(index, pictures))
+            starts.append(pictures.start)
         for track in index.tracks:
             if track.kind == "audio" and track.timescale and len(track.fragments):
                 try:
@@ -141,14 +147,16 @@ class _Half:
                 except FragdexError:
                     continue
                 ends.append(_end(index, track))
+                starts.append(track.start)
                 break
         known = [end for end in ends if end]
         self.duration = max(known) if known else None
+        self.start = max(0.0, float(min((start or 0 for start in starts), default=0)))
 
     def _of_file(self) -> None:
         facts = look(_File(self.source))
         self.size, self.tick, self.duration = facts.size, facts.tick, facts.duration
-        self.has_sound = facts.has_sound
+        self.has_sound, self.start = facts.has_sound, facts.start
 
     def pictures(self) -> Pictures:
         if self._index is not None:

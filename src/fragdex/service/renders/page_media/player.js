@@ -17,7 +17,10 @@
       if (!this.moving) return this.time;
       const spent = Math.max(0, at - this.at) * this.rate * 1000;
       let place = this.time + Math.ceil(spent - 1e-3) / 1e6;
-      if (place >= this.duration) place = this.loops ? place % this.duration : this.duration;
+      if (place >= this.duration) {
+        const { begin, duration } = this;
+        place = this.loops ? begin + ((place - begin) % (duration - begin)) : duration;
+      }
       return place;
     }
 
@@ -67,10 +70,11 @@
         const at = room.clock();
         const spent = ((at - this.at) / 1000) * this.rate;
         if (this.time + spent < this.duration) return this.schedule();
-        const rounds = Math.floor((this.time + spent) / this.duration);
+        const [place, length] = [this.time - this.begin, this.duration - this.begin];
+        const rounds = Math.floor((place + spent) / length);
         // The sound goes on without a seam: only where it is now is reckoned anew.
-        this.at += ((rounds * this.duration - this.time) / this.rate) * 1000;
-        this.time = 0;
+        this.at += ((rounds * length - place) / this.rate) * 1000;
+        this.time = this.begin;
         this.say("seeking", "timeupdate", "seeked");
         return this.schedule();
       }
@@ -167,7 +171,7 @@
       }
       this.showPoster = false;
       this.seeking = true;
-      this.settle(Math.min(Math.max(time, 0), this.duration));
+      this.settle(Math.min(Math.max(time, this.begin), this.duration));
       this.say("seeking");
       const load = this.load;
       this.seeks = (this.seeks ?? 0) + 1;

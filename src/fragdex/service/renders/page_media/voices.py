@@ -163,6 +163,7 @@ class MediaReader:
             raise
         length = self._medium.duration
         self._length = None if length is None else max(1, round(length * SAMPLE_RATE))
+        self._first = round(self._medium.start * SAMPLE_RATE)
         self._loop = loop and self._length is not None
         self._piece = lru_cache(KEPT_PIECES)(self._decoded)
 
@@ -177,7 +178,9 @@ class MediaReader:
             return answer
         parts = []
         while start < stop:
-            place = start % self._length
+            place = start
+            if place >= self._length:
+                place = self._first + (start - self._first) % (self._length - self._first)
             count = min(stop - start, self._length - place)
             parts.append(self._span(place, place + count))
             start += count
