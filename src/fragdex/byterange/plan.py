@@ -25,20 +25,13 @@ def coalesce(ranges: Iterable[ByteRange], max_gap: int = 0) -> tuple[ByteRange, 
     >>> coalesce([ByteRange(8, 9), ByteRange(0, 5), ByteRange(5, 7)], max_gap=1)
     (ByteRange(start=0, stop=9),)
     """
-    merged: list[ByteRange] = []
-    start = stop = -1
-    for one in sorted(ranges):
-        if one.start == one.stop:
-            continue
-        if stop >= 0 and one.start - stop <= max_gap:
-            stop = max(stop, one.stop)
-            continue
-        if stop >= 0:
-            merged.append(ByteRange(start, stop))
-        start, stop = one.start, one.stop
-    if stop >= 0:
-        merged.append(ByteRange(start, stop))
-    return tuple(merged)
+    merged: list[list[int]] = []
+    for one in sorted(one for one in ranges if one.start < one.stop):
+        if merged and one.start - merged[-1][1] <= max_gap:
+            merged[-1][1] = max(merged[-1][1], one.stop)
+        else:
+            merged.append([one.start, one.stop])
+    return tuple(ByteRange(start, stop) for start, stop in merged)
 
 
 def plan_reads(
