@@ -63,6 +63,11 @@ def test_each_sample_is_clear_where_its_subsamples_say_so(samples, vector):
         assert all(before[1] < after[0] for before, after in pairwise(found))
 
 
+def test_clear_bytes_behind_clear_bytes_are_one_range():
+    entries = [(5, 0), (3, 16), (0, 4), (2, 0), (1, 1)]
+    assert ClearBytes(moof(traf(1, 1, senc([entries]))), 1, 8).of(0) == [(0, 8), (28, 31)]
+
+
 def test_samples_are_counted_through_all_trafs_of_the_track():
     one, two, three = [(1, 10)], [(2, 10)], [(3, 10)]
     data = moof(

@@ -180,6 +180,13 @@ def test_a_sync_sample_at_another_time_is_found():
     assert (finding.code, finding.offset) == ("sync", ROWS.offset[0])
 
 
+@pytest.mark.parametrize(("by", "found"), [(-2, {"sync"}), (-1, set()), (1, set()), (2, {"sync"})])
+def test_a_rescaled_sync_sample_may_be_off_by_one_tick(by, found):
+    sync = table(SyncTable, TRACK.sync, slice(None), cts=by)
+    assert codes(claim(sync=sync, exact=False)) == found
+    assert codes(claim(sync=sync)) == {"sync"}
+
+
 def test_the_number_of_sync_samples_counts_in_an_exact_index_alone():
     fewer = table(SyncTable, TRACK.sync, -1, count=-1)
     assert codes(claim(sync=fewer)) == {"sync-count"}
