@@ -116,6 +116,15 @@ def test_a_text_falls_on_the_tick_that_it_names():
     assert floor_ticks(0.3, 10, Fraction(0)) == 2
 
 
+@pytest.mark.parametrize("infinite", [math.inf, Decimal("inf"), np.float32("inf")], ids=repr)
+def test_an_infinite_time_is_at_the_edge_of_64_bits(infinite):
+    for shift in (Fraction(0), Fraction(1, 3)):
+        assert floor_ticks(infinite, 1000, shift) == 2**63
+        assert floor_ticks(-infinite, 1000, shift) == -(2**63)
+        many = ticks_of_many([infinite, -infinite], 1000, shift)
+        assert many.tolist() == [2**63 - 1, -(2**63)]
+
+
 def test_a_span_says_that_it_is_clamped():
     index = fragdex.index(movie(fragments=10))
     track = index.track(1)
