@@ -219,10 +219,57 @@ def test_what_is_blocked_and_thrown_is_told(call, page):
         "<script>throw Error('of the page')</script>"
     )
     ran = call("render", "page.html", "-o", "film.mp4")
-    assert ran.code == 0
+    assert ran.code == 3
     assert "fragdex: blocked: https://example.org/a.png: " in ran.err
     assert "http://169.254.169.254/x" in ran.err
-    assert "of the page" in ran.err
+    assert ran.err.count("of the page") == 1
+
+
+@pytest.mark.parametrize(
+    ("html", "told"),
+    [
+        ("<script>throw Error('no data')</script>", "Error: no data"),
+        ("<script>Promise.reject(Error('no data'))</script>", "Error: no data"),
+        ("<script src=https://example.org/a.js></script>", "https://example.org/a.js"),
+        ("<script src=missing.js></script>", "missing.js (status 404)"),
+        ("<script type=module>import './missing.js'</script>", "missing.js (status 404)"),
+        ("<script type=module>import 'library'</script>", 'specifier "library"'),
+        ("<script type=module src=notes.txt></script>", "notes.txt"),
+        ("<script>new Worker('worker.js')</script>", "Error: of the worker"),
+        ("<script>new Worker('missing.js')</script>", "missing.js (status 404)"),
+        ("<script>setTimeout(() => { throw Error('no data') }, 500)</script>", "Error: no data"),
+        ("<script>for (</script>", "SyntaxError"),
+    ],
+)
+def test_a_script_that_the_page_could_not_have_makes_the_exit_code_3(call, page, html, told):
+    (page.parent / "notes.txt").write_text("no script")
+    (page.parent / "worker.js").write_text("throw Error('of the worker')")
+    page.write_text(MOVING + html)
+    ran = call("render", "page.html", "-o", "film.mp4", "--json")
+    assert ran.code == 3
+    (line,) = json.loads(ran.out)["incomplete"]
+    assert told in line
+    assert f"fragdex: incomplete: {line}" in ran.err
+    assert fragdex.index(page.parent / "film.mp4", exact=True).tracks[0].sample_count == 30
+    allowed = call("render", "page.html", "-o", "film.mp4", "--allow-incomplete")
+    assert allowed.code == 0
+    assert "incomplete: " in allowed.err
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<script>console.error('only words')</script><img src=missing.png>",
+        "<script>const late = Promise.reject(Error('x')); setTimeout(() => late.catch(() => 0), 50)"
+        "</script>",
+        "<script>addEventListener('error', (event) => event.preventDefault());"
+        "throw Error('handled by the page')</script>",
+    ],
+    ids=["words and a picture", "handled later", "handled"],
+)
+def test_a_page_whose_scripts_all_ran_is_whole(call, page, html):
+    page.write_text(MOVING + html)
+    assert call("render", "page.html", "-o", "film.mp4").code == 0
 
 
 def test_a_page_that_hangs_is_told_as_its_own_fault(call, page):

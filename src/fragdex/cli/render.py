@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
+_INCOMPLETE: Final = 3
 _PIECE: Final = 1 << 20
 
 
@@ -211,12 +212,20 @@ def render(
             help="API key for the host of the URL.",
         ),
     ] = None,
+    allow_incomplete: Annotated[
+        bool,
+        typer.Option(
+            "--allow-incomplete",
+            help="Exit with 0 though a script of the page failed, was blocked or is missing.",
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> int:
     """Render a web page frame by frame: each frame shows exactly its moment, however long it takes.
 
     The browser can read only the page's own files, or the host of the given URL. Blocked requests
-    and errors of the page go to stderr.
+    and errors of the page go to stderr. Where a script of the page failed, was blocked or is
+    missing, the film is made all the same, and the exit code is 3.
 
     Examples:
       fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
@@ -257,7 +266,7 @@ def render(
     given = None if data is None else data_of(data)
     if isinstance(given, list):
         films = Batch(site, outside, wanted, output, given)
-        return _batch(page, films, jobs, json)
+        return _batch(page, films, jobs, json, allow_incomplete)
     if given is not None:
         site = service("renders.site").WithData(site, given)
     began = time.monotonic()
@@ -271,11 +280,13 @@ def render(
     _tell(made)
     # The film itself may be on stdout: then words go to stderr.
     say(json_line(facts) if json else _line(facts), err=output == "-")
-    return 0
+    return _INCOMPLETE if made.notes.incomplete and not allow_incomplete else 0
 
 
-def _batch(page: str, films: Batch, jobs: int | None, json: bool) -> int:
-    """Make films of rows; 2 where one failed."""
+def _batch(
+    page: str, films: Batch, jobs: int | None, json: bool, allow_incomplete: bool
+) -> int:  # fmt: skip
+    """Make films of rows; 2 where one failed, 3 where a script of one did."""
     code = 0
     with part_progress(f"{Path(page).name}, {len(films)} films", "frames") as progress:
         for film in films.run(jobs, progress):
@@ -287,6 +298,8 @@ def _batch(page: str, films: Batch, jobs: int | None, json: bool) -> int:
                     else f"{film.path}: there already\n")  # fmt: skip
             else:
                 _tell(film.rendered)
+                if film.rendered.notes.incomplete and not allow_incomplete:
+                    code = code or _INCOMPLETE
                 seconds = sum(sum(one.seconds.values()) for one in film.rendered.slices)
                 facts = _facts(page, str(film.path), film.rendered, seconds) | {"data": film.row}
                 say(json_line(facts) if json else _line(facts))
@@ -328,7 +341,7 @@ def _facts(page: str, output: str, made: Rendered, seconds: float) -> dict[str, 
             {"first_frame": one.first, "frames": one.frames, "seconds": one.seconds}
             for one in made.slices
         ],
-        **{kind: told[kind] for kind in ("blocked", "browser", "console", "refused")},
+        **{kind: told[kind] for kind in ("blocked", "browser", "console", "incomplete", "refused")},
     }
 
 
@@ -349,6 +362,9 @@ def _line(facts: dict[str, Any]) -> str:
 def _tell(made: Rendered) -> None:
     for one in made.notes.blocked:
         complain(f"blocked: {one.url}: {one.reason}")
-    for kind in ("refused", "browser", "console"):
+    failed = made.notes.incomplete
+    for kind in ("refused", "browser", "console", "incomplete"):
         for line in getattr(made.notes, kind):
-            complain(f"{kind}: {line}")
+            # what was thrown stands in the console, too
+            if kind != "console" or line.removeprefix("error: ") not in failed:
+                complain(f"{kind}: {line}")

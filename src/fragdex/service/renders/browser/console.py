@@ -17,6 +17,8 @@ TELL: Final = "__fragdexTell"
 _KINDS: Final = {"error": "error", "assert": "error", "warning": "warning"}
 # Chromium's word for what it refuses by itself, before any request is made.
 _LOCAL: Final = "Not allowed to load local resource: "
+# Chromium's words for scripts that are none, and for what a worker throws.
+_SCRIPTS: Final = ("Failed to load module script: ", "Uncaught ")
 # A worker's socket, which our script in the page does not see.
 _SOCKET: Final = re.compile(r"WebSocket connection to '([^']*)' failed")
 
@@ -26,7 +28,9 @@ class Console:
 
     def __init__(self, pipe: Pipe, notes: Notes) -> None:
         self._pipe, self._notes = pipe, notes
+        self._failed: dict[tuple[str | None, int], str] = {}
         pipe.on("Runtime.exceptionThrown", self._thrown)
+        pipe.on("Runtime.exceptionRevoked", self._revoked)
         pipe.on("Runtime.consoleAPICalled", self._called)
         pipe.on("Runtime.bindingCalled", self._told)
         pipe.on("Log.entryAdded", self._logged)
@@ -38,8 +42,18 @@ class Console:
         self._pipe.call("Runtime.addBinding", session, name=TELL)
         self._pipe.call("Log.enable", session)
 
-    def _thrown(self, params: dict[str, Any], _: str | None) -> None:
-        self._notes.say("console", f"error: {text_of(params['exceptionDetails'])}")
+    def _thrown(self, params: dict[str, Any], session: str | None) -> None:
+        details = params["exceptionDetails"]
+        text = text_of(details)
+        self._notes.say("console", f"error: {text}")
+        self._notes.say("incomplete", text)
+        self._failed[session, details["exceptionId"]] = text[: self._notes.LONGEST]
+
+    def _revoked(self, params: dict[str, Any], session: str | None) -> None:
+        """A rejection that nobody had handled is handled now."""
+        text = self._failed.pop((session, params["exceptionId"]), None)
+        if text in self._notes.incomplete and text not in self._failed.values():
+            self._notes.incomplete.remove(text)
 
     def _called(self, params: dict[str, Any], _: str | None) -> None:
         kind = _KINDS.get(params["type"])
@@ -72,6 +86,8 @@ class Console:
             # what the door blocked stands in a list of its own
             where = f" ({entry['url']})" if entry.get("url") else ""
             self._notes.say("console", f"error: {text}{where}")
+            if text.startswith(_SCRIPTS):
+                self._notes.say("incomplete", f"{text}{where}")
 
     def _dialog(self, params: dict[str, Any], session: str | None) -> None:
         self._notes.say("refused", f"{params['type']}({json.dumps(params['message'])})")

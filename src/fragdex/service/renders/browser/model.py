@@ -79,19 +79,22 @@ class Notes:
         console: what the page wrote to the console as errors and warnings, and what it threw.
         blocked: requests that were not made.
         refused: other things that a rendered page cannot do (dialogs, windows, live input …).
+        incomplete: scripts of the page that failed, were blocked or are not there: without them it
+            may not show what it should.
         browser: how the browser ran, where it was not as it should be (no sandbox, no beginFrame).
     """
 
     console: list[str] = field(default_factory=list)
     blocked: list[BlockedRequest] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
     browser: list[str] = field(default_factory=list)
 
     MOST = 200
     LONGEST = 1000
 
     def say(self, kind: str, text: str) -> None:
-        """Add a line to `console`, `refused` or `browser`; the same line once."""
+        """Add a line to a list of lines; the same line once."""
         lines: list[str] = getattr(self, kind)
         text = text[: self.LONGEST]
         if len(lines) < self.MOST and text not in lines:
@@ -105,7 +108,7 @@ class Notes:
 
     def add(self, other: Notes) -> None:
         """Add what happened elsewhere on the page."""
-        for kind in ("console", "refused", "browser"):
+        for kind in ("console", "refused", "incomplete", "browser"):
             for line in getattr(other, kind):
                 self.say(kind, line)
         for one in other.blocked:

@@ -26,6 +26,7 @@ API: Final = "/api/v1/"
 _OWN: Final = urlsplit(ORIGIN).netloc
 _FREE: Final = ("data:", "blob:", "about:")
 _ICON: Final = "/favicon.ico"
+_ERROR: Final = 400
 _METHODS: Final = ("GET", "HEAD")
 # Of an answer from outside, what describes bytes that are not sent that way here.
 _DROPPED: Final = ("content-length", "content-encoding", "transfer-encoding", "connection")
@@ -76,10 +77,15 @@ class RequestInterceptor:
                 self._notes.say("refused", f"navigation to {url}")
                 self._fulfil(session, number, 204, {}, b"")
                 return
+        is_script = _is_script(url, params.get("resourceType"))
         try:
             status, headers, body = self._answer(url, method, request.get("headers", {}))
+            if is_script and status >= _ERROR:
+                self._notes.say("incomplete", f"a script is not there: {url} (status {status})")
         except Blocked as blocked:
             self._notes.block(url, blocked.reason)
+            if is_script:
+                self._notes.say("incomplete", f"a script was blocked: {url}: {blocked.reason}")
             self._fail(session, number)
             return
         self._fulfil(session, number, status, headers, b"" if method == "HEAD" else body)
@@ -147,3 +153,8 @@ class RequestInterceptor:
             responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
             body=base64.b64encode(body).decode("ascii"),
         )
+
+
+def _is_script(url: str, kind: str | None) -> bool:
+    """Of a worker's own script the browser says only that it is something else."""
+    return kind == "Script" or (kind == "Other" and url.partition("?")[0].endswith((".js", ".mjs")))
