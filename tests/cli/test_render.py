@@ -75,7 +75,7 @@ def test_a_page_that_two_browsers_show_differently_is_drawn_by_one(call, page):
         "render", "page.html", "-o", "film.mp4", "--slices", "2", "--jobs", "2", "--json"
     )  # fmt: skip
     assert ran.code == 0
-    (line,) = [line for line in json.loads(ran.out)["browser"] if "again by one" in line]
+    (line,) = [line for line in json.loads(ran.out)["browser"] if "by one browser" in line]
     assert f"browser: {line}" in ran.err
 
 

@@ -24,6 +24,7 @@ from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.sandbox import NO_SANDBOX
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Answer
+from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import OpenAsset, Site
 
 __all__ = ["MADE", "main"]
@@ -82,10 +83,13 @@ class _Work:
         from fragdex.service.renders.films import Film
         from fragdex.service.renders.stills import Still
 
-        made = self._slicer.draw(
-            messages.view_of_json(view), range(first, stop), Path(MADE),
-            None if still is None else Still(**still), self._progress, Film(**film),
-        )  # fmt: skip
+        try:
+            made = self._slicer.draw(
+                messages.view_of_json(view), range(first, stop), Path(MADE),
+                None if still is None else Still(**still), self._progress, Film(**film),
+            )  # fmt: skip
+        except OneBrowserNeeded as error:
+            return {"needs_one": str(error)}
         plain: dict[str, Any] = made.as_json()
         return plain
 

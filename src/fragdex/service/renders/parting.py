@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import PageFailed
+from fragdex.service.errors import EngineUnavailable, PageFailed
 from fragdex.service.records import deletion
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import seams, slice_cache
@@ -23,7 +23,7 @@ from fragdex.service.renders.records import OPEN, wanted_of
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, need_budget
 from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
 
-__all__ = ["draw_alone", "part", "view_of", "work_seconds"]
+__all__ = ["draw_alone", "part", "stored", "view_of", "work_seconds"]
 
 LEAST_FRAMES: Final = 30
 """Of a slice, but the last."""
@@ -61,15 +61,24 @@ def part(
             if _is_kept_alone(context, row, workspace, found):
                 found = Plan(view, found.frames, (0, found.frames))
         _write(context, row.id, found, duration)
+    return stored(context, row.id)
+
+
+def stored(context: ServiceContext, render_id: str) -> Plan:
+    """How a render is parted now."""
     with context.database.read() as connection:
-        return _stored(connection, row.id)
+        return _stored(connection, render_id)
 
 
 def _is_kept_alone(
     context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, found: Plan
 ) -> bool:
     """Whether another render of this page found that one browser has to draw it, and did so."""
-    mark = slice_cache.browser_mark()
+    try:
+        mark = slice_cache.browser_mark()
+    except EngineUnavailable:
+        # said where one is needed, which may be another machine
+        return False
     own = recipe(found.view, range(found.frames), wanted_of(row).as_wanted, mark)
     kept = slice_cache.find(context, row.tenant_id, own, workspace)
     return kept is not None and bool(seams.notes_of(kept.made["notes"]))

@@ -124,7 +124,8 @@ class ChildPool:
             check: called several times a second; what it raises ends the process and its browser.
 
         Raises:
-            StoreFull: no room in the folder; and as `look`.
+            StoreFull: no room in the folder.
+            OneBrowserNeeded: as of `Child.draw`; and as `look`.
         """
         if wanted.still is not None:
             at = frame_at(wanted.time_ms, view.fps)

@@ -26,6 +26,7 @@ from fragdex.service.renders.child import MADE
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, Outside
+from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still
 
@@ -119,7 +120,11 @@ class Child:
         progress: Progress = nothing,
         check: Check = nothing,
     ) -> SliceMade:
-        """Render frames, or the still of the first one, into a file of a folder."""
+        """Render frames, or the still of the first one, into a file of a folder.
+
+        Raises:
+            OneBrowserNeeded: its browser has skipped frames that the page needs.
+        """
         first, stop = frames.start, frames.stop
         name = f"slice-{first:08}-{stop:08}.mp4" if still is None else f"still.{still.container}"
         path = folder / name
@@ -130,6 +135,8 @@ class Child:
             "draw", check, progress, view=messages.view_as_json(view), first=first, stop=stop,
             still=None if still is None else asdict(still), film=asdict(film),
         )  # fmt: skip
+        if "needs_one" in told:
+            raise OneBrowserNeeded(told["needs_one"])
         self._take(path)
         progress(len(frames))
         self.at = (view, stop)

@@ -21,6 +21,7 @@ from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.plan import Plan, Wanted, key_interval, plan, settled
 from fragdex.service.renders.pool import ChildPool, PageSource
+from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.slice_scheduler import SliceScheduler
 
@@ -82,9 +83,10 @@ def render(
         parts = work.parts(jobs, slices)
         made = work.slices(parts, jobs)
         notes = Notes()
-        differing = seams.differing(made)
-        if differing is not None:
-            notes.say("browser", seams.note(differing))
+        if work.needed is None and (differing := seams.differing(made)) is not None:
+            work.needed = seams.note(differing)
+        if work.needed is not None:
+            notes.say("browser", work.needed)
             made = work.alone(parts, made)
         rendered = work.joined(parts, made, notes) if wanted.still is None else _still(parts, made)
         os.replace(rendered.path, out)
@@ -103,6 +105,8 @@ class _Work:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._done: dict[int, int] = {}
+        self.needed: str | None = None
+        """Why one browser has to draw all of it; None: several may."""
 
     def parts(self, jobs: int | None, slices: int | None) -> Plan:
         view, duration_ms = settled(
@@ -119,6 +123,7 @@ class _Work:
         return _divided(view, duration_ms, jobs, slices)
 
     def slices(self, parts: Plan, jobs: int | None) -> list[SliceMade]:
+        """The slices in order; not all of them where one browser is needed."""
         side_by_side = min(jobs or os.cpu_count() or 1, len(parts.slices))
         self._progress(0, parts.frames)
         scheduler = SliceScheduler(parts.slices, at_once=jobs is not None)
@@ -137,7 +142,7 @@ class _Work:
                 self._stop.set()
                 scheduler.end()
                 threads.shutdown(cancel_futures=True)
-        return [task.result() for task in tasks]
+        return [made for task in tasks if (made := task.result()) is not None]
 
     def alone(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
         """The slices of one browser: that of the first slice goes on, or another begins."""
@@ -163,9 +168,11 @@ class _Work:
             tuple(made), notes,
         )  # fmt: skip
 
-    def _slice(self, parts: Plan, number: int, scheduler: SliceScheduler) -> SliceMade:
+    def _slice(self, parts: Plan, number: int, scheduler: SliceScheduler) -> SliceMade | None:
         frames = parts.slices[number]
         scheduler.begin(number)
+        if self.needed is not None:
+            return None
 
         def progress(done: int) -> None:
             scheduler.told(frames, done)
@@ -180,11 +187,17 @@ class _Work:
             scheduler.free()
             return made
 
-        for _ in range(_ATTEMPTS - 1):
-            # no fault of the page's: another browser may do it
-            with suppress(BrowserGone):
-                return draw()
-        return draw()
+        try:
+            for _ in range(_ATTEMPTS - 1):
+                # no fault of the page's: another browser may do it
+                with suppress(BrowserGone):
+                    return draw()
+            return draw()
+        except OneBrowserNeeded as error:
+            # the one that draws from the beginning goes on, and nobody else begins
+            self.needed = seams.needed(error)
+            scheduler.end()
+            return None
 
     def _in_order(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
         begin = self._pool.alone(self._page, parts.view, parts.borders)
@@ -195,7 +208,8 @@ class _Work:
                 self._page, self._wanted, parts.view, frames, self._folder,
                 progress=partial(self._count, frames, whole=parts.frames), check=self._check,
             )
-            for frames in parts.slices[len(kept) :]
+            for frames in parts.slices
+            if frames.start >= begin
         ]  # fmt: skip
         return kept + drawn
 

@@ -1,9 +1,10 @@
 """Where slices meet: whether the browsers that drew them saw the same there.
 
 A slice that begins within a film lets pass what comes before, and draws the last frame of that as
-well. A page may keep what does not come about again in this way: what its workers drew, how far a
-transition of views was, when something was answered. Then that frame is another one than the last
-of the slice before, and one browser has to draw the film.
+well. A page may keep what does not come about again in this way, such as what was answered late,
+or by chance. Then that frame is another one than the last of the slice before, and one browser has
+to draw the film. Of some things it is known that they come out otherwise, if later than there: a
+browser that has skipped frames stops where the page uses one of them (`Notes.keeps`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from typing import Any, Final
 
 from fragdex.service.renders.messages import SliceMade
 
-__all__ = ["ALONE", "differing", "note", "notes_of"]
+__all__ = ["ALONE", "OneBrowserNeeded", "differing", "needed", "note", "notes_of"]
 
-ALONE: Final = "drawn again by one browser: "
-"""How the note of a film begins whose slices did not fit."""
+ALONE: Final = "drawn by one browser: "
+"""How the note of a film begins that is not drawn by several, and why."""
+
+
+class OneBrowserNeeded(Exception):
+    """The page uses something that skipped frames would change; the text says what."""
 
 
 def differing(slices: Sequence[SliceMade]) -> int | None:
@@ -38,6 +43,11 @@ def note(frame: int) -> str:
         f"{ALONE}before frame {frame}, two of several showed different pictures, as the page "
         "keeps something that does not come about again when frames are skipped"
     )
+
+
+def needed(error: OneBrowserNeeded) -> str:
+    """What the record of a film says that uses such a thing."""
+    return f"{ALONE}the page uses {error}, which skipped frames would change"
 
 
 def notes_of(notes: Mapping[str, Any] | None) -> list[str]:

@@ -23,6 +23,7 @@ from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Outside
+from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still, encode_still
 
@@ -55,6 +56,7 @@ class Slicer:
         self._player: _Player | None = None
         self._view: View | None = None
         self._at = 0  # the next frame of the stage
+        self._skipped = False  # whether frames of a film before that were not drawn
         self._shown: bytes | None = None  # the last picture of the stage
 
     def look(self, view: View) -> PageFacts:
@@ -78,6 +80,7 @@ class Slicer:
 
         Raises:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
+            OneBrowserNeeded: frames were skipped, and the page is one that needs them.
         """
         clock = _Clock()
         stage = self._standing(view, frames.start)
@@ -85,7 +88,14 @@ class Slicer:
         if self._at < frames.start:
             # What a film shows before it is drawn as well, to be compared with who showed that.
             stop = frames.start - (still is None)
-            stage.skip(self._at, stop, lambda _: progress(0))
+            self._skipped = still is None
+            self._check(stage)
+
+            def told(_: int) -> None:
+                progress(0)
+                self._check(stage)
+
+            stage.skip(self._at, stop, told)
             self._at = stop
             if still is None:
                 self._next(stage)
@@ -101,11 +111,16 @@ class Slicer:
     def _next(self, stage: Stage) -> bytes | None:
         """Draw the next frame; its picture, None where it is that of the frame before."""
         picture = stage.frame(self._at)
+        self._check(stage)
         self._at += 1
         if picture is None or picture == self._shown:
             return None
         self._shown = picture
         return picture
+
+    def _check(self, stage: Stage) -> None:
+        if self._skipped and stage.notes.keeps:
+            raise OneBrowserNeeded(stage.notes.keeps[0])
 
     def _digest(self) -> str:
         """SHA-256 of the last picture."""
@@ -160,7 +175,7 @@ class Slicer:
         )  # fmt: skip
         for wall in self._missing:
             self._stage.notes.say("browser", wall)
-        self._view, self._at = view, 0
+        self._view, self._at, self._skipped = view, 0, False
         return self._stage
 
     def _with_sound(self, made: SliceMade) -> SliceMade:

@@ -16,9 +16,10 @@ from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import notes, seams, slice_cache
 from fragdex.service.renders.messages import SliceMade
-from fragdex.service.renders.parting import view_of, work_seconds
+from fragdex.service.renders.parting import draw_alone, view_of, work_seconds
 from fragdex.service.renders.recipe import recipe
 from fragdex.service.renders.records import OPEN, is_over, wanted_of
+from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.workspaces import Workspaces
 
 __all__ = ["run"]
@@ -51,10 +52,14 @@ def run(context: ServiceContext, job: Job) -> None:
             if found is not None:
                 _done(context, mine, part, found.id, slice_cache.told(found), reused=True)
                 return
-            made = context.part(Workspaces).pool.draw(
-                workspace, wanted, view, frames, folder,
-                progress=_Progress(context, mine), check=check,
-            )  # fmt: skip
+            try:
+                made = context.part(Workspaces).pool.draw(
+                    workspace, wanted, view, frames, folder,
+                    progress=_Progress(context, mine), check=check,
+                )  # fmt: skip
+            except OneBrowserNeeded as error:
+                draw_alone(context, render.id, seams.needed(error))
+                return
             for line in seams.notes_of(render.notes):
                 made.notes.say("browser", line)
             slice_id = slice_cache.keep(context, render, own, made, workspace, job.check)

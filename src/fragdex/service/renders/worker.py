@@ -23,7 +23,7 @@ from fragdex.service.records.tables import renders
 from fragdex.service.renders import notes, seams, slice_cache, slicing
 from fragdex.service.renders.finishing import finish
 from fragdex.service.renders.model import RenderStatus
-from fragdex.service.renders.parting import draw_alone, part
+from fragdex.service.renders.parting import draw_alone, part, stored
 from fragdex.service.renders.plan import Plan
 from fragdex.service.renders.records import OPEN, is_over
 from fragdex.service.renders.workspaces import Workspaces
@@ -56,13 +56,15 @@ def _run(context: ServiceContext, job: Job) -> None:
             parted = part(context, row, workspace, job.check)
             seconds["plan"] = time.monotonic() - begun
             begun = time.monotonic()
-            _draw(context, job, parted)
+            # one of them may have found that one browser has to draw them all
+            now = _draw(context, job, parted)
             rows = slice_cache.of_render(context, row.id)
             differing = seams.differing([slice_cache.told(one) for one in rows])
             # where some are gone again, the next run sees to it
-            if differing is not None and len(rows) == len(parted.slices):
-                parted = draw_alone(context, row.id, seams.note(differing))
-                _draw(context, job, parted)
+            if now == parted and differing is not None and len(rows) == len(parted.slices):
+                now = draw_alone(context, row.id, seams.note(differing))
+            if now != parted:
+                parted = _draw(context, job, now)
             seconds["slices"] = time.monotonic() - begun
             finish(context, job, row, workspace, parted, seconds)
     finally:
@@ -71,16 +73,21 @@ def _run(context: ServiceContext, job: Job) -> None:
             context.part(Workspaces).clear(context, row.id)
 
 
-def _draw(context: ServiceContext, job: Job, parted: Plan) -> None:
-    """Have the slices of a render made, those that went away meanwhile once more."""
+def _draw(context: ServiceContext, job: Job, parted: Plan) -> Plan:
+    """Have the slices of a render made, those that went away meanwhile once more.
+
+    Returns how it is parted then.
+    """
     numbers = [{"number": number} for number in range(len(parted.slices))]
     # A film that is drawn again by one browser has one slice, which is none of those before.
     stage = "s" if len(numbers) > 1 else "w"
     for again in range(_ROUNDS):
         # All of them in every round: a run that comes again finds those that are done.
         job.slices(SLICE, numbers, stage=f"{stage}r{job.attempt}-{again}-" if again else stage)
-        if not slice_cache.missing_parts(context, job.record_id):
-            break
+        now = stored(context, job.record_id)
+        if now != parted or not slice_cache.missing_parts(context, job.record_id):
+            return now
+    return parted
 
 
 def _begin(context: ServiceContext, render_id: str) -> Row[Any] | None:

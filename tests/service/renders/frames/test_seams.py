@@ -1,38 +1,66 @@
 """Where slices meet: a film is that of one browser, however many drew it, or its record says so."""
 
+import base64
+import io
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageDraw
 
 from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Notes
+from fragdex.service.renders.browser.requests import is_animated
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.plan import Plan, View, Wanted
 from fragdex.service.renders.pool import ChildPool, PageSource
 from fragdex.service.renders.render import render
-from fragdex.service.renders.site import Folder, Page
+from fragdex.service.renders.site import Folder, OpenAsset, Page
 from service.renders.frames.numbers import PAGES, numbers_page
 
 pytestmark = pytest.mark.usefixtures("chromium")
 
 STATEFUL = Path(__file__).parents[1] / "pages" / "stateful"
-# No two films of them are the same, even of one browser: what is random, or takes real time.
-BY_CHANCE = ("keys.html", "worker-canvas.html")
+# Two films of them may differ, even of one browser: what is random, or takes real time.
+BY_CHANCE = ("decoder.html", "keys.html", "view-transition.html", "worker-canvas.html")
+# What one browser has to draw, and what its record names.
+ALONE = {
+    "decoder.html": "ImageDecoder",
+    "gif.html": "an animated picture",
+    "keys.html": "different pictures",
+    "view-transition.html": "a view transition",
+    "worker-canvas.html": "transferControlToOffscreen",
+}
 # 60 frames: slices meet before 22 and 42
 WANTED = Wanted(320, 180, Fraction(30), 2000)
 
 
+def pictures(kind, count=10):
+    """A file of pictures of 100 ms, of a square that goes to the right."""
+    made = []
+    for i in range(count):
+        made.append(Image.new("RGB", (320, 180), "#fff"))
+        ImageDraw.Draw(made[-1]).rectangle((28 * i, 60, 28 * i + 40, 100), "#f00")
+    out = io.BytesIO()
+    more = {"save_all": True, "append_images": made[1:], "duration": 100} if count > 1 else {}
+    made[0].save(out, kind, **more)
+    return out.getvalue()
+
+
 class Stateful(Folder):
-    """The pages of that folder, one of them as index.html."""
+    """The pages of that folder, one of them as index.html, and an animated picture."""
+
+    gif = pictures("GIF")
 
     def __init__(self, name):
         super().__init__(STATEFUL)
         self.name = name
 
     def open(self, path):
+        if path == "moving.gif":
+            return OpenAsset(io.BytesIO(self.gif), "image/gif")
         return super().open(path or self.name)
 
 
@@ -42,7 +70,7 @@ def film_of(site, out, **how):
     return made, out.read_bytes()
 
 
-def drawn_again(made):
+def drawn_by_one(made):
     return [line for line in made.notes.browser if line.startswith(seams.ALONE)]
 
 
@@ -52,10 +80,13 @@ def test_a_film_of_three_browsers_is_that_of_one_or_is_drawn_by_one(tmp_path, na
     made, film = film_of(site, tmp_path / "three.mp4", slices=3, jobs=3)
     assert len(made.slices) == 3
     again, alone = film_of(site, tmp_path / "one.mp4", slices=3, jobs=1)
-    assert not drawn_again(again)
-    if name in BY_CHANCE:
-        assert drawn_again(made)
+    assert not drawn_by_one(again)
+    if name in ALONE:
+        (line,) = drawn_by_one(made)
+        assert ALONE[name] in line
     else:
+        assert not drawn_by_one(made)
+    if name not in BY_CHANCE:
         assert film == alone
 
 
@@ -66,7 +97,7 @@ def test_ordinary_pages_are_drawn_by_several_browsers(tmp_path, name):
     if name == "numbers":
         html = numbers_page(Fraction(30))
     made, _ = film_of(Page(html), tmp_path / "a.mp4", slices=3, jobs=3)
-    assert drawn_again(made) == []
+    assert drawn_by_one(made) == []
     # the second and the third came from the beginning, in browsers of their own
     assert all(one.seconds["start"] > 0.05 for one in made.slices)
 
@@ -75,10 +106,34 @@ def test_what_differs_is_drawn_again_by_the_browser_that_went_on(tmp_path):
     """The one that drew the first slice goes on: its browser is the film's."""
     site = Stateful("keys.html")
     made, _ = film_of(site, tmp_path / "a.mp4", slices=2, jobs=2)
-    (line,) = drawn_again(made)
+    (line,) = drawn_by_one(made)
     assert f"frame {made.slices[1].first}" in line
     assert made.slices[0].seconds["start"] > 0.05 > made.slices[1].seconds["start"]
     assert made.slices[1].begins_after == made.slices[0].ends_with
+
+
+@pytest.mark.parametrize("name", ["gif.html", "view-transition.html"])
+def test_who_skipped_frames_that_are_needed_is_not_waited_for(tmp_path, name):
+    """It stops before it has drawn anything; the one that draws from the beginning goes on."""
+    made, _ = film_of(Stateful(name), tmp_path / "a.mp4", slices=2, jobs=2)
+    assert drawn_by_one(made)
+    assert made.slices[0].seconds["start"] > 0.05 > made.slices[1].seconds["start"]
+
+
+def test_a_picture_that_is_asked_for_as_data_is_looked_at_as_well(tmp_path):
+    for count, needed in ((10, True), (1, False)):
+        data = base64.b64encode(pictures("PNG", count)).decode()
+        html = f"<body style='margin:0'><img src='data:image/png;base64,{data}'>"
+        made, _ = film_of(Page(html), tmp_path / "a.mp4", slices=2, jobs=2)
+        assert bool(drawn_by_one(made)) is needed
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP"])
+def test_pictures_that_move_are_known_by_their_bytes(kind):
+    assert is_animated(pictures(kind))
+    assert is_animated(pictures(kind, 2))
+    assert not is_animated(pictures(kind, 1))
+    assert not any(is_animated(pictures(kind)[:stop]) for stop in range(16))
 
 
 def test_each_slice_tells_what_its_browser_saw_before_it(tmp_path):
@@ -109,9 +164,9 @@ requestAnimationFrame(function draw() {
 
 def test_a_page_that_says_wrongly_that_it_can_be_jumped_into(tmp_path):
     made, film = film_of(Page(SEEKABLE), tmp_path / "three.mp4", slices=3, jobs=3)
-    assert drawn_again(made)
+    assert drawn_by_one(made)
     made, alone = film_of(Page(SEEKABLE), tmp_path / "one.mp4", slices=3, jobs=1)
-    assert not drawn_again(made)
+    assert not drawn_by_one(made)
     assert film == alone
 
 

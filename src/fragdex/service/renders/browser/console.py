@@ -14,6 +14,12 @@ __all__ = ["TELL", "Console", "text_of"]
 TELL: Final = "__fragdexTell"
 """The binding by which our script in the page says what it refused."""
 
+# What our script tells of, in words.
+_KEPT: Final = {
+    "transition": "a view transition",
+    "canvas": "a canvas that is drawn elsewhere (transferControlToOffscreen)",
+    "decoder": "ImageDecoder",
+}
 _KINDS: Final = {"error": "error", "assert": "error", "warning": "warning"}
 # Chromium's word for what it refuses by itself, before any request is made.
 _LOCAL: Final = "Not allowed to load local resource: "
@@ -74,6 +80,8 @@ class Console:
             self._notes.block(told["blocked"], str(told.get("reason")))
         elif isinstance(told.get("refused"), str):
             self._notes.say("refused", told["refused"])
+        elif (kept := _KEPT.get(str(told.get("keeps")))) is not None:
+            self._notes.say("keeps", kept)
 
     def _logged(self, params: dict[str, Any], _: str | None) -> None:
         entry = params["entry"]

@@ -82,6 +82,7 @@ class Notes:
         incomplete: scripts of the page that failed, were blocked or are not there: without them it
             may not show what it should.
         browser: how the browser ran, where it was not as it should be (no sandbox, no beginFrame).
+        keeps: what it used that skipped frames would change: all of them have to be drawn.
     """
 
     console: list[str] = field(default_factory=list)
@@ -89,6 +90,7 @@ class Notes:
     refused: list[str] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
     browser: list[str] = field(default_factory=list)
+    keeps: list[str] = field(default_factory=list)
 
     MOST = 200
     LONGEST = 1000
@@ -108,7 +110,7 @@ class Notes:
 
     def add(self, other: Notes) -> None:
         """Add what happened elsewhere on the page."""
-        for kind in ("console", "refused", "incomplete", "browser"):
+        for kind in ("console", "refused", "incomplete", "browser", "keeps"):
             for line in getattr(other, kind):
                 self.say(kind, line)
         for one in other.blocked:

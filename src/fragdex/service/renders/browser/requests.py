@@ -6,8 +6,10 @@ Chromium has no network; every request stops at its door and is answered here.
 from __future__ import annotations
 
 import base64
+import contextlib
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -20,11 +22,18 @@ from fragdex.service.renders.site import ORIGIN, Asset, Site
 if TYPE_CHECKING:
     from fragdex.service.renders.page_media.player import Player
 
-__all__ = ["RequestInterceptor"]
+__all__ = ["RequestInterceptor", "is_animated"]
 
 API: Final = "/api/v1/"
 _OWN: Final = urlsplit(ORIGIN).netloc
 _FREE: Final = ("data:", "blob:", "about:")
+_ANIMATED: Final = "an animated picture"
+# A picture of a GIF, with what says how long it is shown.
+_TIMED: Final = re.compile(rb"\x21\xf9\x04.{4}\0[\x2c\x21]", re.DOTALL)
+# In HTML, CSS and scripts; Chromium asks nobody for them.
+_INLINE: Final = re.compile(rb"data:image/[-+.\w]{1,20};base64,([A-Za-z0-9+/]{24,}={0,2})")
+_VP8X_FLAGS: Final = 20
+_VP8X_ANIMATION: Final = 2
 _ICON: Final = "/favicon.ico"
 _ERROR: Final = 400
 _METHODS: Final = ("GET", "HEAD")
@@ -88,7 +97,13 @@ class RequestInterceptor:
                 self._notes.say("incomplete", f"a script was blocked: {url}: {blocked.reason}")
             self._fail(session, number)
             return
+        self._look(body)
         self._fulfil(session, number, status, headers, b"" if method == "HEAD" else body)
+
+    def _look(self, body: bytes) -> None:
+        # Chromium turns its pictures when it draws, and rounds by when that was.
+        if is_animated(body) or any(map(is_animated, _inline(body))):
+            self._notes.say("keeps", _ANIMATED)
 
     def _answer(
         self, url: str, method: str, headers: Mapping[str, str]
@@ -158,3 +173,25 @@ class RequestInterceptor:
 def _is_script(url: str, kind: str | None) -> bool:
     """Of a worker's own script the browser says only that it is something else."""
     return kind == "Script" or (kind == "Other" and url.partition("?")[0].endswith((".js", ".mjs")))
+
+
+def is_animated(data: bytes) -> bool:
+    """Whether bytes are a picture that moves: GIF, APNG, WebP or AVIF.
+
+    >>> is_animated(bytes(4) + b"ftypavis"), is_animated(b"GIF89a")
+    (True, False)
+    """
+    if data.startswith(b"GIF8"):
+        return len(_TIMED.findall(data)) > 1
+    if data.startswith(b"\x89PNG"):
+        return b"acTL" in data[: max(0, data.find(b"IDAT"))]
+    if data.startswith(b"RIFF") and data[8:16] == b"WEBPVP8X":
+        return len(data) > _VP8X_FLAGS and bool(data[_VP8X_FLAGS] & _VP8X_ANIMATION)
+    return data[4:12] == b"ftypavis"
+
+
+def _inline(text: bytes) -> Iterator[bytes]:
+    """The pictures that stand within a text as data: URLs."""
+    for found in _INLINE.finditer(text):
+        with contextlib.suppress(ValueError):
+            yield base64.b64decode(found[1] + b"==")

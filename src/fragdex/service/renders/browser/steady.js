@@ -191,6 +191,16 @@
       put(globalThis, "webkitRequestAnimationFrame", globalThis.requestAnimationFrame);
       put(globalThis, "webkitCancelAnimationFrame", globalThis.cancelAnimationFrame);
     }
+    // Chromium is never idle while frames are skipped, and otherwise when its own work lets it.
+    const SPARE = 10;
+    const later = setTimeout;
+    put(globalThis, "requestIdleCallback", (callback) => {
+      if (typeof callback !== "function") throw new TypeError("not a function");
+      let left = SPARE;
+      const deadline = { didTimeout: false, timeRemaining: () => Math.max(0, (left -= 1 / TICK)) };
+      return later(() => callback(deadline), 1);
+    });
+    put(globalThis, "cancelIdleCallback", clearTimeout);
     // Time 0 is now, or was `at`, which all frames of the page are told alike.
     put(globalThis, "__fragdexBegin", (at = origin + real()) => {
       zeroOfAll = at;
@@ -213,6 +223,23 @@
     ...document.getAnimations(),
     ...roots.flatMap((root) => root.deref()?.getAnimations() ?? []),
   ]);
+
+  // ---- what skipped frames would change: it is told, so that one browser draws the film
+  const keep = (what) => { try { tell(write({ keeps: what })); } catch {} };
+  const telling = (object, name, what) => {
+    const real = object?.[name];
+    if (typeof real === "function") {
+      put(object, name, { [name](...given) { keep(what); return real.apply(this, given); } }[name]);
+    }
+  };
+  telling(Document.prototype, "startViewTransition", "transition");
+  telling(Element.prototype, "startViewTransition", "transition");
+  telling(HTMLCanvasElement.prototype, "transferControlToOffscreen", "canvas");
+  if (globalThis.ImageDecoder) {
+    put(globalThis, "ImageDecoder", new Proxy(ImageDecoder, {
+      construct(real, given, as) { keep("decoder"); return Reflect.construct(real, given, as); },
+    }));
+  }
 
   // ---- dialogs and windows: answered at once, as if dismissed
   put(globalThis, "alert", (text = "") => { refuse(`alert(${write(String(text))})`); });
