@@ -8,9 +8,10 @@
 
 A change that no test notices survives. It shows a rule that no test holds, or code that changes
 nothing that users see. mutmut makes the changes, inside functions alone, and runs for each one the
-tests that reach it. The compiled hop stays out, so that its Python twin is what is tried. A room's
-changes, tests and outcomes lie in out/mutate/ROOM. The words of messages, the looks of pictures and
-`strict` of zip are left alone.
+tests that reach it, the quickest first. "In vain" are the longest tests that were the first to
+notice none. The compiled hop stays out, so that its Python twin is what is tried. A room's changes,
+tests and outcomes lie in out/mutate/ROOM. The words of messages, the looks of pictures and `strict`
+of zip are left alone.
 
 Exit code 1 if less than 90 % of the changes were noticed in a room.
 """
@@ -50,16 +51,23 @@ COPIED = ("fixtures", "docs", "README.md", "constraints.txt")
 DRAWN = ("timeline_svg", "_text", "_rate_path", "_fragment_path", "_sync_path")
 WORDS = ("expected", "found", "advice", "where")
 UNMET = ("__mutmut_", "another_process")
-# mutmut hands the tests of a change over in any order; most changes are noticed by quick ones.
-QUICK_FIRST = """
-import json
+# mutmut hands the tests of a change over in any order; most changes are noticed by quick ones. It
+# does not keep which test noticed a change.
+CONFTEST = """
+import json, os
 from pathlib import Path
 
 def pytest_collection_modifyitems(items):
     stats = Path("mutmut-stats.json")
     took = json.loads(stats.read_text())["duration_by_test"] if stats.exists() else {}
     items.sort(key=lambda item: took.get(item.nodeid, 0))
+
+def pytest_runtest_logreport(report):
+    if report.failed:
+        with open("noticed.tsv", "a") as lines:
+            print(os.environ.get("MUTANT_UNDER_TEST"), report.nodeid, sep="\\t", file=lines)
 """
+BY_FUNCTION = "tests_by_mangled_function_name"
 # mutmut's exit codes of the tests: 0, all passed; 33, none reaches it; 34, left out.
 SURVIVED, UNREACHED, LEFT_OUT = 0, 33, 34
 
@@ -94,7 +102,7 @@ def prepare(room: str) -> Path:
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
-    (folder / "conftest.py").write_text(QUICK_FIRST)
+    (folder / "conftest.py").write_text(CONFTEST)
     return folder
 
 
@@ -165,6 +173,21 @@ def outcomes(folder: Path) -> dict[str, int | None]:
     return found
 
 
+def in_vain(folder: Path, drawn: set[str], most: int = 5) -> list[tuple[str, float]]:
+    """The longest tests that tried changes and were the first to notice none, and their seconds.
+
+    What they hold is held by quicker tests, too, as far as these changes tell.
+    """
+    stats = json.loads((folder / "mutants" / "mutmut-stats.json").read_text("utf-8"))
+    noted = folder / "mutants" / "noticed.tsv"
+    lines = [line.split("\t") for line in noted.read_text().splitlines()] if noted.exists() else []
+    noticed = {test for change, test in lines if change in drawn}
+    functions = {name.rpartition("__mutmut_")[0] for name in drawn}
+    tests = {test for one in functions for test in stats[BY_FUNCTION].get(one, ())} - noticed
+    took = {test: stats["duration_by_test"].get(test, 0.0) for test in tests}
+    return sorted(took.items(), key=lambda pair: -pair[1])[:most]
+
+
 def tried(room: str, sample: int, seed: int) -> bool:
     """Try changes of a room and print what survived; whether enough were noticed."""
     folder = prepare(room)
@@ -188,6 +211,8 @@ def tried(room: str, sample: int, seed: int) -> bool:
     left = {name: code for name, code in counted.items() if code in (SURVIVED, UNREACHED)}
     for name, code in left.items():
         print(f"  {'survived ' if code == SURVIVED else 'no test  '} {name}")
+    for name, seconds in in_vain(folder, set(drawn)):
+        print(f"  in vain    {name} ({seconds:.1f} s)")
     share = 1 - len(left) / max(1, len(counted))
     print(f"{room}: {share:.1%} of {len(counted)} noticed", flush=True)
     return share >= TO_REACH
