@@ -43,7 +43,10 @@ TESTS = {
         *("tests/cli/test_verify.py", "tests/cli/test_stale_indexes.py"),
         *("tests/fragments/test_facts.py", "tests/laws/test_seeking.py"),
     ],
-    "formats": ["tests/formats", "tests/clips", "tests/test_ready_indexes.py"],
+    "formats": [
+        *("tests/formats", "tests/clips", "tests/test_ready_indexes.py"),
+        "tests/cli/test_stale_indexes.py",
+    ],
 }
 CHANGED = {"boxes": ["src/fragdex/boxes/*", "src/fragdex/box_header.py"]}
 COPIED = ("fixtures", "docs", "README.md", "constraints.txt")

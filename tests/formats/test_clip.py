@@ -68,6 +68,25 @@ def test_the_length_of_the_whole_movie_goes():
     assert moov.find("mvex/trex") is not None
 
 
+@pytest.mark.parametrize("media_time", [0, 1000])
+def test_an_edit_list_keeps_its_delay_and_where_the_media_begin(media_time):
+    """And no length, since what follows may be of any."""
+
+    def longer(box):
+        if box.type == "elst":
+            rows = [(500, -1, 1, 0), (9000, media_time, 1, 0), (300, 4000, 1, 0)]
+            return box.replace(entries=rows)
+        return box.replace(children=[longer(child) for child in box.children])
+
+    (moov,) = find_all(parse(movie(fragments=1, edit=1000)), "moov")
+    for delays, kept in ((True, [(500, -1), (0, media_time)]), (False, [(0, media_time)])):
+        made_init = clip_init(build(longer(moov)), None, delays=delays, from_samples=False)
+        (elst,) = find_all(parse(b"".join(made_init)), "moov/trak/edts/elst")
+        rows = elst["entries"]
+        pairs = zip(rows["segment_duration"].tolist(), rows["media_time"].tolist(), strict=True)
+        assert list(pairs) == kept
+
+
 def test_boxes_that_speak_of_the_source_become_free_space_or_move():
     data = movie(fragments=3, samples=25)
     boxes = []
