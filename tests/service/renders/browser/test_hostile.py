@@ -20,7 +20,7 @@ from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.outside import Answer, Blocked
-from fragdex.service.renders.site import Asset, Folder, Page
+from fragdex.service.renders.site import DATA, Asset, Folder, Page
 from service.renders.pages.looking import Moving, pixels
 
 SMALL = View(320, 180)
@@ -305,7 +305,8 @@ def test_reads_tell_what_was_looked_for(tmp_path):
     (tmp_path / "a b.css").write_text("p{}")
     with Stage(Folder(tmp_path), SMALL) as stage:
         stage.frame(0)
-        assert set(stage.reads) == {"", "a b.css", "none.png", "../../etc/passwd", "x"}
+        looked_for = {"", "a b.css", "none.png", "../../etc/passwd", "x"}
+        assert set(stage.reads) == looked_for | {DATA}
         assert [path for path, digest in stage.reads.items() if digest] == ["", "a b.css"]
 
 
