@@ -305,6 +305,7 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         (["page.html", "-o", "film.mp4", "--crf", "60"], "--crf: 0 to 51 with h264"),
         (["page.html", "-o", "film.mp4", "--bit-rate", "fast"], "--bit-rate fast: bits a second"),
         (["page.html", "-o", "a.mov", "--audio-codec", "opus"], "--audio-codec: .mov holds aac"),
+        (["page.html", "-o", "a.gif", "--fps", "60"], "--fps: a GIF has at most 50"),
         (["page.html", "-o", "a.gif", "--crf", "5"], "--crf: does not apply to gif"),
         (["page.html", "-o", "a.png", "--codec", "h264"], "--codec does not apply to a still"),
         (["page.html", "-o", "a.png", "--no-sound"], "--no-sound does not apply to a still"),
@@ -400,6 +401,9 @@ def test_a_row_that_fails_stops_no_other(call, page):
         ("rows.csv", "a,b\n", "{a}.mp4", "no rows"),
         ("data.json", "{", "film.mp4", "no JSON"),
         ("data.json", "7", "film.mp4", "an object is expected"),
+        ("data.json", '{"a": NaN}', "film.mp4", "no JSON"),
+        ("data.json", "[" * 100_000, "film.mp4", "no JSON"),
+        ("rows.csv", 'a\n"x', "{a}.mp4", "no table"),
         ("data.json", "[1]", "film.mp4", "an object is expected"),
     ],
 )

@@ -44,18 +44,19 @@ def data_of(path: str) -> dict[str, Any] | list[dict[str, Any]]:
         typer.BadParameter: it holds neither.
     """
     suffix = Path(path).suffix.lower()
+    is_table = suffix in _DELIMITERS
     with open(path, encoding="utf-8-sig", newline="") as file:
-        if suffix in _DELIMITERS:
-            rows: list[dict[str, Any]] = list(
-                csv.DictReader(file, delimiter=_DELIMITERS[suffix], strict=True)
-            )
-            if any(None in row or None in row.values() for row in rows):
-                raise typer.BadParameter(f"--data {path}: rows differ in their number of columns")
-            return _need_rows(path, rows)
         try:
-            found = json.load(file)
-        except (ValueError, RecursionError) as error:
-            raise typer.BadParameter(f"--data {path}: no JSON: {error}") from None
+            if is_table:
+                found: Any = list(csv.DictReader(file, delimiter=_DELIMITERS[suffix], strict=True))
+            else:
+                found = json.load(file)
+                json.dumps(found, allow_nan=False)
+        except (ValueError, RecursionError, csv.Error) as error:
+            kind = "table" if is_table else "JSON"
+            raise typer.BadParameter(f"--data {path}: no {kind}: {error}") from None
+    if is_table and any(None in row or None in row.values() for row in found):
+        raise typer.BadParameter(f"--data {path}: rows differ in their number of columns")
     if isinstance(found, list) and all(isinstance(row, dict) for row in found):
         return _need_rows(path, found)
     if not isinstance(found, dict):

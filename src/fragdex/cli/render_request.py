@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -87,12 +88,12 @@ def wanted_of(
         if duration is not None:
             raise typer.BadParameter("--duration does not apply to a still: use --at")
     width, height = _size(size)
-    renders = service("renders.render")
-    wanted: Wanted = renders.Wanted(
-        width, height, _rate(fps), _milliseconds("--duration", duration, least=1),
+    rate = _rate(fps)
+    stored = _film(kind.container, film, rate) if kind.is_film else service("renders.films").Film()
+    wanted: Wanted = service("renders.render").Wanted(
+        width, height, rate, _milliseconds("--duration", duration, least=1),
         None if kind.is_film else _still(kind.container, still),
-        _milliseconds("--at", at, least=0) or 0,
-        _film(kind.container, film) if kind.is_film else service("renders.films").Film(),
+        _milliseconds("--at", at, least=0) or 0, stored,
     )  # fmt: skip
     return wanted
 
@@ -108,10 +109,10 @@ def _option(name: str) -> str:
     return "--" + _NAMES.get(name, name).replace("_", "-")
 
 
-def _film(container: str, given: Mapping[str, Any]) -> Film:
+def _film(container: str, given: Mapping[str, Any], fps: Fraction) -> Film:
     film: Film = service("renders.films").Film(container, **given)
     try:
-        film.check()
+        film.check(fps)
     except ValueError as error:
         name, _, why = str(error).partition(": ")
         raise typer.BadParameter(f"{_option(name)}: {why}") from None

@@ -68,6 +68,8 @@ def test_a_batch_is_a_render_for_each_row(renderer):
     [
         ("/renders", {"data": [1]}, "#/data"),
         ("/renders", {"data": "x"}, "#/data"),
+        ("/renders", {"data": {"a": float("inf")}}, "#/data"),
+        ("/renders", {"data": {"a": ["\ud800"]}}, "#/data"),
         ("/renders/batch", {"rows": [{}]}, "#/html"),
         ("/renders/batch", {"html": "a"}, "#/rows"),
         ("/renders/batch", {"html": "a", "rows": []}, "#/rows"),
@@ -77,7 +79,10 @@ def test_a_batch_is_a_render_for_each_row(renderer):
     ],
 )
 def test_what_is_refused_is_named(client, path, body, pointer):
-    answer = client.post(f"{API}{path}", json=body)
+    # as a careless client writes it
+    answer = client.post(
+        f"{API}{path}", content=json.dumps(body), headers={"Content-Type": "application/json"}
+    )
     assert answer.status_code == 422, answer.text
     assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
 

@@ -138,6 +138,7 @@ def test_outputs_have_their_defaults(begun, output, told):
         ({"output": {"container": "mkv", "transparency": True}}, "#/output/transparency"),
         ({"output": {"container": "mp4", "transparency": True}}, "#/output/transparency"),
         ({"output": {"container": "gif", "video": {}}}, "#/output/video"),
+        ({"output": {"container": "gif"}, "fps": 60}, "#/fps"),
         ({"output": {"container": "mp4", "quality": 3}}, "#/output/quality"),
         ({"output": {"container": "jpeg", "quality": 0}}, "#/output/quality"),
         ({"output": {"container": "jpeg", "transparency": True}}, "#/output/transparency"),

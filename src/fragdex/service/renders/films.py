@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from fragdex.service.renders.rates import MAX_FPS
@@ -90,6 +91,7 @@ AUDIO_CODECS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
 _USUAL: Final = {_MP4: ("h264", "aac"), _MOV: ("h264", "aac"), _WEBM: ("vp9", "opus"),
                  _MKV: ("h264", "aac")}  # fmt: skip
 _WITHOUT_BIT_RATE: Final = ("flac", "pcm")
+_GIF_FPS: Final = 50  # what lasts less than 20 ms lasts 100 ms in browsers
 _MOST_BITS: Final = 2_000_000_000
 _MOST_AUDIO_BITS: Final = 510_000
 _LEAST_AUDIO_BITS: Final = 32_000
@@ -184,16 +186,23 @@ class Film:
             return "pcm"
         return _USUAL[self.container][1]
 
-    def check(self) -> None:
+    def check(self, fps: Fraction | None = None) -> None:
         """Refuse what does not go together.
 
+        Args:
+            fps: frames a second, where they are known.
+
         Raises:
-            ValueError: its message begins with the name of the attribute.
+            ValueError: its message begins with the name of the attribute, or with fps.
         """
         if self.container not in CONTAINERS:
             raise ValueError(f"container: {', '.join(CONTAINERS)} are known")
         if self.is_animation:
             self._check_animation()
+            if fps is not None and self.container == "gif" and fps > _GIF_FPS:
+                raise ValueError(
+                    f"fps: a GIF has at most {_GIF_FPS}; players slow down faster ones"
+                )
             return
         if self.codec is not None and self.codec not in VIDEO_CODECS:
             raise ValueError(f"codec: {', '.join(VIDEO_CODECS)} are known")

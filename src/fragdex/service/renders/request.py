@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -71,7 +72,19 @@ Side = Annotated[
 Word = Annotated[str, Field(max_length=256), NO_NUL]
 Text = Annotated[str, Field(max_length=16_384), NO_NUL]
 RenderMetadata = TypeAliasType("RenderMetadata", dict[str, str])
-RenderData = TypeAliasType("RenderData", dict[str, JsonValue])
+
+
+def _as_json(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise ValueError(
+            "finite numbers and Unicode text are expected, nested not too deep"
+        ) from None
+    return value
+
+
+RenderData = TypeAliasType("RenderData", Annotated[dict[str, JsonValue], AfterValidator(_as_json)])
 Backend = TypeAliasType("Backend", Literal["cpu", "gpu"])
 _Metadata = Annotated[
     dict[Word, Text],
@@ -232,7 +245,7 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
         )
     if not new.is_video:
         return
-    _need_film(film_of(new.wanted))
+    _need_film(film_of(new.wanted), new.rate)
     if pixels and new.duration_ms is not None:
         need_budget(settings, pixels, frame_count(new.duration_ms, new.rate))
     for name, value in (("width", new.width), ("height", new.height)):
@@ -252,10 +265,10 @@ _POINTERS: Final = {
 }
 
 
-def _need_film(film: Film) -> None:
+def _need_film(film: Film, fps: Fraction) -> None:
     try:
-        film.check()
+        film.check(fps)
     except ValueError as error:
         name = str(error).partition(":")[0]
-        pointer = f"/output/{_POINTERS.get(name, f'video/{name}')}"
+        pointer = "/fps" if name == "fps" else f"/output/{_POINTERS.get(name, f'video/{name}')}"
         raise InvalidRequest(str(error), pointer=pointer) from None
