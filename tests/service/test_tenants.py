@@ -59,7 +59,10 @@ def records(served):
         "/renders/{id}": [{"id": renders["mp4"]}],
         "/renders/{id}.jpeg": [{"id": renders["jpeg"]}],
         "/renders/{id}.png": [{"id": renders["png"]}],
-        "/renders/{id}.webp": [{"id": renders["webp"]}],
+        **{
+            f"/renders/{{id}}.{kind}": [{"id": renders[kind]}]
+            for kind in ("webp", "mov", "webm", "mkv", "gif")
+        },
         "/renders/{id}/progress": [{"id": renders["over"]}],
         "/renders/{id}/upload": [{"id": renders["site"]}],
         "/renders/md5/": [{"md5": mark}],
@@ -92,7 +95,8 @@ def rendered(client, marks):
     """Renders, by what they make; they wait for a worker. One has its page by upload."""
     page, site = f"<p>{SECRET}", io.BytesIO()
     bodies = {
-        kind: {"html": page, "output": {"container": kind}} for kind in ("jpeg", "png", "webp")
+        kind: {"html": page, "output": {"container": kind}}
+        for kind in ("jpeg", "png", "webp", "mov", "webm", "mkv", "gif")
     }
     bodies |= {"site": {}, "over": {}, "mp4": {"html": page, **marks}}
     answers = {kind: client.post(f"{API}/renders", json=body) for kind, body in bodies.items()}

@@ -51,54 +51,72 @@ def _optional(description: str) -> Any:
     return Field(None, description=description, exclude_if=_absent)
 
 
-Number = Annotated[int, Field(ge=0), JSON_NUMBER]
+Crf = Annotated[int, Field(ge=0, le=63), JSON_NUMBER]
+BitRate = Annotated[int, Field(ge=1000, le=2_000_000_000), JSON_NUMBER]
+AudioBitRate = Annotated[int, Field(ge=32_000, le=510_000), JSON_NUMBER]
+Gop = Annotated[int, Field(ge=1, le=7200), JSON_NUMBER]
 Name = Annotated[str, Field(max_length=32), NO_NUL]
 
 
 class _Video(_Part):
     """The pictures of a film."""
 
-    crf: Number | None = _optional("constant quality on the codec's own scale; lower is better")
-    bit_rate: Number | None = _optional("bits a second instead")
+    crf: Crf | None = _optional("constant quality on the codec's own scale; lower is better")
+    bit_rate: BitRate | None = _optional("bits a second instead")
     preset: Name | None = _optional("of the encoder; of ProRes the profile")
     pixel_format: Name | None = _optional("FFmpeg's name, such as yuv444p")
-    gop: Number | None = _optional("frames from one key frame to the next; default 2 s")
+    gop: Gop | None = _optional("frames from one key frame to the next; default 2 s")
 
 
 class _Audio(_Part):
     """The sound of a film."""
 
-    bit_rate: Number | None = _optional("bits a second")
+    bit_rate: AudioBitRate | None = _optional("bits a second")
+
+
+Mp4VideoCodec = TypeAliasType("Mp4VideoCodec", Literal["h264", "hevc", "av1", "vp9"])
 
 
 class Mp4Video(_Video):
     """The video of an MP4."""
 
-    codec: Literal["h264", "hevc", "av1", "vp9"] = "h264"
+    codec: Mp4VideoCodec = "h264"
+
+
+Mp4AudioCodec = TypeAliasType("Mp4AudioCodec", Literal["aac", "opus", "mp3", "flac"])
 
 
 class Mp4Audio(_Audio):
     """The audio of an MP4."""
 
-    codec: Literal["aac", "opus", "mp3", "flac"] = "aac"
+    codec: Mp4AudioCodec = "aac"
+
+
+MovVideoCodec = TypeAliasType("MovVideoCodec", Literal["h264", "hevc", "prores", "ffv1"])
 
 
 class MovVideo(_Video):
     """The video of a QuickTime film."""
 
-    codec: Literal["h264", "hevc", "prores", "ffv1"] = "h264"
+    codec: MovVideoCodec = "h264"
+
+
+MovAudioCodec = TypeAliasType("MovAudioCodec", Literal["aac", "mp3", "pcm"])
 
 
 class MovAudio(_Audio):
     """The audio of a QuickTime film."""
 
-    codec: Literal["aac", "mp3", "pcm"] = "aac"
+    codec: MovAudioCodec = "aac"
+
+
+WebMVideoCodec = TypeAliasType("WebMVideoCodec", Literal["vp9", "av1"])
 
 
 class WebMVideo(_Video):
     """The video of a WebM."""
 
-    codec: Literal["vp9", "av1"] = "vp9"
+    codec: WebMVideoCodec = "vp9"
 
 
 class WebMAudio(_Audio):
@@ -107,16 +125,24 @@ class WebMAudio(_Audio):
     codec: Literal["opus"] = "opus"
 
 
+MkvVideoCodec = TypeAliasType(
+    "MkvVideoCodec", Literal["h264", "hevc", "av1", "vp9", "prores", "ffv1"]
+)
+
+
 class MkvVideo(_Video):
     """The video of a Matroska file."""
 
-    codec: Literal["h264", "hevc", "av1", "vp9", "prores", "ffv1"] = "h264"
+    codec: MkvVideoCodec = "h264"
+
+
+MkvAudioCodec = TypeAliasType("MkvAudioCodec", Literal["aac", "opus", "mp3", "flac", "pcm"])
 
 
 class MkvAudio(_Audio):
     """The audio of a Matroska file."""
 
-    codec: Literal["aac", "opus", "mp3", "flac", "pcm"] = "aac"
+    codec: MkvAudioCodec = "aac"
 
 
 _SILENT = "the sound is left out"

@@ -271,4 +271,4 @@ def _need_film(film: Film, fps: Fraction) -> None:
     except ValueError as error:
         name = str(error).partition(":")[0]
         pointer = "/fps" if name == "fps" else f"/output/{_POINTERS.get(name, f'video/{name}')}"
-        raise InvalidRequest(str(error), pointer=pointer) from None
+        raise InvalidRequest(f"fields do not go together: {error}", pointer=pointer) from None
