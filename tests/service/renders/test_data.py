@@ -68,7 +68,6 @@ def test_a_batch_is_a_render_for_each_row(renderer):
     [
         ("/renders", {"data": [1]}, "#/data"),
         ("/renders", {"data": "x"}, "#/data"),
-        ("/renders", {"data": {"a": ["\ud800"]}}, "#/data"),
         ("/renders/batch", {"rows": [{}]}, "#/html"),
         ("/renders/batch", {"html": "a"}, "#/rows"),
         ("/renders/batch", {"html": "a", "rows": []}, "#/rows"),
@@ -86,9 +85,9 @@ def test_what_is_refused_is_named(client, path, body, pointer):
     assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
 
 
-@pytest.mark.parametrize("number", ["1e999", "Infinity", "NaN"])
-def test_numbers_that_no_page_could_be_given_are_refused(client, number):
-    body = f'{{"data": {{"a": {number}}}}}'
+@pytest.mark.parametrize("value", ["1e999", "Infinity", "NaN", r'"\ud800"'])
+def test_values_that_no_page_could_be_given_are_refused(client, value):
+    body = f'{{"data": {{"a": {value}}}}}'
     answer = client.post(
         f"{API}/renders", content=body, headers={"Content-Type": "application/json"}
     )
