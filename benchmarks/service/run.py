@@ -79,6 +79,7 @@ def measure(key: str, setting: Setting, folder: Path) -> Measured:
 def main() -> int:
     """Run the rows asked for; 0 where nothing was missed, else 1."""
     asked = _arguments()
+    asked.data.mkdir(parents=True, exist_ok=True)
     size = 64 * MIB if asked.quick else asked.size * MIB
     rounds, seconds = (2, 1.0) if asked.quick else (asked.rounds, asked.seconds)
     setting = Setting(asked.data, size, rounds, seconds, pause=asked.pause)
