@@ -178,7 +178,7 @@ def test_byte_counts_have_four_digits_at_most(size):
         (0, float("inf"), 8, [0]),
     ],
 )
-def test_ticks_stand_at_the_roundest_times(start, stop, most, ticks):
+def test_ticks_are_at_the_roundest_times(start, stop, most, ticks):
     assert time_ticks(start, stop, most) == ticks
 
 
@@ -255,7 +255,7 @@ def test_fragments_out_of_file_order_count_their_own_bytes():
     assert rates[0] == pytest.approx(int(rows.size[1]) * 8 / 0.2)
 
 
-def test_what_a_track_is_stands_in_its_line():
+def test_the_line_of_a_track_says_what_it_is():
     def line(**said):
         info = TrackInfo(1, "vide", "video", 1000, "avc1", "avc1.640028", **said)
         return repr(TrackIndex(info, FragmentTable.empty(), SyncTable.empty()))

@@ -69,7 +69,7 @@ def test_the_length_of_the_whole_movie_goes():
 
 
 @pytest.mark.parametrize("media_time", [0, 1000])
-def test_an_edit_list_keeps_its_delay_and_where_the_media_begin(media_time):
+def test_a_clip_keeps_the_delay_and_the_media_time_of_an_edit_list(media_time):
     """And no length, since what follows may be of any."""
 
     def longer(box):

@@ -42,7 +42,7 @@ def moof(*trafs: Box) -> bytes:
     return build(make_box("moof", children=[make_box("mfhd", sequence_number=1), *trafs]))
 
 
-def clear_places(entries: Entries) -> set[int]:
+def clear_offsets(entries: Entries) -> set[int]:
     found, at = set(), 0
     for clear, hidden in entries:
         found |= set(range(at, at + clear))
@@ -58,7 +58,7 @@ def test_each_sample_is_clear_where_its_subsamples_say_so(samples, vector):
     clear = ClearBytes(moof(traf(1, len(samples), senc(samples, vector))), 1, vector)
     for number, entries in enumerate(samples):
         found = clear.of(number)
-        assert {at for start, stop in found for at in range(start, stop)} == clear_places(entries)
+        assert {at for start, stop in found for at in range(start, stop)} == clear_offsets(entries)
         assert all(start < stop for start, stop in found)
         assert all(before[1] < after[0] for before, after in pairwise(found))
 
@@ -112,7 +112,7 @@ def test_without_vectors_nothing_could_be_decrypted_so_all_is_clear():
     ],
     ids=["whole samples are encrypted", "a vector of 5 bytes", "vectors of unknown length"],
 )
-def test_what_cannot_be_told_is_not_guessed(box, vector):
+def test_unknown_clear_bytes_are_not_guessed(box, vector):
     with pytest.raises(CannotTell):
         ClearBytes(moof(traf(1, 1, box)), 1, vector).of(0)
 

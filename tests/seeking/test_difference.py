@@ -134,7 +134,7 @@ def test_an_index_that_is_not_exact_may_tell_fragments_as_one():
     [([0, 1, 2, 4, 5], "missing"), ([0, 1, 2, 3, 4, 5, 3], "twice"), ([1, 2, 3, 4, 5], "missing")],
 )
 @pytest.mark.parametrize("exact", [True, False])
-def test_each_fragment_is_told_once(rows, found, exact):
+def test_each_fragment_is_reported_once(rows, found, exact):
     (finding,) = differences(claim(ROWS.rows(np.array(rows)), exact=exact), TRUE)
     assert (finding.code, finding.count) == (found, 1)
     wrong = 3 if 3 not in rows or rows.count(3) > 1 else 0
@@ -203,7 +203,7 @@ def test_samples_are_compared_column_by_column():
     assert codes(claim(samples=TRACK.samples.rows(slice(1, None)))) == {"samples"}
 
 
-def test_a_size_that_is_not_told_is_not_wrong():
+def test_an_unknown_size_is_no_difference():
     assert codes(claim(source=SourceInfo("a.mp4", None))) == set()
     assert codes(claim(source=SourceInfo("a.mp4", 5))) == {"size"}
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from fragdex import __version__
 from fragdex.cli.output import need_folder
 from fragdex.cli.serving import service
 from fragdex.errors import FragdexError
@@ -85,6 +85,10 @@ class Film:
     error: FragdexError | None = None
 
 
+class _Stopped(Exception):
+    """Nobody waits for the films any more."""
+
+
 class Batch:
     """Films of one page, each with a row of its own as data.
 
@@ -106,7 +110,7 @@ class Batch:
         self._films = [
             Film(row, path) for row, path in zip(rows, _paths(output, rows), strict=True)
         ]
-        self._lock = threading.Lock()
+        self._lock, self._stopped = threading.Lock(), threading.Event()
         self._done: dict[Path, dict[str, Any]] = {}
 
     def __len__(self) -> int:
@@ -123,6 +127,8 @@ class Batch:
 
         def made(film: Film) -> Film:
             def tell(done: int, whole: int) -> None:
+                if self._stopped.is_set():
+                    raise _Stopped  # ends the browser
                 with self._lock:
                     frames[film.path] = (done, whole)
                     progress(*(sum(part) for part in zip(*frames.values(), strict=True)))
@@ -133,6 +139,7 @@ class Batch:
             try:
                 yield from threads.map(made, self._films)
             except BaseException:
+                self._stopped.set()
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -165,8 +172,17 @@ class Batch:
 
     def _recipe(self, path: Path) -> str:
         seen = path.stat()
-        told = f"{__version__} {self._wanted} {seen.st_size} {seen.st_mtime_ns}"
+        told = f"{self._pixels} {self._wanted} {seen.st_size} {seen.st_mtime_ns}"
         return hashlib.sha256(told.encode()).hexdigest()
+
+    @cached_property
+    def _pixels(self) -> str:
+        """What decides them besides the page: our scripts, the encoder, the browser."""
+        mark = service("renders.slice_cache").browser_mark()
+        recipe: bytes = service("renders.recipe").recipe(
+            self._wanted.view(), range(0), self._wanted, mark
+        )
+        return recipe.hex()
 
     def _notes(self, folder: Path) -> dict[str, Any]:
         if folder not in self._done:

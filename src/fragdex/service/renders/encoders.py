@@ -108,6 +108,7 @@ def usual_class() -> None:
     """Put this thread back among those that share the processors.
 
     SVT-AV1 makes what calls it a real-time process where it may, and so all that this one starts.
+    Only Linux has such classes for Python to see.
     """
-    if os.sched_getscheduler(0) != os.SCHED_OTHER:
+    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

@@ -58,7 +58,7 @@ def part(
             found = plan(view, duration, slice_ms=slice_ms)
             # what the request left open the page has decided
             need_budget(context.settings, view.width * view.height, found.frames)
-            if _is_kept_alone(context, row, workspace, found):
+            if _was_drawn_alone(context, row, workspace, found):
                 found = Plan(view, found.frames, (0, found.frames))
         _write(context, row.id, found, duration)
     return stored(context, row.id)
@@ -70,7 +70,7 @@ def stored(context: ServiceContext, render_id: str) -> Plan:
         return _stored(connection, render_id)
 
 
-def _is_kept_alone(
+def _was_drawn_alone(
     context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, found: Plan
 ) -> bool:
     """Whether another render of this page found that one browser has to draw it, and did so."""

@@ -31,10 +31,10 @@ __all__ = [
     "find",
     "is_kept",
     "keep",
+    "made_of",
     "missing_parts",
     "of_render",
     "store_bytes",
-    "told",
 ]
 
 FAMILY: Final = "render_slices"
@@ -100,8 +100,8 @@ def of_render(context: ServiceContext, render_id: str) -> list[Row[Any]]:
         return list(connection.execute(query).all())
 
 
-def told(row: Row[Any]) -> SliceMade:
-    """What was told of a kept slice when it was made."""
+def made_of(row: Row[Any]) -> SliceMade:
+    """What is known of a kept slice since it was made."""
     made = dict(row.made)
     made.pop("md5")
     return SliceMade.of_json(made)
@@ -177,7 +177,7 @@ def bring(context: ServiceContext, row: Row[Any], path: Path) -> SliceMade:
     else:
         with path.open("wb") as out:
             out.writelines(context.store.read(key, ByteRange(0, context.store.size(key))))
-    return replace(told(row), path=str(path))
+    return replace(made_of(row), path=str(path))
 
 
 def _expiry(context: ServiceContext) -> Any:

@@ -50,7 +50,7 @@ def run(context: ServiceContext, job: Job) -> None:
             own = recipe(view, frames, wanted, slice_cache.browser_mark())
             found = slice_cache.find(context, render.tenant_id, own, workspace)
             if found is not None:
-                _done(context, mine, part, found.id, slice_cache.told(found), reused=True)
+                _done(context, mine, part, found.id, slice_cache.made_of(found), reused=True)
                 return
             try:
                 made = context.part(Workspaces).pool.draw(

@@ -59,7 +59,7 @@ def _run(context: ServiceContext, job: Job) -> None:
             # one of them may have found that one browser has to draw them all
             now = _draw(context, job, parted)
             rows = slice_cache.of_render(context, row.id)
-            differing = seams.differing([slice_cache.told(one) for one in rows])
+            differing = seams.differing([slice_cache.made_of(one) for one in rows])
             # where some are gone again, the next run sees to it
             if now == parted and differing is not None and len(rows) == len(parted.slices):
                 now = draw_alone(context, row.id, seams.note(differing))

@@ -184,7 +184,7 @@ def test_slices_agree_where_neighbours_saw_the_same():
     assert seams.differing([made(0, None, None), made(10, None, "b")]) == 10
 
 
-def test_nobody_stands_where_a_film_goes_on_after_a_jump(tmp_path):
+def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):
     page = PageSource("a", Page(numbers_page(Fraction(30))))
     view = View(320, 180, Fraction(30))
     borders = Plan(view, 30, (0, 10, 20, 30)).borders
