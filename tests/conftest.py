@@ -1,5 +1,6 @@
 """What every test may ask for: hypothesis profiles, the shared corpus, the oracle."""
 
+import gc
 import json
 import os
 import shutil
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(allowed))
+
+
+def pytest_collection_finish(session):
+    """The thousands of tests stay: Python's collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

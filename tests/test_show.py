@@ -174,6 +174,7 @@ def test_byte_counts_have_four_digits_at_most(size):
         (-3, 3, 8, [-3, -2, -1, 0, 1, 2, 3]),
         (61, 299, 8, [120, 180, 240]),
         (0, 86400 * 30, 4, [0, 864000, 1728000, 2592000]),
+        (0, 0.0002, 8, [0, 0.0001, 0.0002]),  # no closer than a tenth of a millisecond
         (5, 5, 8, [5]),
         (0, float("inf"), 8, [0]),
     ],

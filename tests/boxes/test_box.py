@@ -195,7 +195,8 @@ def test_boxes_print_what_they_hold(moov):
     assert repr(trun) == (
         "Box('trun', version=0, flags=0x201, sample_count=2, data_offset=0, samples=<2 rows>)"
     )
-    assert "data=<40 bytes>" in repr(make_box("qxyz", data=bytes(40)))
+    assert "data=<17 bytes>" in repr(make_box("qxyz", data=bytes(17)))
+    assert "data=b'abcdefghijklmnop'" in repr(make_box("qxyz", data=b"abcdefghijklmnop"))
     assert "data=b'ab'" in repr(parse_box(build(make_box("free", data=b"ab"))))
     assert "trailing=4 bytes" in repr(moov.replace(trailing=bytes(4)))
     assert "entry_size=<2 numbers>" in repr(

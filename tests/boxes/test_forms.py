@@ -149,6 +149,12 @@ def test_an_iso_audio_sample_entry_of_version_1_has_no_more_bytes():
     assert build(parse_box(data)) == data
 
 
+@pytest.mark.parametrize("sublayers", [1, 2, 6])
+def test_levels_of_vvc_sublayers_are_told_where_there_are_several(sublayers):
+    vvcc = make_box("vvcC", ptl_present_flag=1, num_sublayers=sublayers)
+    assert ("ptl_sublayer_level_present_flags" in parse_box(build(vvcc))) is (sublayers > 1)
+
+
 def test_a_sound_description_without_any_box():
     for extra in (b"", struct.pack(">4I", 1, 4, 4, 2)):
         data = stsd(0, sound(b"sowt", 1, extra))

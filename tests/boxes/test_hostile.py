@@ -153,8 +153,9 @@ def test_a_box_past_the_end_is_left_for_later():
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + bytes(40), b"a text that is long enough"])
 def test_other_formats_are_no_iso_base_media(data):
-    with pytest.raises(NotISOBMFF):
-        parse(data)
+    with pytest.raises(NotISOBMFF) as caught:
+        parse(data, offset=700)
+    assert caught.value.offset == 700
 
 
 def test_nothing_is_nothing():
@@ -199,7 +200,8 @@ def test_what_cannot_be_written_says_which_field():
 @pytest.mark.parametrize(
     "claim",
     [
-        full(b"csgp", 0, 0x10, b"roll", words(1), b"\x11\x11"),  # 8 bits beside 4
+        full(b"csgp", 0, 0x10, b"roll", words(1), b"\x11\x10"),  # 8 bits beside 4
+        full(b"csgp", 0, 0x04, b"roll", words(1), b"\x11\x10"),  # 4 bits beside 8
         full(b"esds", 0, 0, b"\x03\x80\x80\x80\x80\x01"),  # a length of five bytes
         full(b"esds", 0, 0, b"\x03\x08\x00\x01\x00\x04\x02\x40\x15\x00"),  # bytes left over
         full(b"chpl", 0, 0, b"\x01" + bytes(8) + b"\x05ab"),  # a text past the end

@@ -95,6 +95,7 @@ VECTORS = [
         {"entries": [(1 << 32, -1, 0, 0)]},
     ),
     ("url ", "dref", "00 000001", {"flags": 1}),
+    ("url ", "dref", "00 000000 00", {"location": ""}),
     ("url ", "dref", "00 000000 612e6d7034 00", {"location": "a.mp4"}),
     (
         "stts",

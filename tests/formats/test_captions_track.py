@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.boxes import find_all, parse
-from fragdex.errors import BuildError
+from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.captions_track import with_captions
 from fragdex.testing import movie
 
@@ -56,6 +56,9 @@ def test_the_captions_are_there_and_the_rest_is_as_before(name):
     copy = copied(data, CUES, "en")
     before, after = fragdex.index(data, exact=True), fragdex.index(copy, exact=True)
     assert after.complete == before.complete
+    # In a file of fragments, captions are a fragment like any other.
+    moofs = [len(find_all(parse(file), "moof")) for file in (data, copy)]
+    assert moofs[1] - moofs[0] == len(find_all(parse(data), "moov/mvex"))
     assert len(after.tracks) == len(before.tracks) + 1
     for old, new in zip(before.tracks, after.tracks[:-1], strict=True):
         assert old.info.id == new.info.id
@@ -116,6 +119,16 @@ def test_a_second_track_of_captions_goes_beside_the_first():
     ids = [box["track_ID"] for box in find_all(parse(twice), "moov/trak/tkhd")]
     assert len(set(ids)) == len(ids) == 3
     assert payloads(twice) == [(0, 100, "encore")]
+
+
+def test_a_file_whose_moofs_are_not_known_is_refused():
+    """A sidx tells where segments are, and not what a new track moves in them."""
+    source = fragdex.open_source(movie(fragments=3, sidx=True))
+    source.remote = True  # a sidx is taken where reading every moof costs much
+    index = fragdex.index(source)
+    assert index.how.method == "sidx"
+    with pytest.raises(InexactIndex, match="positions of the movie fragments"):
+        with_captions(index, source.read, CUES)
 
 
 def test_a_segment_without_a_moov_is_refused():

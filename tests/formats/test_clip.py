@@ -1,5 +1,6 @@
 """Clips: what a move breaks is mended, the rest is copied to the byte."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,10 @@ import fragdex
 from fragdex.boxes import build, find_all, make_box, parse, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, LimitExceeded, MalformedBox, NoSyncSample, TrackNotFound
-from fragdex.formats.clip import clip
+from fragdex.formats.clip import clip, clip_range
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init
+from fragdex.formats.clip_spans import movie_timescale
 from fragdex.testing import movie, repeated
 
 
@@ -54,6 +56,80 @@ def test_what_can_not_be_cut():
         made(movie(fragments=2, moov=False), 0, 1)
     with pytest.raises(BuildError, match="no moov"):
         clip_init(build(make_box("free")), None, delays=False, from_samples=False)
+
+
+@pytest.mark.parametrize("fragmented", [False, True])
+def test_what_begins_where_the_clip_ends_is_not_in_it(fragmented):
+    data = movie(fragments=3, samples=5, fps=25)
+    got, out = made(data, 0, Fraction(1, 5), fragmented=fragmented)
+    assert got.stop == Fraction(1, 5)
+    assert fragdex.index(out, exact=True).track(1).sample_count == 5
+
+
+@pytest.mark.parametrize("source", [{}, {"reordered": True}, {"edit": 2000}, {"fragmented": False}])
+def test_a_clip_in_fragments_begins_at_zero_with_what_comes_along(source):
+    """Pictures in the first fragment of the sound, too: none of them is decoded before 0."""
+    data = movie(fragments=4, tracks=2, **source)
+    for keep_times in (False, True):
+        got, out = made(data, 0.5, 0.7, fragmented=True, keep_times=keep_times)
+        tracks = fragdex.index(out, exact=True).tracks
+        decoded = min(Fraction(int(t.samples.dts[0]), t.timescale) for t in tracks)
+        shown = min(t.start.exact for t in tracks)
+        if keep_times:
+            assert shown == got.start > 0
+        else:
+            assert min(decoded, shown) == 0 <= decoded
+
+
+@pytest.mark.parametrize("fragmented", [False, True])
+def test_a_source_of_unknown_size_gives_the_same_clip(fragmented):
+    data = movie(fragments=4, tracks=2, fragmented=False)
+    index = fragdex.index(data)
+    source = replace(index.source, size=None)
+    unknown = fragdex.FragmentIndex(source, index.how, index.periods)
+    files = []
+    for one in (index, unknown):
+        pieces = clip(one, reader(data), 0.1, 0.5, fragmented=fragmented).pieces
+        files.append([bytes(p) if isinstance(p, bytes) else p for p in pieces])
+    assert files[0] == files[1]
+
+
+def test_a_track_that_has_ended_is_not_in_a_clip():
+    data = movie(fragments=4, tracks=2)
+    index = fragdex.index(data, exact=True)
+    period = index.periods[0]
+    long, short = period.tracks
+    rows = short.fragments.rows(slice(1))
+    sync = type(short.sync).of(short.sync.columns() | {"count": rows.sample_count})
+    ended = fragdex.TrackIndex(short.info, rows, sync)
+    period = type(period)(0, period.init, period.movie, (long, ended))
+    index = fragdex.FragmentIndex(index.source, index.how, [period])
+    assert ended.end.exact < Fraction(1, 2) < long.end.exact
+    for start, tracks in ((0, (1, 2)), (Fraction(1, 2), (1,))):
+        got = clip(index, reader(data), start, 1, keep_times=True)
+        assert got.tracks == tracks
+
+
+def test_the_bytes_of_a_clip_are_those_of_its_tracks():
+    data = movie(fragments=3, tracks=2, fragmented=False)
+    index = fragdex.index(data)
+    pictures, sound = (track.fragments for track in index.tracks)
+    alone = [clip_range(index, 0, 10, [number]) for number in (1, 2)]
+    assert alone == [
+        ByteRange(int(rows.offset.min()), int((rows.offset + rows.size).max()))
+        for rows in (pictures, sound)
+    ]
+    assert clip_range(index, 0, 10) == ByteRange(alone[0].start, alone[1].stop)
+
+
+@pytest.mark.parametrize(
+    ("scales", "ticks"), [((1001, 0), 1001), ((1001, 3), 3003), ((24, 0), 1008), ((24, 25), 1200)]
+)
+def test_times_of_a_clip_are_whole_in_a_thousand_ticks_a_second_or_little_more(scales, ticks):
+    track = fragdex.index(movie()).track(1)
+    info = replace(track.info, timescale=scales[0])
+    track = fragdex.TrackIndex(info, track.fragments, track.sync, movie_timescale=scales[1])
+    assert movie_timescale([track]) == ticks
 
 
 def test_the_length_of_the_whole_movie_goes():
@@ -173,6 +249,15 @@ def test_a_tfdt_is_put_in_where_none_is_and_what_lies_behind_is_pushed_on():
     assert decode_times(reader(out), ByteRange(0, len(out))) == {1: 300, 2: 100}
 
 
+@pytest.mark.parametrize(("version", "bits"), [(0, 32), (1, 64)])
+def test_a_time_before_zero_is_counted_from_the_end_of_its_field(version, bits):
+    tfdt = make_box("tfdt", version=version, baseMediaDecodeTime=50)
+    head = len(fragment(traf(1, tfdt))) - 4
+    data = fragment(traf(1, tfdt, offset=head))
+    moof = parse(moved(data, 0, Move(Fraction(1), {1: 60}, {}, set(), False)))[0]
+    assert moof.find("traf/tfdt")["baseMediaDecodeTime"] == (1 << bits) - 10
+
+
 def test_declared_bases_go_and_stale_ones_are_mended():
     head = len(fragment(traf(1, base=0), traf(2, base=0))) - 8
     tfdt = make_box("tfdt", version=0, baseMediaDecodeTime=50)
@@ -186,6 +271,27 @@ def test_declared_bases_go_and_stale_ones_are_mended():
         assert offsets == [moof.size + 8, moof.size + 12]
     with pytest.raises(BuildError, match="are outside it"):
         moved(data, 7000, Move(Fraction(0), {}, {}, set(), False))
+
+
+def test_a_traf_without_a_header_stays_as_it_is():
+    data = fragment(traf(1, offset=0), make_box("traf"))
+    head = len(data) - 8
+    data = fragment(traf(1, offset=head), make_box("traf"))
+    assert moved(data, 0, Move(Fraction(1), {}, {}, {(0, 9)}, True)) == data
+
+
+def test_samples_may_have_the_size_that_the_trex_says():
+    sizeless = make_box("trun", flags=1, sample_count=2, data_offset=0)
+    header = make_box("tfhd", flags=1, track_ID=1, base_data_offset=0)
+    moof = make_box("moof", children=[make_box("traf", children=[header, sizeless])])
+    base = len(build(moof)) + 8
+    header = header.replace(base_data_offset=base)
+    moof = moof.replace(children=[make_box("traf", children=[header, sizeless])])
+    data = build([moof, make_box("mdat", data=bytes(8))])
+    out = parse(moved(data, 0, Move(Fraction(0), {}, {}, set(), False, {1: 4})))
+    assert out[0].find("traf/trun")["data_offset"] == out[0].size + 8
+    with pytest.raises(BuildError, match="are outside it"):
+        moved(data, 0, Move(Fraction(0), {}, {}, set(), False, {1: 5}))
 
 
 def test_media_data_in_front_of_their_moof_come_along(root):
@@ -288,6 +394,10 @@ def test_the_moov_of_a_clip_is_a_box_like_any_other():
     moov = next(box for box in boxes if box.type == "moov")
     assert parse_box(build(moov)) == moov
     assert [trex["track_ID"] for trex in moov.find_all("mvex/trex")] == [1, 2]
+    (source,) = find_all(parse(data), "moov")
+    for child in ("vmhd", "smhd", "dinf", "stbl/stsd"):
+        path = f"trak/mdia/minf/{child}"
+        assert moov.find_all(path) == source.find_all(path) != ()
     for stbl in moov.find_all("trak/mdia/minf/stbl"):
         assert stbl.find("stsz")["sample_count"] == 0
 

@@ -9,7 +9,7 @@ import fragdex
 from fragdex.boxes import Box, build, find_all, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.formats.clip import clip
-from fragdex.formats.clip_encryption import Protection
+from fragdex.formats.clip_encryption import GAP, Protection, _read_all
 
 KEY = "00112233445566778899aabbccddeeff"  # the fixtures' own, of no worth
 STBL = "moov/trak/mdia/minf/stbl"
@@ -231,3 +231,17 @@ def test_a_constant_vector_needs_nothing(encrypted):
     out = parse(cut(changed(encrypted, change)))
     assert find_all(out, "moof/traf/trun")
     assert not find_all(out, "moof/traf/senc")
+
+
+def test_what_is_read_together_is_told_apart_again():
+    data = bytes(range(256)) * (3 * GAP // 256)
+    places, sizes = [5, 9, 2 * GAP, 9, 2 * GAP + 40, 7], [4, 8, 16, 0, 8, 3]
+    reads = []
+
+    def read(part):
+        reads.append(part)
+        return data[part.start : part.stop]
+
+    found = _read_all(np.array(places), np.array(sizes), read)
+    assert found == tuple(data[at : at + n] for at, n in zip(places, sizes, strict=True))
+    assert len(reads) == 2

@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import DamagedIndex, FragdexError
 from fragdex.formats import fidx
+from fragdex.formats.fidx_checks import check_tables
 from fragdex.formats.fidx_head import parse_head
+from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.seeking.model import FragmentIndex
 from fragdex.testing import movie
 from fragdex.testing.forged_indexes import NUMBERS, checksummed, forged_columns, forged_values
@@ -132,6 +135,30 @@ def test_a_seek_and_all_tables_agree_in_any_forged_column(
             one = fidx.read(checksummed(plain, bytes(columns))).track(track.id).seek(moment)
             assert (one.fragment, one.cts) == (many.fragment[row], many.cts[row])
             assert (one.offset, one.size) == (many.offset[row], many.size[row])
+
+
+def sync_of(*counts: int) -> SyncTable:
+    """Runs that all begin with the first sample."""
+    zeros = np.zeros(len(counts), np.int64)
+    return SyncTable(zeros, zeros, zeros, np.array(counts), zeros, zeros + 1, zeros)
+
+
+def test_counts_whose_sum_wraps_are_refused() -> None:
+    columns = {column.name: np.zeros(1, np.int64) for column in FragmentTable.schema()}
+    rows = FragmentTable.of(columns | {"sample_count": np.array([1 << 61])})
+    check_tables(1, rows, sync_of(1 << 61), (), None, "")
+    for runs in (2, 8):
+        with pytest.raises(DamagedIndex, match="no more sync samples than samples"):
+            check_tables(1, rows, sync_of(*[1 << 61] * runs), (), None, "")
+
+
+@pytest.mark.parametrize("name", ["sample_start", "sample_count"])
+def test_numbers_of_samples_may_be_left_open(name: str) -> None:
+    columns = {column.name: np.zeros(3, np.int64) for column in FragmentTable.schema()}
+    columns |= {"sample_start": np.array([0, 5, 10]), "sample_count": np.array([5, 5, 5])}
+    check_tables(1, FragmentTable.of(columns), sync_of(1), (), 15, "")
+    columns[name][1] = NULL
+    check_tables(1, FragmentTable.of(columns), sync_of(1), (), None, "")
 
 
 def test_columns_that_overlap_are_refused() -> None:

@@ -14,7 +14,15 @@ from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats import sidx
 from fragdex.formats.segment_map import tables
 from fragdex.formats.sidx_reading import SidxReader
-from fragdex.formats.subsegments import Subsegments, reference_track, subsegments
+from fragdex.formats.subsegments import (
+    Subsegments,
+    first_access,
+    reference_track,
+    subsegments,
+)
+from fragdex.fragments.table import NULL, FragmentTable, SyncTable
+from fragdex.fragments.track_info import TrackInfo
+from fragdex.seeking.model import TrackIndex
 from fragdex.testing import make_file, movie
 from fragdex.testing.file_strategies import fragmented_parts
 
@@ -143,3 +151,18 @@ def test_what_has_no_fragments_has_no_segment_index() -> None:
     with pytest.raises(BuildError, match="no such period"):
         sidx.write(two, period=9)
     assert sidx.write(two, period=1)
+
+
+def test_a_row_without_a_sync_sample_has_no_access_point() -> None:
+    """Of a table whose rows do not number their samples, as one that was made from a sidx."""
+    names = [column.name for column in FragmentTable.schema()]
+    rows = FragmentTable.of(dict.fromkeys(names, np.full(4, NULL)) | {
+        "cts_min": np.array([0, 10, 20, 30]), "flags": np.zeros(4),
+    })  # fmt: skip
+    zero, one = np.zeros(2, np.int64), np.ones(2, np.int64)
+    times = np.array([10, 33])
+    sync = SyncTable(times, times, zero, one, np.full(2, NULL), zero, np.array([1, 3]))
+    track = TrackIndex(TrackInfo.unknown(1), rows, sync, exact=False)
+    numbers, found = first_access(track)
+    assert numbers.tolist() == [-1, 0, -1, NULL]
+    assert found.tolist() == [NULL, 10, NULL, 33]

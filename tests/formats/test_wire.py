@@ -242,6 +242,30 @@ def test_what_is_read_is_written_again_with_all_it_did_not_know() -> None:
     assert not index.exact
 
 
+def test_what_a_track_may_leave_out_is_unknown() -> None:
+    text = told(index_of(samples_of(4), [20]))
+    known = ("track", "type", "timescale", "initSegment", "segments")
+    text["1"] = {name: text["1"][name] for name in known}
+    info = wire.read(json.dumps(text).encode()).track(1).info
+    assert info == TrackInfo(1, "vide", "video", 1000, "", None, 0)
+    assert (
+        json.loads(wire.write(wire.read(json.dumps(text).encode())))["1"].items()
+        >= text["1"].items()
+    )
+
+
+def test_every_number_of_a_track_is_read() -> None:
+    text = told(index_of(samples_of(4), [20]))
+    numbers = {name: 100 + n for n, name in enumerate(wire_reading.NUMBERS)}
+    text["1"] |= numbers
+    index = wire.read(json.dumps(text).encode())
+    info = index.track(1).info
+    count = numbers.pop("sample_count")  # of all samples, which this form does not have
+    numbers["media_duration"] = numbers.pop("duration")
+    assert {name: getattr(info, name) for name in numbers} == numbers
+    assert index.kept["1"]["sample_count"] == count
+
+
 def test_an_index_from_json_answers_seeks() -> None:
     written = index_of(samples_of(8), list(range(20, 80, 20)))
     index = wire.read(wire.write(written))

@@ -15,7 +15,7 @@ from fragdex.boxes.tfhd import (
     DEFAULT_SAMPLE_SIZE,
 )
 from fragdex.boxes.trun import DATA_OFFSET, FIRST_SAMPLE_FLAGS
-from fragdex.fragments import hop, shapes
+from fragdex.fragments import fragment_batches, hop, shapes
 from fragdex.fragments.headers import code
 from fragdex.fragments.hop_plain import fit_plain
 from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
@@ -74,10 +74,14 @@ def assert_true(index, made):
         ]
 
 
-@given(alike(), st.lists(st.integers(1, 3), min_size=1, max_size=8))
+@given(
+    alike(),
+    st.lists(st.integers(1, 9), min_size=1, max_size=8),
+    st.sampled_from([1, 5, fragment_batches.ENOUGH]),
+)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_fragments_of_few_shapes_are_read_right_however_they_come(tmp_path, made, together):
-    """Mapped, read from a file, or fed with so many whole fragments at a time."""
+def test_fragments_of_few_shapes_are_read_right_however_they_come(tmp_path, made, together, enough):
+    """Mapped, read from a file, or fed with whole fragments and settled where there are enough."""
     event(f"fragments: {len(made.truth.fragments) // 8 * 8} or more")
     assert_true(fragdex.index(made.data, exact=True), made)
     path = tmp_path / "movie.mp4"
@@ -85,12 +89,15 @@ def test_fragments_of_few_shapes_are_read_right_however_they_come(tmp_path, made
     assert_true(fragdex.index(path, exact=True), made)
     starts = [fragment.moof for fragment in made.truth.fragments]
     indexer, turns, at = fragdex.Indexer(), itertools.cycle(together), 0
-    while at < len(made.data):
-        later = [start for start in starts if start > at]
-        stop = later[min(next(turns), len(later)) - 1] if later else len(made.data)
-        indexer.feed(made.data[at:stop])
-        at = stop
-    assert_true(indexer.finish(len(made.data)), made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fragdex.build.indexer.AT_ONCE", 1)
+        patch.setattr(fragment_batches, "ENOUGH", enough)
+        while at < len(made.data):
+            later = [start for start in starts if start > at]
+            stop = later[min(next(turns), len(later)) - 1] if later else len(made.data)
+            indexer.feed(made.data[at:stop])
+            at = stop
+        assert_true(indexer.finish(len(made.data)), made)
 
 
 @given(alike())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.fragments.sync import Expansion, expanded, merged
+from fragdex.fragments.sync import Expansion, expanded, merged, sync_table
 from fragdex.fragments.table import SyncTable
 from fragdex.testing import repeated
 from fragdex.testing.descriptions import Run, Sample, Traf
@@ -70,6 +70,23 @@ def test_what_overlaps_is_written_out_and_nothing_else_changes(table: SyncTable)
     assert (last[:-1] <= part.cts[1:]).all()
 
 
+@given(st.lists(st.integers(2, 9), min_size=1, max_size=8), st.integers(1, 50))
+def test_runs_that_continue_each_other_become_one(counts: list[int], step: int) -> None:
+    number = np.cumsum(counts) - counts
+    table = SyncTable(
+        number * step,
+        number * step - 3,
+        np.full_like(number, step),
+        np.array(counts),
+        number,
+        np.ones_like(number),
+        np.arange(len(counts)),
+    )
+    whole = merged([table], number)
+    assert each(whole, number) == each(table, number)
+    assert len(whole) == 1
+
+
 def test_long_runs_that_overlap_a_little_cost_a_little() -> None:
     count = 1 << 22
     cts = np.arange(4) * (count - 10)
@@ -113,3 +130,13 @@ def test_fragments_of_sound_that_overlap_by_a_sample_are_indexed() -> None:
     hits = index.track(1).seek_many(times / 1024)
     assert (hits.cts == times).all()
     assert index.track(1).sync.count.sum() == fragments * samples
+
+
+def test_a_run_over_two_fragments_that_overlaps_another_keeps_both():
+    """Samples 3 and 4 are one run, and stand in fragments of their own."""
+    columns = {
+        "cts": [0, -1], "dts": [0, 0], "step": [0, 1001], "count": [3, 2], "sample": [0, 3],
+        "fragment": [0, 0], "sample_start": [0, 4],
+    }  # fmt: skip
+    table = sync_table(**{name: np.array(column) for name, column in columns.items()})
+    assert dict(zip(table.sample, table.fragment, strict=True)) == {3: 0, 0: 0, 1: 0, 2: 0, 4: 1}

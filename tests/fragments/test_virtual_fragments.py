@@ -128,19 +128,21 @@ def test_samples_of_one_size_are_read_by_runs_as_if_each_had_its_own(drawn):
             assert column.tolist() == getattr(each.samples, name).tolist()
 
 
-def test_fragments_that_no_bytes_stand_for_are_bounded(monkeypatch):
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+def test_fragments_that_no_bytes_stand_for_are_bounded(monkeypatch, numbers):
     """One size for all samples and one duration: a few bytes claim any number of seconds."""
     monkeypatch.setattr(progressive, "MAX_VIRTUAL_FRAGMENTS", 60)
+    most = 60 // len(numbers)
     for durations in ((1000, 1000), (1000, 1500)):
         chunks = tuple(sounds(100, duration=one) for one in durations)
         tracks = [
-            Track(n, "audio", 1000, chunks=chunks, stss=False, sizes="constant") for n in (1, 2)
+            Track(n, "audio", 1000, chunks=chunks, stss=False, sizes="constant") for n in numbers
         ]
-        order = tuple((n, chunk) for n in (1, 2) for chunk in (0, 1))
+        order = tuple((n, chunk) for n in numbers for chunk in (0, 1))
         moov = Moov(tuple(tracks), fragmented=False)
         index = fragdex.index(make_file(Brand(("isom",)), moov, Chunks(order)).data)
         for track in index.tracks:
-            assert len(track.fragments) <= 30
+            assert most // 2 < len(track.fragments) <= most
             holds(track)
 
 

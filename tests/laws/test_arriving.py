@@ -42,15 +42,29 @@ def test_one_byte_at_a_time(made):
 
 @given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))
 def test_pieces_of_any_size(made, sizes):
-    brute.same(fed(made.data, sizes), fragdex.index(made.data, exact=True))
-
-
-@given(files(), st.integers(1, 200))
-def test_fragments_settled_one_by_one(made, size):
-    late = fragdex.index(made.data, exact=True)
+    whole = fragdex.index(made.data, exact=True)
+    brute.same(fed(made.data, sizes), whole)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fragdex.build.indexer.AT_ONCE", 1)  # small pieces are not gathered first
+        brute.same(fed(made.data, sizes), whole)
+
+
+MOVIES = st.builds(
+    movie,
+    st.integers(2, 20),
+    tracks=st.integers(1, 2),
+    samples=st.integers(1, 3),
+    reordered=st.booleans(),
+)
+
+
+@given(st.one_of(files().map(lambda made: made.data), MOVIES), st.integers(1, 2000))
+def test_fragments_settled_a_few_at_a_time(data, size):
+    late = fragdex.index(data, exact=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fragdex.build.indexer.AT_ONCE", 1)
         patch.setattr(fragment_batches, "ENOUGH", 1)
-        brute.same(fed(made.data, [size]), late)
+        brute.same(fed(data, [size]), late)
 
 
 @given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))

@@ -12,6 +12,7 @@ import pytest
 import fragdex
 from fragdex import NULL, FragmentFlags
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
+from fragdex.fragments.track_info import Edit
 from fragdex.seeking.difference import differences
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.testing import movie
@@ -139,6 +140,28 @@ def test_each_fragment_is_reported_once(rows, found, exact):
     assert (finding.code, finding.count) == (found, 1)
     wrong = 3 if 3 not in rows or rows.count(3) > 1 else 0
     assert finding.offset == ROWS.offset[wrong]
+
+
+def test_a_fragment_of_a_single_sample_counts():
+    true = fragdex.index(movie(fragments=4, samples=1), exact=True)
+    (track,), period = true.tracks, true.periods[0]
+    rows = track.fragments.rows(np.array([0, 1, 3]))
+    fewer = replace(period, tracks=(TrackIndex(track.info, rows, SyncTable.empty(), exact=False),))
+    (finding,) = differences(FragmentIndex(true.source, How("sidx", False), [fewer]), true)
+    assert (finding.code, finding.offset) == ("missing", track.fragments.offset[2])
+
+
+def test_a_sidx_knows_of_a_hidden_start_what_is_shown_of_it():
+    """From presentation time 0, or from where the first edit begins; not from times between."""
+    edits = (Edit(0, -1), Edit(0, 5000))
+    true = claim(shift=-3000, edits=edits)
+    assert true.tracks[0].shift == -3000
+    for start in (2000, 3000, 5000):
+        shown = table(FragmentTable, ROWS, 0, cts_min=start - int(ROWS.cts_min[0]))
+        assert codes(claim(shown, shift=-3000, edits=edits, exact=False), true) == set()
+    for start in (1000, 2500, 4000, 6000):
+        shown = table(FragmentTable, ROWS, 0, cts_min=start - int(ROWS.cts_min[0]))
+        assert codes(claim(shown, shift=-3000, edits=edits, exact=False), true) == {"cts_min"}
 
 
 @pytest.mark.parametrize("name", ["frag-default-base", "frag-dash", "frag-separate-moof"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex import Time
-from fragdex.seeking.times import exact_time, floor_ticks, parse_time, ticks_of_many
+from fragdex.seeking.times import _MOST_TEXT, exact_time, floor_ticks, parse_time, ticks_of_many
 from fragdex.testing import movie
 
 SECONDS = Fraction(3, 2)
@@ -108,6 +108,23 @@ def test_many_times_may_be_of_any_form():
         assert ticks_of_many(times, 1000, Fraction(0)).tolist() == expected
     assert ticks_of_many([], 1000, Fraction(0)).tolist() == []
     assert ticks_of_many("1.5", 1000, Fraction(0)).tolist() == [1500]
+
+
+@pytest.mark.parametrize("timescale", [1000, 1 << 60])
+def test_no_times_are_no_ticks(timescale):
+    ticks = ticks_of_many([], timescale, Fraction(0))
+    assert (ticks.dtype, ticks.shape) == (np.int64, (0,))
+
+
+def test_texts_beside_numbers_leave_the_numbers_as_they_are():
+    """The float 0.3 is a little less than three tenths."""
+    assert ticks_of_many([0.3, "0.3"], 10, Fraction(0)).tolist() == [2, 3]
+
+
+def test_a_text_may_have_so_many_characters_and_no_more():
+    assert parse_time("1".rjust(_MOST_TEXT, "0")) == 1
+    with pytest.raises(ValueError, match="is not a time"):
+        parse_time("1".rjust(_MOST_TEXT + 1, "0"))
 
 
 def test_a_text_falls_on_the_tick_that_it_names():

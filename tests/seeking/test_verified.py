@@ -85,6 +85,7 @@ def test_without_the_media_it_says_so() -> None:
     with pytest.raises(SourceNotFound, match="give the file with source="):
         index.track(1).seek(1.7, verified=True)
     assert index.track(1).seek(1.7, verified=True, source=data).sample == 36
+    assert index.track(1).seek_many([1.7], verified=True, source=data).sample.tolist() == [36]
     assert index.track(1).seek(1.7).sample == 43
 
 

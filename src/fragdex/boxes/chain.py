@@ -19,7 +19,7 @@ def is_chain(body: memoryview) -> bool:
     """
     at, stop = 0, len(body)
     while (header := read_header(body, at)) is not None:
-        if header.form == "to_end" or min(header.type) < 0x20:
+        if min(header.type) < 0x20:
             return only_zeros(body[at:])
         if not header.fits(stop - at):
             return False

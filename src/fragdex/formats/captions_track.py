@@ -80,8 +80,7 @@ def with_captions(
         raise BuildError("the size of the source is not known")
     if len(cues) > MAX_CUES:
         raise BuildError("too many cues for a track", found=len(cues))
-    fragmented = any((track.fragments.moof_offset >= 0).any() for track in index.tracks)
-    moofs = moofs_of(index) if fragmented else {}
+    moofs = moofs_of(index)
     outside = list(walked(read, 0, min(moofs) if moofs else size))
     place = next((part for code, part in outside if code == "moov"), None)
     if place is None:

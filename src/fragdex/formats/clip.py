@@ -136,6 +136,7 @@ def clip(
         if exact is not None:
             return exact
     if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
+        chosen = _as_copied(chosen)
         first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
         last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
         pieces = _copied(chosen, init_boxes, read, keep_times, at_once, default_sizes(period))
@@ -265,6 +266,16 @@ def _spans(
     if not found:
         end = "the end" if stop == float("inf") else f"{float(stop):g} s"
         raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}")
+    return found
+
+
+def _as_copied(spans: Sequence[_Span]) -> list[_Span]:
+    """With what comes along: rows of these tracks in fragments that another one of them needs."""
+    copied = np.concatenate([span.rows.offset for span in spans])
+    found = []
+    for span in spans:
+        rows = np.flatnonzero(np.isin(span.track.fragments.offset, copied))
+        found.append(replace(span, first=int(rows[0]), last=int(rows[-1]) + 1))
     return found
 
 

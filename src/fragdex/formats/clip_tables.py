@@ -30,10 +30,6 @@ Piece = bytes | ByteRange
 CHUNK_SECONDS = 1
 """Pictures and sound of so many seconds lie together."""
 WIDE = 1 << 32
-NO_PLACES = frozenset(
-    ("mvhd", "udta", "meta", "edts", "mdhd", "hdlr", "vmhd", "smhd", "dinf", "stsd")
-)
-"""Boxes that do not say where samples are."""
 
 
 def progressive(parts: Sequence[Part], boxes: Sequence[Box], timescale: int) -> Iterator[Piece]:
@@ -119,8 +115,7 @@ def _check(head: bytes, parts: Sequence[Part], pieces: Sequence[Piece]) -> None:
     """Read the moov again, and follow each sample back to the source."""
     copied = Places.of(copied_parts(pieces))
     size = sum(len(p) if isinstance(p, bytes) else p.size for p in pieces)
-    moov = parse_box(head, leave=NO_PLACES)
-    tables = sample_tables(moov)
+    tables = sample_tables(parse_box(head))
     for part in parts:
         runs = read_sample_runs(tables[part.track.id], part.track.id, Findings(), file_end=size)
         read = SampleTable.empty() if runs is None else runs.expand(0, runs.count)

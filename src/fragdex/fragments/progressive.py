@@ -209,5 +209,6 @@ def _sync(runs: SampleRuns, fragments: FragmentTable, expansion: Expansion | Non
         count=count,
         sample=numbers,
         fragment=np.searchsorted(fragments.sample_start, numbers, side="right") - 1,
+        sample_start=fragments.sample_start,
         expansion=expansion,
     )

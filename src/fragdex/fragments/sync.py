@@ -57,6 +57,7 @@ def sync_table(
     count: Int64,
     sample: Int64,
     fragment: Int64,
+    sample_start: Int64 | None = None,
     expansion: Expansion | None = None,
 ) -> SyncTable:
     """A table from runs of neighbouring samples (sample_step 1), in decode order.
@@ -64,12 +65,15 @@ def sync_table(
     Runs are sorted by composition time, split where they overlap, and joined where they continue
     each other.
 
+    Args:
+        sample_start: of the track's fragments; needed where a run reaches over several.
+
     Raises:
         LimitExceeded: more of them overlap than `expansion` allows.
     """
     ones = np.ones_like(sample)
     table = SyncTable(cts, dts, step, count, sample, ones, fragment)
-    return merged([table], expansion=expansion)
+    return merged([table], sample_start, expansion=expansion)
 
 
 def merged(

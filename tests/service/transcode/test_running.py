@@ -120,12 +120,20 @@ def test_memory_does_not_grow_with_the_film(codec, made, tmp_path):
     assert kibibytes < 400 * 1024
 
 
-@pytest.mark.parametrize("megabytes", [100, 140, 170, 260])
-def test_what_finds_no_memory_in_the_libraries_needs_more_of_it(monkeypatch, tmp_path, megabytes):
-    """They say it is damaged, or blocked, or nothing: that is no word about the file."""
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A film of large pictures."""
     from service.transcode.conftest import make
 
-    path = make(tmp_path / "large.mkv", video="libx264", seconds=1, width=4096, height=2048)
+    path = tmp_path_factory.mktemp("large") / "large.mkv"
+    return make(path, video="libx264", seconds=1, width=4096, height=2048)
+
+
+@pytest.mark.parametrize("megabytes", [100, 140, 170, 260])
+def test_what_finds_no_memory_in_the_libraries_needs_more_of_it(
+    monkeypatch, tmp_path, large, megabytes
+):
+    """They say it is damaged, or blocked, or nothing: that is no word about the file."""
     monkeypatch.setattr(running, "memory_of_one", lambda: megabytes << 20)
     with pytest.raises(Unprocessable, match="needs more memory"):
-        running.run(path, tmp_path)
+        running.run(large, tmp_path)
