@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 # The machine and the words of the rows are those of the library's benchmarks.
 sys.path.insert(1, str(HERE.parent))
 
+import rows_asked  # noqa: E402
 import rows_speed  # noqa: E402
 import rows_truth  # noqa: E402
 import told  # noqa: E402
@@ -35,6 +36,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "accuracy": rows_truth.accuracy,
     "sync": rows_truth.sync,
     "memory": rows_speed.memory,
+    "asked": rows_asked.asked,
 }
 
 

@@ -75,3 +75,15 @@ def files(tmp_path):
 def fixtures(root) -> Path:
     """The folder of real files that other muxers wrote."""
     return root / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Skips what needs a browser where there is none."""
+    finding = pytest.importorskip("fragdex.service.renders.browser.finding")
+    from fragdex.service.errors import EngineUnavailable
+
+    try:
+        finding.find_engine()
+    except EngineUnavailable as error:
+        pytest.skip(str(error))

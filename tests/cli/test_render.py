@@ -1,5 +1,6 @@
 """`fragdex render`: a page on the command line, without any service."""
 
+import hashlib
 import json
 import threading
 from functools import partial
@@ -77,6 +78,100 @@ def test_a_page_that_two_browsers_show_differently_is_drawn_by_one(call, page):
     assert ran.code == 0
     (line,) = [line for line in json.loads(ran.out)["browser"] if "by one browser" in line]
     assert f"browser: {line}" in ran.err
+
+
+def test_a_range_of_the_film_is_made(call, page):
+    ran = call("render", "page.html", "-o", "a.mp4", "--from", "0.5", "--to", "0.7", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert (told["first_frame"], told["frames"], told["duration"]) == (15, 6, 0.2)
+    with av.open(str(page.parent / "a.mp4")) as found:
+        picture = next(found.decode(video=0)).to_ndarray(format="gray")
+    assert [picture[45, x] > 128 for x in (55, 65, 95, 105)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "first"),
+    [
+        ("%05d.png", ["--transparent"], "00015.png"),
+        ("a-%d.jpg", ["--quality", "95"], "a-15.jpg"),
+        ("%03d b.webp", [], "015 b.webp"),
+    ],
+)
+def test_a_file_for_each_frame_is_named_by_its_number(call, page, name, more, first):
+    (page.parent / "frames").mkdir()
+    ran = call("render", "page.html", "-o", f"frames/{name}", "--from", "0.5", "--to", "0.6", *more)
+    assert (ran.code, ran.err) == (0, "")
+    assert "0.100 s, 160×90, 3 frames" in ran.out
+    names = sorted(path.name for path in (page.parent / "frames").iterdir())
+    assert names == [first, first.replace("15", "16"), first.replace("15", "17")]
+    with Image.open(page.parent / "frames" / first) as picture:
+        row = [picture.convert("L").getpixel((x, 45)) > 128 for x in (55, 65, 95, 105)]
+    assert row == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [("a.m4a", "aac"), ("a.mp3", "mp3float"), ("a.wav", "pcm_s16le"), ("a.opus", "opus")],
+)
+def test_the_sound_alone_is_made(call, page, name, codec):
+    page.write_text(BEEP)
+    ran = call("render", "page.html", "-o", name, "--loudness", "-23")
+    assert (ran.code, ran.err) == (0, "")
+    assert ", 0.500 s, sound, 15 frames, -23.0 LUFS by -" in ran.out
+    with av.open(str(page.parent / name)) as found:
+        (stream,) = found.streams
+        assert stream.codec_context.name == codec
+        assert abs(found.duration / 1e6 - 0.5) < 0.06
+
+
+def test_a_page_that_plays_nothing_is_silent(call, page):
+    ran = call("render", "page.html", "-o", "a.wav")
+    assert "1.000 s, silence, as the page plays nothing, 30 frames" in ran.out
+    assert (page.parent / "a.wav").stat().st_size > 192_000
+
+
+BEEP = """<script>
+const tone = new OscillatorNode(new AudioContext(), { frequency: 440 });
+tone.connect(tone.context.destination);
+tone.start(0.1);
+window.fragdex = { duration: 500 };
+</script>"""
+
+
+@pytest.mark.parametrize("name", ["film.mp4", "film.gif", "still.png", "still.jpeg"])
+@pytest.mark.parametrize("scale", ["1", "1.5"])
+def test_a_part_of_the_window_is_kept(call, page, name, scale):
+    """The box stands at 60 of 160 pixels then, 40 wide."""
+    if name == "still.png" and scale == "1":
+        at = ["--transparent", "--at", "0.5"]
+    else:
+        at = ["--at", "0.5"] if name.startswith("still") else ["--from", "0.5", "--to", "0.6"]
+    ran = call(
+        "render", "page.html", "-o", name, "--crop", "52,10,60,72", "--scale", scale, "--json",
+        *at, *(["--fps", "20"] if name.endswith("gif") else []),
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    size = (60 * float(scale), 72 * float(scale))
+    told = json.loads(ran.out)
+    assert (told["width"], told["height"]) == size
+    with av.open(str(page.parent / name)) as found:
+        picture = next(found.decode(video=0)).to_ndarray(format="rgb24")[:, :, 1]
+    assert picture.shape == size[::-1]
+    row = [picture[20, round(x * float(scale))] > 128 for x in (4, 12, 44, 54)]
+    assert row == [False, True, True, False]
+
+
+@pytest.mark.parametrize("name", ["film.mp4", "still.webp"])
+def test_more_pixels_than_the_page_has_are_asked_for_by_scale(call, page, name):
+    ran = call("render", "page.html", "-o", name, "--scale", "2", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert (told["width"], told["height"], told["scale"]) == (320, 180, 2)
+    with av.open(str(page.parent / name)) as found:
+        picture = next(found.decode(video=0)).to_ndarray(format="gray")
+    assert picture.shape == (180, 320)
+    assert [picture[90, x] > 128 for x in (70, 90)] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["still.png", "still.jpeg", "still.jpg", "still.webp"])
@@ -280,6 +375,12 @@ def test_a_page_that_hangs_is_told_as_its_own_fault(call, page):
     assert not (page.parent / "film.mp4").exists()
 
 
+def test_a_crop_beyond_the_window_that_the_page_chooses_is_said(call, page):
+    ran = call("render", "page.html", "-o", "film.mp4", "--crop", "0,0,200,20")
+    assert ran.code == 2
+    assert "crop: 0,0,200,20 goes beyond the window of 160 × 90" in ran.err
+
+
 def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
     page.write_text("<p>still")
     ran = call("render", "page.html", "-o", "film.mp4")
@@ -295,12 +396,45 @@ def test_a_page_that_does_not_say_how_long_says_what_to_do(call, page):
         (["page.html", "-o", "film.mp4", "--size", "big"], "1280x720"),
         (["page.html", "-o", "film.mp4", "--size", "0x7"], "1280x720"),
         (["page.html", "-o", "film.mp4", "--fps", "500"], "1 to 120"),
+        (["page.html", "-o", "a.mp4", "--from", "2", "--to", "1"], "no frame is between 2000 and"),
+        (["page.html", "-o", "a.mp4", "--to", "0"], "--to 0: a time of at least 1 ms"),
+        (["page.html", "-o", "a.png", "--from", "1"], "--from does not apply to a still"),
+        (["page.html", "-o", "%d.png", "--at", "1"], "--at does not apply to a film"),
+        (["page.html", "-o", "%d.png", "--quality", "1"], "--quality: png has none"),
+        (["page.html", "-o", "%d.jpg", "--transparent"], "--transparent: jpeg has none"),
+        (["page.html", "-o", "%d.jpg", "--codec", "h264"], "--codec: does not apply to"),
+        (["page.html", "-o", "missing/%d.jpg"], "no such folder"),
+        (["page.html", "-o", "a.wav", "--crf", "5"], "--crf: .wav has no pictures"),
+        (["page.html", "-o", "a.mp4", "--loudness", "-4"], "--loudness: -70 to -5 LUFS"),
+        (
+            ["page.html", "-o", "a.mp4", "--color", "bt2020-pq"],
+            "--color: bt2020-pq is for hevc",
+        ),
+        (["page.html", "-o", "a.png", "--color", "bt709"], "--color does not apply to a still"),
+        (["page.html", "-o", "a.gif", "--loudness", "-23"], "--loudness: does not apply to gif"),
+        (["page.html", "-o", "a.png", "--loudness", "-23"], "--loudness does not apply to a still"),
+        (["page.html", "-o", "a.wav", "--no-sound"], "--no-sound: .wav has nothing else"),
+        (["page.html", "-o", "a.ogg", "--audio-codec", "aac"], "--audio-codec: .ogg holds opus"),
+        (
+            ["page.html", "-o", "a.mp4", "--fps", "24", "--page-fps", "60"],
+            "no whole multiple of 24",
+        ),
+        (["page.html", "-o", "a.mp4", "--page-fps", "0"], "--page-fps 0"),
+        (["page.html", "-o", "a.mp4", "--crop", "1,2"], "X,Y,WIDTH,HEIGHT are expected"),
+        (["page.html", "-o", "a.mp4", "--crop", "0,0,3,2"], "a film has even sides, not 3 × 2"),
+        (["page.html", "-o", "a.png", "--crop", "0,0,900,9", "--size", "9x9"], "beyond the window"),
+        (["page.html", "-o", "film.mp4", "--scale", "5"], "0.5 to 4 are expected"),
+        (["page.html", "-o", "film.mp4", "--scale", "1.1"], "in steps of 0.25"),
+        (["page.html", "-o", "a.png", "--size", "4000x9", "--scale", "2"], "7680"),
         (["page.html", "-o", "film.mp4", "--fps", "x"], "--fps x"),
         (["page.html", "-o", "film.mp4", "--duration", "0"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--duration", "-1"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--duration", "end"], "at least 1 ms"),
         (["page.html", "-o", "film.mp4", "--at", "1"], "does not apply to a film"),
-        (["page.html", "-o", "film.mp4", "--transparent"], "--transparent: h264 has none"),
+        (
+            ["page.html", "-o", "film.mp4", "--transparent"],
+            "--transparent: h264 has none here",
+        ),
         (["page.html", "-o", "a.webm", "--codec", "h264"], "--codec: .webm holds av1, vp9, not"),
         (["page.html", "-o", "film.mp4", "--crf", "60"], "--crf: 0 to 51 with h264"),
         (["page.html", "-o", "film.mp4", "--bit-rate", "fast"], "--bit-rate fast: bits a second"),
@@ -347,8 +481,11 @@ def level_of(path):
 def test_a_page_is_given_data(call, page):
     page.write_text(CARD)
     (page.parent / "data.json").write_text('{"level": 200}')
-    ran = call("render", "page.html", "-o", "film.mp4", "--data", "data.json")
+    ran = call("render", "page.html", "-o", "film.mp4", "--data", "data.json", "--json")
     assert (ran.code, ran.err) == (0, "")
+    told = json.loads(ran.out)
+    assert told["data"] == {"level": 200}
+    assert told["data_sha256"] == hashlib.sha256(b'{"level": 200}').hexdigest()
     assert abs(level_of(page.parent / "film.mp4") - 200) <= 2
 
 

@@ -10,12 +10,15 @@ from PIL import Image
 
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.renders.model import TYPES, suffix_of
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.words import Heard, Word
 from service.serving import API, serving
 from service.working import announced, fixture_bytes, md5_of, uploaded
 
 SECRET = f"geheim-{uuid.uuid4()}"
+KINDS = {name for name in TYPES if suffix_of(name) == name} - {"mp4"}
+"""What renders are made into, by their suffixes, besides MP4."""
 
 
 def picture():
@@ -57,12 +60,7 @@ def records(served):
         "/isobmff_files/md5/": [{"md5": md5s["v"]}],
         "/isobmff_tracks/{file_id}": [{"file_id": video, "track_id": "7"}],
         "/renders/{id}": [{"id": renders["mp4"]}],
-        "/renders/{id}.jpeg": [{"id": renders["jpeg"]}],
-        "/renders/{id}.png": [{"id": renders["png"]}],
-        **{
-            f"/renders/{{id}}.{kind}": [{"id": renders[kind]}]
-            for kind in ("webp", "mov", "webm", "mkv", "gif")
-        },
+        **{f"/renders/{{id}}.{kind}": [{"id": renders[kind]}] for kind in KINDS},
         "/renders/{id}/progress": [{"id": renders["over"]}],
         "/renders/{id}/upload": [{"id": renders["site"]}],
         "/renders/md5/": [{"md5": mark}],
@@ -94,10 +92,7 @@ def heard(served, file_id):
 def rendered(client, marks):
     """Renders, by what they make; they wait for a worker. One has its page by upload."""
     page, site = f"<p>{SECRET}", io.BytesIO()
-    bodies = {
-        kind: {"html": page, "output": {"container": kind}}
-        for kind in ("jpeg", "png", "webp", "mov", "webm", "mkv", "gif")
-    }
+    bodies = {kind: {"html": page, "output": {"container": kind}} for kind in KINDS}
     bodies |= {"site": {}, "over": {}, "mp4": {"html": page, **marks}}
     answers = {kind: client.post(f"{API}/renders", json=body) for kind, body in bodies.items()}
     ids = {kind: answer.json()["id"] for kind, answer in answers.items()}

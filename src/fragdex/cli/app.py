@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from fragdex.cli import db, key
+from fragdex.cli.compare import compare
 from fragdex.cli.config import config
 from fragdex.cli.doctor import doctor
 from fragdex.cli.dump import dump
@@ -52,6 +53,7 @@ COMMANDS: dict[Callable[..., int], str] = {
     plot: "Plot fragments, bit rate, key frames and interleaving.",
     extract: "Cut out a playable clip without re-encoding.",
     render: "Render a web page to a film or a still, frame by frame.",
+    compare: "Say which frames and samples of two films differ.",
     transcribe: "Turn speech into words with times, and captions.",
 }
 """Each command and its line in the list of commands."""

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from fragdex.cli import options
-from fragdex.cli.output import emit, json_line, need_folder, say
+from fragdex.cli import options, render_tools
+from fragdex.cli.output import json_line, say
 from fragdex.cli.render_batch import Batch, data_of
+from fragdex.cli.render_estimate import Deadline
+from fragdex.cli.render_notes import tell
+from fragdex.cli.render_report import facts_of, line_of
 from fragdex.cli.render_request import Kind, bits, wanted_of
+from fragdex.cli.render_target import target_of
 from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
-
-if TYPE_CHECKING:
-    from fragdex.service.renders.render import Rendered
 
 __all__ = ["render"]
 
 _INCOMPLETE: Final = 3
-_PIECE: Final = 1 << 20
 
 
 def render(
@@ -42,19 +38,40 @@ def render(
         str | None,
         options.placed(
             "Write there; the suffix decides: .mp4, .mov, .webm, .mkv, .gif, or a still: .png,"
-            " .jpeg, .webp; - is an MP4 to stdout."
+            " .jpeg, .webp; frames/%05d.png is a file for each frame, .m4a, .mp3, .wav, .flac, .ogg"
+            " the sound alone; - is an MP4 to stdout."
         ),
     ] = None,
     size: Annotated[
         str | None,
         typer.Option(
-            "--size", metavar="WxH", help="Pixels.", show_default="what the page says, or 1280x720"
+            "--size",
+            metavar="WxH",
+            help="Of the page's window, in pixels.",
+            show_default="what the page says, or 1280x720",
         ),
     ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            "--scale",
+            metavar="N",
+            help="Pixels for each pixel of the page: 2 draws 1280x720 as 2560x1440.",
+        ),
+    ] = "1",
     fps: Annotated[
         str,
         typer.Option("--fps", metavar="RATE", help="Frames a second: 30, 29.97, 30000/1001."),
     ] = "30",
+    page_fps: Annotated[
+        str | None,
+        typer.Option(
+            "--page-fps",
+            metavar="RATE",
+            help="Call the page so often a second: a multiple of --fps, if it counts frames.",
+            show_default="as --fps",
+        ),
+    ] = None,
     duration: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +80,23 @@ def render(
             help="Duration: seconds, or 1:02.5.",
             show_default="the page's longest animation or media",
         ),
+    ] = None,
+    crop: Annotated[
+        str | None,
+        typer.Option(
+            "--crop",
+            metavar="X,Y,W,H",
+            help="Keep only this of the page's window, in its pixels.",
+            show_default=False,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Begin there in the film.", show_default="0"),
+    ] = None,
+    stop: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End there.", show_default="the film's end"),
     ] = None,
     at: Annotated[
         str | None,
@@ -131,6 +165,15 @@ def render(
             show_default="yuv420p; what the codec is for",
         ),
     ] = None,
+    color: Annotated[
+        str | None,
+        typer.Option(
+            "--color",
+            metavar="NAME",
+            help="Of the pictures: bt709, or bt2020-pq for HDR with hevc, av1, prores.",
+            show_default="bt709",
+        ),
+    ] = None,
     gop: Annotated[
         int | None,
         typer.Option(
@@ -153,6 +196,15 @@ def render(
         str | None,
         typer.Option(
             "--audio-bit-rate", metavar="RATE", help="Bits a second.", show_default="192k"
+        ),
+    ] = None,
+    loudness: Annotated[
+        float | None,
+        typer.Option(
+            "--loudness",
+            metavar="LUFS",
+            help="Bring the sound to this loudness, such as -23 or -14, by one gain.",
+            show_default=False,
         ),
     ] = None,
     no_sound: Annotated[bool, typer.Option("--no-sound", help="Leave the sound out.")] = False,
@@ -219,23 +271,45 @@ def render(
             help="Exit with 0 though a script of the page failed, was blocked or is missing.",
         ),
     ] = False,
+    check: render_tools.Check = False,
+    contact_sheet: render_tools.ContactSheet = None,
+    estimate: render_tools.Estimate = False,
+    preview: render_tools.Preview = False,
+    port: render_tools.Port = None,
+    max_seconds: render_tools.MaxSeconds = None,
     json: options.Json = False,
 ) -> int:
     """Render a web page frame by frame: each frame shows exactly its moment, however long it takes.
 
     The browser can read only the page's own files, or the host of the given URL. Blocked requests
     and errors of the page go to stderr. Where a script of the page failed, was blocked or is
-    missing, the film is made all the same, and the exit code is 3.
+    missing, the film is made all the same, and the exit code is 3. So it is where --check finds
+    something.
 
     Examples:
       fragdex render page.html -o film.mp4 --size 1280x720 --fps 30 --duration 10
       fragdex render site/ -o film.mp4 --slices 4 --jobs 2
+      fragdex render page.html -o part.mp4 --from 10 --to 1:02.5 --scale 2
       fragdex render page.html -o poster.png --at 2.5 --transparent
       fragdex render logo.html -o logo.webm --transparent --crf 12
       fragdex render page.html -o master.mov --codec prores --preset 4444
       fragdex render card.html -o 'cards/{name}.mp4' --data people.csv
+      fragdex render --preview page.html
+      fragdex render --check page.html
+      fragdex render page.html -o sheet.png --contact-sheet 4x4
     """  # fmt: skip
-    if output is None:
+    tool = render_tools.tool_of(
+        output,
+        quality,
+        jobs,
+        slices,
+        check=check,
+        contact_sheet=contact_sheet,
+        estimate=estimate,
+        preview=preview,
+        port=port,
+    )
+    if output is None and tool is None:
         raise typer.BadParameter("an output is needed: -o film.mp4")
     film = {
         "codec": codec,
@@ -244,16 +318,19 @@ def render(
         "preset": preset,
         "pixel_format": pixel_format,
         "gop": gop,
+        "color": color,
         "audio": audio_codec,
         "audio_bit_rate": bits("--audio-bit-rate", audio_bit_rate),
         "sound": not no_sound,
+        "loudness": loudness,
         "faststart": faststart,
     }
-    kind = Kind.of(output, animated=animated)
-    still = {"quality": quality, "transparency": transparent or None}
+    kind = Kind.of(output or "-", animated=animated) if tool is None else Kind("mp4", True)
+    still = {"quality": None if tool else quality, "transparency": transparent or None}
     wanted = wanted_of(
         kind, still=still, film={**film, "transparency": transparent}, size=size, fps=fps,
-        duration=duration, at=at,
+        duration=duration, at=at, scale=scale, start=start, stop=stop,
+        crop=crop, page_fps=page_fps,
     )  # fmt: skip
     if page == "-":
         site = service("renders.site").Page(sys.stdin.buffer.read().decode("utf-8", "replace"))
@@ -264,32 +341,50 @@ def render(
         hosts = service("renders.hosts").AllowedHosts(allow)
         outside = service("renders.outside").FirstOf(outside, hosts)
     given = None if data is None else data_of(data)
+    if tool is not None:
+        # of a table the first row tells
+        row = given[0] if isinstance(given, list) else given
+        site = site if row is None else service("renders.site").WithData(site, row)
+        return tool(page, service("renders.pool").PageSource("", site, outside), wanted, json)
+    assert output is not None
+    if isinstance(given, list) and kind.image is not None:
+        raise typer.BadParameter("--data of rows and an image sequence do not go together")
     if isinstance(given, list):
         films = Batch(site, outside, wanted, output, given)
-        return _batch(page, films, jobs, json, allow_incomplete)
+        return _batch(page, films, jobs, json, allow_incomplete, max_seconds)
     if given is not None:
         site = service("renders.site").WithData(site, given)
     began = time.monotonic()
-    with _target(output) as (target, finish), part_progress(Path(page).name, "frames") as progress:
+    with (
+        target_of(output, kind) as (target, finish),
+        part_progress(Path(page).name, "frames") as progress,
+    ):
         made = service("renders.render").render(
-            site, wanted, target, jobs=jobs, slices=slices, outside=outside, progress=progress
+            site,
+            wanted,
+            target,
+            jobs=jobs,
+            slices=slices,
+            outside=outside,
+            progress=Deadline(max_seconds, progress),
         )
         seconds = time.monotonic() - began
-        facts = _facts(page, output, made, seconds)
+        facts = facts_of(page, output, wanted.film, made, seconds, given)
         finish()
-    _tell(made)
+    tell(made.notes)
     # The film itself may be on stdout: then words go to stderr.
-    say(json_line(facts) if json else _line(facts), err=output == "-")
+    say(json_line(facts) if json else line_of(facts), err=output == "-")
     return _INCOMPLETE if made.notes.incomplete and not allow_incomplete else 0
 
 
 def _batch(
-    page: str, films: Batch, jobs: int | None, json: bool, allow_incomplete: bool
+    page: str, films: Batch, jobs: int | None, json: bool, allow_incomplete: bool,
+    max_seconds: float | None,
 ) -> int:  # fmt: skip
     """Make films of rows; 2 where one failed, 3 where a script of one did."""
     code = 0
     with part_progress(f"{Path(page).name}, {len(films)} films", "frames") as progress:
-        for film in films.run(jobs, progress):
+        for film in films.run(jobs, Deadline(max_seconds, progress)):
             if film.error is not None:
                 complain(f"{film.path}: {film.error}")
                 code = 2
@@ -297,74 +392,12 @@ def _batch(
                 say(json_line({"file": str(film.path), "made_before": True}) if json
                     else f"{film.path}: there already\n")  # fmt: skip
             else:
-                _tell(film.rendered)
+                tell(film.rendered.notes)
                 if film.rendered.notes.incomplete and not allow_incomplete:
                     code = code or _INCOMPLETE
                 seconds = sum(sum(one.seconds.values()) for one in film.rendered.slices)
-                facts = _facts(page, str(film.path), film.rendered, seconds) | {"data": film.row}
-                say(json_line(facts) if json else _line(facts))
+                facts = facts_of(
+                    page, str(film.path), films.stored, film.rendered, seconds, film.row
+                )
+                say(json_line(facts) if json else line_of(facts))
     return code
-
-
-@contextmanager
-def _target(output: str) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """Where to render to, and what is done with it in the end."""
-    if output != "-":
-        need_folder(output)
-        yield Path(output), lambda: None
-        return
-    with tempfile.TemporaryDirectory(prefix="fragdex-") as folder:
-        path = Path(folder, "film.mp4")
-
-        def copy() -> None:
-            with path.open("rb") as file:
-                emit(iter(lambda: file.read(_PIECE), b""), "-")
-
-        yield path, copy
-
-
-def _facts(page: str, output: str, made: Rendered, seconds: float) -> dict[str, Any]:
-    told = made.notes.as_json()
-    return {
-        "page": page,
-        "file": output,
-        "byte_size": os.path.getsize(made.path),
-        "width": made.view.width,
-        "height": made.view.height,
-        "frame_rate": str(made.view.fps),
-        "frames": made.frames,
-        "duration": round(made.seconds, 6),
-        "sound": made.sound,
-        "unchanged_frames": sum(one.unchanged for one in made.slices),
-        "seconds": round(seconds, 3),
-        "slices": [
-            {"first_frame": one.first, "frames": one.frames, "seconds": one.seconds}
-            for one in made.slices
-        ],
-        **{kind: told[kind] for kind in ("blocked", "browser", "console", "incomplete", "refused")},
-    }
-
-
-def _line(facts: dict[str, Any]) -> str:
-    size = f"{facts['width']}×{facts['height']}"
-    kib = f"{facts['byte_size'] / 1024:,.1f} KiB"
-    took = f"rendered in {facts['seconds']:.1f} s"
-    if not facts["duration"]:
-        return f"{facts['file']}: {kib}, {size}, {took}\n"
-    sound = ", with sound" if facts["sound"] else ""
-    many = "frame" if facts["frames"] == 1 else "frames"
-    return (
-        f"{facts['file']}: {kib}, {facts['duration']:.3f} s, {size}, {facts['frames']:,} {many}"
-        f"{sound}, {took}\n"
-    )
-
-
-def _tell(made: Rendered) -> None:
-    for one in made.notes.blocked:
-        complain(f"blocked: {one.url}: {one.reason}")
-    failed = made.notes.incomplete
-    for kind in ("refused", "browser", "console", "incomplete"):
-        for line in getattr(made.notes, kind):
-            # what was thrown stands in the console, too
-            if kind != "console" or line.removeprefix("error: ") not in failed:
-                complain(f"{kind}: {line}")

@@ -26,6 +26,7 @@ from fragdex.cli.serving import service
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:
+    from fragdex.service.renders.films import Film as StoredFilm
     from fragdex.service.renders.outside import Outside
     from fragdex.service.renders.plan import Wanted
     from fragdex.service.renders.render import Rendered
@@ -112,6 +113,11 @@ class Batch:
         ]
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._done: dict[Path, dict[str, Any]] = {}
+
+    @property
+    def stored(self) -> StoredFilm:
+        """How each is stored."""
+        return self._wanted.film
 
     def __len__(self) -> int:
         return len(self._films)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,30 +20,41 @@ if TYPE_CHECKING:
     from fragdex.service.renders.plan import Wanted
     from fragdex.service.renders.stills import Still
 
-__all__ = ["Kind", "bits", "wanted_of"]
+__all__ = ["SEQUENCE", "Kind", "bits", "wanted_of"]
 
 _FILMS: Final = {
     ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "mkv", ".gif": "gif",
+    ".m4a": "m4a", ".mp3": "mp3", ".wav": "wav", ".flac": "flac", ".ogg": "ogg", ".opus": "ogg",
 }  # fmt: skip
 _STILLS: Final = {".png": "png", ".jpeg": "jpeg", ".jpg": "jpeg", ".webp": "webp"}
+SEQUENCE: Final = re.compile(r"%(0[1-9])?d")
+"""Where the name of an image sequence has the number of the frame."""
 _UNITS: Final = {"": 1, "k": 1000, "M": 1_000_000}
 # What `Film` calls otherwise.
-_NAMES: Final = {"audio": "audio-codec", "transparency": "transparent"}
+_NAMES: Final = {"audio": "audio-codec", "transparency": "transparent", "sound": "no-sound"}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The kind of file that is made: its container, and whether it is a film."""
+    """The kind of file that is made.
+
+    Attributes:
+        container: as `Film` or `Still` names it.
+        is_film: whether it has many frames.
+        image: of a file for each frame, what each is.
+    """
 
     container: str
     is_film: bool
+    image: str | None = None
 
     @classmethod
     def of(cls, output: str, *, animated: bool) -> Self:
         """As the suffix of the output says; `-` is an MP4.
 
-        >>> Kind.of("a.webp", animated=True)
-        Kind(container='animated-webp', is_film=True)
+        >>> Kind.of("a.webp", animated=True), Kind.of("frames/%04d.png", animated=False)
+        (Kind(container='animated-webp', is_film=True, image=None), \
+Kind(container='zip', is_film=True, image='png'))
 
         Raises:
             typer.BadParameter: no suffix that is known.
@@ -52,6 +64,8 @@ class Kind:
             raise typer.BadParameter("--animated is for .webp")
         if animated:
             return cls("animated-webp", True)
+        if SEQUENCE.search(Path(output).name) and suffix in _STILLS:
+            return cls("zip", True, _STILLS[suffix])
         if suffix in _FILMS:
             return cls(_FILMS[suffix], True)
         if suffix in _STILLS:
@@ -69,22 +83,31 @@ def wanted_of(
     fps: str,
     duration: str | None,
     at: str | None,
+    scale: str = "1",
+    start: str | None = None,
+    stop: str | None = None,
+    crop: str | None = None,
+    page_fps: str | None = None,
 ) -> Wanted:
     """What is to be made.
 
     Args:
         kind: of the file.
         still: what was asked of a still, by the names of `Still`; film: by those of `Film`.
-        size, fps, duration, at: as they were written.
+        size, fps, duration, at, scale, start, stop, crop, page_fps: as they were
+            written.
 
     Raises:
         typer.BadParameter: one of them is none, or they do not go together.
     """
-    if kind.is_film:
+    if kind.image is not None:
+        _refuse(kind, {"at": at})
+        film = {**film, "image": kind.image, "quality": still["quality"]}
+    elif kind.is_film:
         _refuse(kind, {"quality": still["quality"], "at": at})
     else:
         others = {name: given for name, given in film.items() if name not in ("sound", *still)}
-        _refuse(kind, {**others, "no-sound": not film["sound"]})
+        _refuse(kind, {**others, "no-sound": not film["sound"], "from": start, "to": stop})
         if duration is not None:
             raise typer.BadParameter("--duration does not apply to a still: use --at")
     width, height = _size(size)
@@ -93,8 +116,23 @@ def wanted_of(
     wanted: Wanted = service("renders.render").Wanted(
         width, height, rate, _milliseconds("--duration", duration, least=1),
         None if kind.is_film else _still(kind.container, still),
-        _milliseconds("--at", at, least=0) or 0, stored,
+        _milliseconds("--at", at, least=0) or 0, stored, _scale(scale),
+        _milliseconds("--from", start, least=0), _milliseconds("--to", stop, least=1),
+        _crop(crop), None if page_fps is None else _rate(page_fps, "--page-fps"),
     )  # fmt: skip
+    try:
+        wanted.check_crop(width, height)
+    except ValueError as error:
+        raise typer.BadParameter(f"--crop {crop}: {error}") from None
+    try:
+        wanted.check_page_fps()
+    except ValueError as error:
+        raise typer.BadParameter(f"--page-fps: {error}") from None
+    if kind.is_film and wanted.end_ms is not None:
+        try:
+            wanted.frames(wanted.end_ms)
+        except ValueError as error:
+            raise typer.BadParameter(f"--from, --to: {error}") from None
     return wanted
 
 
@@ -155,12 +193,35 @@ def _size(text: str | None) -> tuple[int | None, int | None]:
     return int(match[1]), int(match[2])
 
 
-def _rate(text: str) -> Any:
+def _crop(text: str | None) -> tuple[int, int, int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,5}),(\d{1,5}),([1-9]\d{0,4}),([1-9]\d{0,4})", text)
+    if match is None:
+        raise typer.BadParameter(
+            f"--crop {text}: X,Y,WIDTH,HEIGHT are expected, such as 0,90,640,360"
+        )
+    left, top, width, height = map(int, match.groups())
+    return left, top, width, height
+
+
+def _scale(text: str) -> float:
+    timing = service("renders.browser.timing")
+    with suppress(ValueError):
+        if (scale := float(text)) in timing.SCALES:
+            return scale
+    least, most = timing.SCALES[0], timing.SCALES[-1]
+    raise typer.BadParameter(
+        f"--scale {text}: {least:g} to {most:g} are expected, in steps of {timing.SCALE_STEP:g}"
+    )
+
+
+def _rate(text: str, option: str = "--fps") -> Any:
     rate_of = service("renders.rates").rate_of
     try:
         return rate_of(text if "/" in text or text.isdigit() else float(text))
     except ValueError as error:
-        raise typer.BadParameter(f"--fps {text}: {error}") from None
+        raise typer.BadParameter(f"{option} {text}: {error}") from None
 
 
 def _milliseconds(option: str, text: str | None, *, least: int) -> int | None:

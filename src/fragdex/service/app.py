@@ -48,6 +48,7 @@ from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import cors, documents, health, idempotency, links, problems
 from fragdex.service.web.auth import Authenticator
 from fragdex.service.web.front import Front
+from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.metrics import Metrics
 from fragdex.service.web.prefix import Prefix
 from fragdex.service.web.watching import Watcher
@@ -158,6 +159,7 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = context.settings.threads
+        context.part(InProcess).begin(app)
         if context.settings.job_workers:
             await run_sync(context.jobs.start_worker, context)
         ended = threading.Event()

@@ -45,6 +45,10 @@ def test_a_film_of_too_many_pixels_is_refused_with_both_numbers(served):
     # fewer pixels, or fewer frames a second: the same length is no matter
     assert ask(served, duration_ms=8000, width=960).status_code == 201
     assert ask(served, duration_ms=8000, fps=12).status_code == 201
+    assert ask(served, duration_ms=8000, to_ms=4000).status_code == 201
+    assert ask(served, from_ms=10_000, to_ms=14_040).status_code == 422
+    assert ask(served, duration_ms=2000, scale=1.5).status_code == 422
+    assert ask(served, duration_ms=16_000, scale=0.5).status_code == 201
     assert ask(served, duration_ms=None).status_code == 201
     assert ask(served, duration_ms=None, fps=None, output={"container": "png"}).status_code == 201
 

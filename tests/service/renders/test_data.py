@@ -1,5 +1,6 @@
 """Pages that are given data: one film, or a film for each row."""
 
+import hashlib
 import io
 import json
 
@@ -35,6 +36,8 @@ def test_other_data_make_another_film_and_the_same_the_same(renderer):
     assert abs(level_of(dark) - 40) <= 2
     assert abs(level_of(bright) - 180) <= 2
     again, same = renderer.rendered(page(), duration_ms=200, data={"level": 180})
+    told = json.dumps({"level": 180}).encode()
+    assert (two["data"], two["data_sha256"]) == ({"level": 180}, hashlib.sha256(told).hexdigest())
     assert [one["slices"][0]["reused"], two["slices"][0]["reused"]] == [False, False]
     assert again["slices"][0]["reused"]
     assert same == bright
@@ -92,6 +95,15 @@ def test_values_that_no_page_could_be_given_are_refused(client, value):
         f"{API}/renders", content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 422, answer.text
+
+
+def test_long_data_are_told_by_their_digest(client):
+    data = {"text": "é" * 1000}
+    record = client.post(f"{API}/renders", json={"data": data}).json()
+    assert record["data"] is None
+    assert record["data_sha256"] == hashlib.sha256(json.dumps(data).encode()).hexdigest()
+    record = client.post(f"{API}/renders", json={}).json()
+    assert (record["data"], record["data_sha256"]) == (None, None)
 
 
 def test_a_batch_is_made_whole_or_not_at_all(client):

@@ -81,14 +81,58 @@ def test_what_is_anothers_or_nothing_is_404_and_noted(server, own, film):
     theirs = uploaded(server.stranger, picture(), "a.png", "image_files")["id"]
     for path in (
         f"image_files/{theirs}", f"files/{theirs}", f"isobmff_files/{theirs}", "files/1",
-        f"files/{film}/index", f"files/{film}.json", f"renders/{film}.mp4", "keys", "",
-        f"image_files/{film}", f"isobmff_tracks/{film}", "files/%2e%2e/x", "files/../../etc/passwd",
+        f"renders/{film}.mp4", f"image_files/{film}", f"caption_files/{film}",
     ):  # fmt: skip
         answer = fetch(own, path)
         assert (answer.status, answer.body) == (404, b"no such file"), path
         assert own.reads[f"{API}/{path}"] is None
+    for path in (
+        f"files/{film}.json", f"isobmff_tracks/{film}", "files/%2e%2e/x",
+        "files/../../etc/passwd", f"files/{theirs}/index", f"image_files/{theirs}.json",
+    ):  # fmt: skip
+        answer = fetch(own, path)
+        assert (answer.status, answer.body[:1]) == (404, b"{"), path
+        assert own.reads[f"json {API}/{path}"] is None
     assert isinstance(fetch(OwnFiles(server.context, "nobody"), f"files/{film}"), Answer)
     assert fetch(OwnFiles(server.context, "nobody"), f"files/{film}").status == 404
+
+
+def test_records_are_those_that_a_client_of_the_tenant_gets(server, own, film):
+    image = uploaded(server.client, picture(), "c.png", "image_files")
+    as_json = {"Content-Type": "application/json"}
+    for path in (
+        f"files/{film}", f"files/{film}/index", f"isobmff_files/{film}", f"files/{image['id']}",
+        f"files/md5/{image['md5']}", f"image_files/{image['id']}.json",
+        f"isobmff_files/{film}/seek?time_ms=0",
+    ):  # fmt: skip
+        told = server.client.get(f"{API}/{path}", headers=as_json)
+        answer = fetch(own, path, **as_json)
+        assert (answer.status, answer.body.strip()) == (200, told.content.strip()), path
+        theirs = fetch(OwnFiles(server.context, "nobody"), path, **as_json)
+        assert theirs.status == 404, path
+    # programs name JSON also where they want media
+    assert fetch(own, f"image_files/{image['id']}", **as_json).body.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("path", ["files", "renders?limit=9", "isobmff_files/", "", "keys"])
+def test_a_page_finds_only_what_it_was_told_of(own, path):
+    with pytest.raises(Blocked, match="lists and events are not served to pages"):
+        fetch(own, path, accept="application/json")
+
+
+def test_events_have_no_end_and_are_not_for_pages(own, film):
+    with pytest.raises(Blocked, match="lists and events are not served to pages"):
+        fetch(own, f"files/{film}/progress")
+
+
+def test_a_record_that_changed_does_not_hold(server):
+    first = OwnFiles(server.context, server.tenant)
+    id = uploaded(server.client, picture(), "d.png", "image_files")["id"]
+    assert fetch(first, f"image_files/{id}.json").status == 200
+    assert OwnFiles(server.context, server.tenant).holds(first.reads)
+    assert not OwnFiles(server.context, "nobody").holds(first.reads)
+    server.client.delete(f"{API}/image_files/{id}")
+    assert not OwnFiles(server.context, server.tenant).holds(first.reads)
 
 
 @pytest.mark.parametrize(

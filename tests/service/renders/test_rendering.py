@@ -2,6 +2,7 @@
 
 import base64
 import io
+import zipfile
 
 import av
 import numpy as np
@@ -12,12 +13,13 @@ import fragdex
 from fragdex.service.renders.seams import ALONE
 from service.descendants import browsers, gone
 from service.renders.frames.numbers import read_rows
+from service.renders.frames.test_asked import ASKED, loudness, numbers_of_asked, sound_of
 from service.renders.frames.test_seams import pictures
-from service.renders.page_media.films import number_at, numbered
+from service.renders.page_media.films import number_at, numbered, wav
 from service.renders.test_archives import tar_of, zip_of
 from service.renders.working import numbers, numbers_of
 from service.serving import API
-from service.working import uploaded
+from service.working import fixture_bytes, uploaded
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +98,45 @@ def test_a_film_is_stored_as_it_was_asked_for(renderer, output, suffix, media_ty
     assert (found.status_code, found.headers["content-type"]) == (200, media_type)
     assert found.content == data
     assert get(renderer, record, ".png").status_code == 404
+
+
+def test_an_image_sequence_is_a_zip_of_pictures_named_by_their_frames(renderer):
+    output = {"container": "zip", "image": "webp", "quality": 90}
+    record, data = renderer.rendered(
+        numbers(), duration_ms=1500, from_ms=900, work_slice_ms=1000, output=output
+    )
+    assert (record["media_type"], record["output"]) == ("application/zip", output)
+    assert get(renderer, record, ".zip").content == data
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.namelist() == [f"{i:05}.webp" for i in range(27, 45)]
+        for i in (27, 44):
+            with Image.open(io.BytesIO(archive.read(f"{i:05}.webp"))) as picture:
+                assert read_rows(np.array(picture.convert("L")))[0] == i
+
+
+def test_a_sound_alone_is_one_slice_without_pictures(renderer):
+    data = base64.b64encode(tone_wav(0.4)).decode()
+    html = f"<audio autoplay src='data:audio/wav;base64,{data}'></audio>"
+    output = {"container": "flac", "audio": {"loudness": -20}}
+    record, sound = renderer.rendered(html, duration_ms=2500, work_slice_ms=1000, output=output)
+    assert (record["media_type"], len(record["slices"]), record["frames"]) == ("audio/flac", 1, 75)
+    assert get(renderer, record, ".flac").content == sound
+    with av.open(io.BytesIO(sound)) as found:
+        heard = np.concatenate([frame.to_ndarray()[0, ::2] for frame in found.decode(audio=0)])
+    assert len(heard) == 2.5 * 48_000
+    told = record["loudness"]
+    assert abs(told["true_peak"] + 6) < 0.1
+    assert told["gain"] == pytest.approx(-20 - told["integrated"], abs=0.01)
+    loudest = 20 * np.log10(abs(heard[:19_000]).max() / 32768)
+    assert abs(loudest - (-6.02 + told["gain"])) < 0.05
+    assert abs(heard[19_300:]).max() == 0
+    again, _ = renderer.rendered(html, duration_ms=2500, output={"container": "wav"})
+    assert (again["slices"][0]["reused"], again["loudness"]) == (True, None)
+
+
+def tone_wav(seconds):
+    """A tone at half of full scale."""
+    return wav(0.5 * np.sin(np.arange(round(seconds * 48_000)) * 2 * np.pi * 1000 / 48_000))
 
 
 def test_an_animated_webp_may_be_transparent(renderer):
@@ -231,6 +272,26 @@ def test_a_film_of_this_service_plays_in_a_page_and_its_render_in_another(render
     assert shown(again) == list(range(30))
 
 
+def test_a_page_that_renders_itself_reads_this_service_and_is_asked_for_each_frame(renderer):
+    film = uploaded(renderer.client, fixture_bytes("frag-global-sidx-video.mp4", salt="asked"))
+    renderer.client.post(f"{API}/unprocessed_files/{film['id']}/process")
+    site = tar_of(*((path.name, path.read_bytes()) for path in ASKED.path.iterdir()))
+    data = {"film": film["id"], "waits": ["service"], "durationMs": 2000}
+    record, made = renderer.rendered(
+        site=site, data=data, width=None, height=None, work_slice_ms=1000
+    )
+    assert (record["width"], record["height"], record["duration_ms"]) == (160, 90, 2000)
+    assert [one["frames"] for one in record["slices"]] == [30, 30]
+    assert (record["blocked"], record["refused"], record["console"]) == ([], [], [])
+    assert numbers_of_asked(io.BytesIO(made)) == list(range(60))
+    assert loudness(sound_of(io.BytesIO(made))[4800:90_000]) > 0.3
+    again, same = renderer.rendered(
+        site=site, data=data, width=None, height=None, work_slice_ms=1000
+    )
+    assert same == made
+    assert all(one["reused"] for one in again["slices"])
+
+
 def shown(film):
     """The numbers in the pictures of a film within a page."""
     with av.open(io.BytesIO(film)) as container:
@@ -239,7 +300,10 @@ def shown(film):
 
 
 def test_a_page_that_fails_says_why_and_the_renders_beside_it_go_on(renderer):
-    endless = "<script>console.error('before'); while (true);</script>"
+    endless = (
+        "<script>console.error('before'); throw Error('before the endless')</script>"
+        "<script>while (true);</script>"
+    )
     hostile = [renderer.begin(endless, duration_ms=1000) for _ in range(2)]
     _, data = renderer.rendered(numbers(10), duration_ms=1100, fps=10)
     assert numbers_of(data) == list(range(11))
@@ -248,6 +312,7 @@ def test_a_page_that_fails_says_why_and_the_renders_beside_it_go_on(renderer):
         assert failed["status"] == "failed"
         assert failed["problem"]["type"] == "/docs#page-failed"
         assert failed["failed_at"]
+        assert "before the endless" in " ".join(failed["incomplete"])
         answer = get(renderer, failed, ".mp4")
         assert (answer.status_code, answer.json()["state"]) == (409, "failed")
 
@@ -262,8 +327,12 @@ def test_what_a_page_was_refused_stands_in_the_record(renderer):
     html = """<script>
     fetch("http://169.254.169.254/latest/meta-data/").catch(() => {});
     console.error("a word of the page");
-    </script>"""
+    throw Error("in a script");
+    </script><script src=missing.js></script>"""
     record, _ = renderer.rendered(html, duration_ms=100)
+    assert len(record["incomplete"]) == 2
+    assert "in a script" in " ".join(record["incomplete"])
+    assert "missing.js" in " ".join(record["incomplete"])
     assert [one["url"] for one in record["blocked"]] == ["http://169.254.169.254/latest/meta-data/"]
     assert record["blocked"][0]["reason"]
     assert "a word of the page" in " ".join(record["console"])
@@ -308,9 +377,35 @@ def test_a_film_whose_slices_do_not_fit_is_drawn_by_one_browser(renderer):
         assert [line for line in record["browser"] if line.startswith(ALONE)]
         assert ("discarded" in record["seconds"]) is not reused
         assert film == alone
+    # a range of it needs the frames before it as well
+    for work_slice_ms in (1000, 3000):
+        part, film = renderer.rendered(
+            html, duration_ms=3000, from_ms=1000, to_ms=3000, work_slice_ms=work_slice_ms
+        )
+        assert [line for line in part["browser"] if line.startswith(ALONE)]
+        assert (part["frames"], len(part["slices"])) == (60, 1)
+        for one, other in zip(grey(alone)[30:], grey(film), strict=True):
+            assert abs(one - other).mean() < 1
     # a film of one slice is drawn by one browser anyway
     record, _ = renderer.rendered(html, duration_ms=1000, work_slice_ms=1000)
     assert not [line for line in record["browser"] if line.startswith(ALONE)]
+
+
+def grey(film):
+    """The pictures of a film."""
+    with av.open(io.BytesIO(film)) as container:
+        return [frame.to_ndarray(format="gray").astype(int) for frame in container.decode(video=0)]
+
+
+def test_a_range_is_made_of_the_slices_that_the_film_has(renderer, film):
+    record, data = renderer.rendered(
+        numbers(), duration_ms=3000, from_ms=1000, to_ms=3000, work_slice_ms=1000
+    )
+    assert numbers_of(data) == list(range(30, 90))
+    assert (record["frames"], record["from_ms"], record["to_ms"]) == (60, 1000, 3000)
+    assert [(one["first_frame"], one["reused"]) for one in record["slices"]] == [
+        (30, True), (60, True),
+    ]  # fmt: skip
 
 
 def test_small_sizes_and_durations(renderer):

@@ -281,6 +281,9 @@ def fitting(schema, document):
             return st.booleans()
         case "integer":
             return st.integers(least, most)
+        case "number" if "multipleOf" in schema:
+            step = schema["multipleOf"]
+            return st.integers(round(least / step), round(most / step)).map(lambda n: n * step)
         case "number":
             return st.floats(least, most, allow_nan=False, allow_infinity=False)
         case "string" if "pattern" in schema:

@@ -7,7 +7,7 @@ import signal
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["end_descendants", "end_session", "exit_code"]
+__all__ = ["end_descendants", "end_session", "exit_code", "memory_below"]
 
 # A process that forks while it is ended is looked for again, so many times.
 _ROUNDS: Final = 5
@@ -64,6 +64,21 @@ def end_descendants() -> None:
         if session in sessions:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def memory_below(own: int) -> int:
+    """Bytes that a process and its descendants hold; what they share counts once, nearly.
+
+    0 where the system does not tell.
+    """
+    sessions, total = _sessions_below(own), 0
+    for pid, (_, session) in _running().items():
+        if session in sessions:
+            with suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+                    held = file.read().split()
+                total += (int(held[1]) - int(held[2])) * os.sysconf("SC_PAGE_SIZE")
+    return total
 
 
 def _running() -> dict[int, tuple[int, int]]:

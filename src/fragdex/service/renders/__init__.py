@@ -1,4 +1,4 @@
-"""Pages rendered frame by frame: HTML becomes MP4, JPEG, PNG or WebP.
+"""Pages rendered frame by frame: HTML becomes films, sound and stills.
 
 browser     one Chromium, one page, its clock in our hands
 page_media  the page's own sound and pictures

@@ -40,7 +40,7 @@ def animate(
     )  # fmt: skip
     stream: Any = container.add_stream("gif" if gif else "libwebp_anim", rate=view.fps)
     context = stream.codec_context
-    context.width, context.height = view.width, view.height
+    context.width, context.height = view.frame
     context.pix_fmt = "pal8" if gif else "bgra"
     context.time_base = stream.time_base = 1 / view.fps
     frames = 0
@@ -86,7 +86,7 @@ def _in_palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film
 
     graph = av.filter.Graph()
     of_palette = _source(graph, _SIDE, _SIDE, view)
-    of_pictures = _source(graph, view.width, view.height, view)
+    of_pictures = _source(graph, *view.frame, view)
     use = graph.add("paletteuse", f"diff_mode=rectangle:alpha_threshold={_OPAQUE}")
     sink = graph.add("buffersink")
     of_pictures.link_to(use, 0, 0)
@@ -107,7 +107,7 @@ def _palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film) -
     import av.filter
 
     graph = av.filter.Graph()
-    pictures = _source(graph, view.width, view.height, view)
+    pictures = _source(graph, *view.frame, view)
     made = graph.add("palettegen", f"reserve_transparent={int(film.transparency)}")
     sink = graph.add("buffersink")
     pictures.link_to(made)

@@ -22,7 +22,7 @@ from fragdex.service.processes.sessions import end_descendants
 from fragdex.service.renders import messages
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.sandbox import NO_SANDBOX
-from fragdex.service.renders.messages import SliceMade
+from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import OpenAsset, Site
@@ -63,13 +63,13 @@ class _Work:
         self._slicer: Any = None
         self._told = 0.0
 
-    def begin(self, limits: Mapping[str, Any], sandbox: bool) -> dict[str, Any]:
+    def begin(self, limits: Mapping[str, Any], sandbox: bool, watched: bool) -> dict[str, Any]:
         # The browser inherits what this process is shut in with.
         sandbox = sandbox and os.geteuid() != 0
         missing = (*self._channel.missing, *(() if sandbox else (NO_SANDBOX,)))
         self._slicer = self._make(
             self._parent, outside=self._parent, limits=Limits(**limits),
-            sandbox=sandbox, missing=missing,
+            sandbox=sandbox, missing=missing, watched=watched,
         )  # fmt: skip
         return {}
 
@@ -78,7 +78,7 @@ class _Work:
 
     def draw(
         self, view: Mapping[str, Any], first: int, stop: int, still: Mapping[str, Any] | None,
-        film: Mapping[str, Any],
+        film: Mapping[str, Any], all_drawn: bool,
     ) -> dict[str, Any]:  # fmt: skip
         from fragdex.service.renders.films import Film
         from fragdex.service.renders.stills import Still
@@ -87,6 +87,7 @@ class _Work:
             made = self._slicer.draw(
                 messages.view_of_json(view), range(first, stop), Path(MADE),
                 None if still is None else Still(**still), self._progress, Film(**film),
+                all_drawn=all_drawn,
             )  # fmt: skip
         except OneBrowserNeeded as error:
             return {"needs_one": str(error)}
@@ -97,7 +98,7 @@ class _Work:
         self, slices: list[Mapping[str, Any]], view: Mapping[str, Any], film: Mapping[str, Any]
     ) -> dict[str, Any]:
         from fragdex.service.renders.films import Film
-        from fragdex.service.renders.join import join
+        from fragdex.service.renders.join import join, join_sound
         from fragdex.service.renders.page_media.opening import Opener
         from fragdex.service.renders.page_media.strips import SoundStrip, joined
 
@@ -109,7 +110,9 @@ class _Work:
         )
         sound = None
         failed: list[str] = []
-        if strips:
+        loudness = None
+        if strips or stored.is_sound:
+            from fragdex.service.renders.loudness import normalized
             from fragdex.service.renders.page_media.mixing import mix
 
             # its memory is of use to the decoders
@@ -120,11 +123,20 @@ class _Work:
                 for name, place in one.samples.items()
             }
             opener = Opener(self._parent, self._parent, kept)
-            duration = sum(one.frames for one in made) / seen.fps
-            sound = mix(strips, opener, duration, failed.append)
-        return asdict(join(files, seen, Path(MADE), sound, self._progress, stored)) | {
-            "failed": failed
-        }
+            start, stop = made[0].first / seen.fps, (made[-1].first + made[-1].frames) / seen.fps
+            mixed = partial(mix, strips or (), opener, stop, failed.append, start=start)
+            if stored.loudness is None:
+                sound = mixed()
+            else:
+                found, sound = normalized(mixed, stored.loudness)
+                loudness = asdict(found)
+            if stored.is_sound:
+                join_sound(Path(MADE), sound, stored)
+                frames = sum(one.frames for one in made)
+                seconds = float(frames / seen.fps)
+                return asdict(Joined(MADE, frames, seconds, bool(strips), failed, loudness))
+        whole = join(files, seen, Path(MADE), sound, self._progress, stored, made[0].first)
+        return asdict(whole) | {"failed": failed, "loudness": loudness}
 
     def _open_slice(self, number: int) -> BinaryIO:
         _, files = self._channel.ask(slice=number)

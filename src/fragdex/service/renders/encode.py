@@ -16,6 +16,7 @@ from typing import Any, Final
 from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.encoders import ENCODER, options, settle, usual_class
 from fragdex.service.renders.films import Film
+from fragdex.service.renders.line import rows_of_line
 from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.plan import View, key_interval
 from fragdex.service.renders.repeats import Numbered, repeat_unit
@@ -47,13 +48,15 @@ def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
 class _File:
     """The file of a slice: times counted in frames from 0."""
 
-    def __init__(self, path: Path, view: View, film: Film) -> None:
+    def __init__(self, path: Path, view: View, film: Film, number: int | None) -> None:
         import av
 
-        self.pictures = Pictures(view.width, view.height, film.format)
+        lines = 0 if number is None else rows_of_line(view)
+        self.pictures = Pictures(view, film.format, lines, is_pq=film.is_pq)
+        self._number = number or 0
         self.frames = 0
         self._av = av
-        self._size = view.width, view.height
+        self._size = view.frame
         self._keys = film.gop or key_interval(view.fps)
         self._orders_keys = film.video_name == "h264"
         self._last: Any = None
@@ -74,7 +77,7 @@ class _File:
     def frame(self, png: bytes | None) -> None:
         """Add a frame; None: the same picture once more."""
         if png is not None:
-            self._last = self.pictures.picture(png)
+            self._last = self.pictures.picture(png, self._number + self.frames)
         elif self._last is None:
             raise ValueError("the first frame of a slice has no picture")
         self._encode(self.frames % self._keys == 0)
@@ -106,8 +109,8 @@ class _File:
 class _PlainFile(_File):
     """H.264 as it is where nobody asks for more: a picture that stays is repeated at no cost."""
 
-    def __init__(self, path: Path, view: View, film: Film) -> None:
-        super().__init__(path, view, film)
+    def __init__(self, path: Path, view: View, film: Film, number: int | None) -> None:
+        super().__init__(path, view, film, number)
         self._same = 0  # how often the last picture was encoded
         self._numbered = Numbered()
 
@@ -159,12 +162,19 @@ class Encoding:
         path: of the slice's file.
         view: size and frame rate.
         film: how it is stored.
+        number: of the first frame, where pictures have a line with it (`without_line`).
     """
 
-    def __init__(self, path: Path, view: View, film: Film = Film()) -> None:  # noqa: B008 — frozen
+    def __init__(
+        self,
+        path: Path,
+        view: View,
+        film: Film = Film(),  # noqa: B008 — frozen
+        number: int | None = None,
+    ) -> None:
         self._queue: queue.Queue[bytes | _End | None] = queue.Queue(_WAITING)
         self._error: BaseException | None = None
-        self._path, self._view, self._film = path, view, film
+        self._path, self._view, self._film, self._number = path, view, film, number
         self.seconds = 0.0
         """Spent on decoding, converting and encoding; the rest is waiting for the browser."""
         self.frames = 0
@@ -189,6 +199,7 @@ class Encoding:
 
         Raises:
             BrowserGone: an earlier frame was no PNG of the view's size.
+            PageFailed: an earlier frame shows the number of another one.
         """
         self._check()
         self._put(png)
@@ -218,7 +229,7 @@ class Encoding:
     def _run(self) -> None:
         try:
             kind = _PlainFile if self._film.is_plain else _File
-            file = kind(self._path, self._view, self._film)
+            file = kind(self._path, self._view, self._film, self._number)
             while not isinstance(item := self._queue.get(), _End):
                 began = time.thread_time()
                 file.frame(item)

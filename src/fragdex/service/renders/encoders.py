@@ -27,6 +27,7 @@ ENCODER: Final = {
 
 _NEVER: Final = 1 << 20
 _BT709, _RGB = 1, 0  # ISO/IEC 23091-2: primaries, transfer and matrix alike; the matrix of RGB
+_BT2020, _PQ = 9, 16  # likewise: primaries and matrix; SMPTE ST 2084
 _SRGB: Final = 13  # the transfer of what browsers paint
 _LIMITED, _FULL = 1, 2  # FFmpeg's numbers of the ranges 16–235 and 0–255
 RGB_FORMATS: Final = ("bgr0", "bgra")
@@ -46,7 +47,9 @@ def version(film: Film) -> str:
         for name in ("libavcodec", "libswscale", "libavformat")
         for part in av.library_versions[name]
     )
-    pictures = (film.video.encoder, film.format, film.gop, film.bit_rate)
+    if film.is_sound:
+        return "none"
+    pictures = (film.video.encoder, film.format, film.gop, film.bit_rate, film.is_pq)
     return f"{libraries} {pictures} {options(film, Fraction(30))}"
 
 
@@ -96,8 +99,10 @@ def settle(context: Any, film: Film, width: int, height: int, fps: Fraction) -> 
         context.bit_rate = film.bit_rate
     elif film.video_name == "vp9":
         context.bit_rate = 0  # else it is held to FFmpeg's usual one beside the quality
-    context.color_primaries = _BT709
-    if film.format in RGB_FORMATS:
+    context.color_primaries = _BT2020 if film.is_pq else _BT709
+    if film.is_pq:
+        context.color_range, context.colorspace, context.color_trc = _LIMITED, _BT2020, _PQ
+    elif film.format in RGB_FORMATS:
         context.color_range, context.colorspace, context.color_trc = _FULL, _RGB, _SRGB
     else:
         context.color_range = _LIMITED

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, get_args
 
+from fragdex.service.renders.loudness import LOUDEST, SOFTEST
 from fragdex.service.renders.rates import MAX_FPS
+from fragdex.service.renders.stills import Still
 
-__all__ = ["AUDIO_CODECS", "CONTAINERS", "VIDEO_CODECS", "Film", "VideoCodec"]
+__all__ = ["AUDIO_CODECS", "CONTAINERS", "VIDEO_CODECS", "Color", "Film", "Image", "VideoCodec"]
+
+Image = Literal["png", "jpeg", "webp"]
+"""What each picture of an archive may be."""
+
+Color = Literal["bt709", "bt2020-pq"]
+"""BT.709, or BT.2020 with the transfer of SMPTE ST 2084: pages are no brighter, at 203 cd/m² for
+white (ITU-R BT.2408), and stand beside what is."""
 
 _X26X_PRESETS: Final = (
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow",
@@ -17,7 +26,7 @@ _X26X_PRESETS: Final = (
 _PLANAR: Final = (
     "yuv420p", "yuv422p", "yuv444p", "yuv420p10le", "yuv422p10le", "yuv444p10le",
 )  # fmt: skip
-_MP4, _MOV, _WEBM, _MKV = "mp4", "mov", "webm", "mkv"
+_MP4, _MOV, _WEBM, _MKV, _ZIP = "mp4", "mov", "webm", "mkv", "zip"
 
 CONTAINERS: Final[Mapping[str, str]] = {
     _MP4: "video/mp4",
@@ -26,8 +35,15 @@ CONTAINERS: Final[Mapping[str, str]] = {
     _MKV: "video/x-matroska",
     "gif": "image/gif",
     "animated-webp": "image/webp",
+    "zip": "application/zip",
+    "m4a": "audio/mp4",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "ogg": "audio/ogg",
 }
-"""Containers of films, each with its media type; the last two are pictures that move, silent."""
+"""Containers of films, each with its media type. GIF and WebP are pictures that move, an archive
+has a picture for each frame: silent. The last five hold the sound alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +96,31 @@ VIDEO_CODECS: Final[Mapping[str, VideoCodec]] = {
 """Codecs of pictures by the name that people say."""
 
 AUDIO_CODECS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
-    "aac": ("aac", (_MP4, _MOV, _MKV)),
-    "opus": ("libopus", (_MP4, _WEBM, _MKV)),
-    "mp3": ("libmp3lame", (_MP4, _MOV, _MKV)),
-    "flac": ("flac", (_MP4, _MKV)),
-    "pcm": ("pcm_s16le", (_MOV, _MKV)),
+    "aac": ("aac", (_MP4, _MOV, _MKV, "m4a")),
+    "opus": ("libopus", (_MP4, _WEBM, _MKV, "ogg")),
+    "mp3": ("libmp3lame", (_MP4, _MOV, _MKV, "mp3")),
+    "flac": ("flac", (_MP4, _MKV, "flac")),
+    "pcm": ("pcm_s16le", (_MOV, _MKV, "wav")),
 }
 """Codecs of sound: FFmpeg's name of what encodes it, and the containers that hold it."""
 
 _USUAL: Final = {_MP4: ("h264", "aac"), _MOV: ("h264", "aac"), _WEBM: ("vp9", "opus"),
                  _MKV: ("h264", "aac")}  # fmt: skip
+_OF_SOUND: Final = {"m4a": "aac", "mp3": "mp3", "wav": "pcm", "flac": "flac", "ogg": "opus"}
+_OF_PICTURES: Final = (
+    "codec", "crf", "bit_rate", "preset", "pixel_format", "gop", "transparency", "faststart",
+    "color",
+)  # fmt: skip
 _WITHOUT_BIT_RATE: Final = ("flac", "pcm")
+_IMAGE: Final[Image] = "png"
+_LIGHTLY: Final = {"png": 30}  # `Still.compression`: there are many of them
+_QUALITIES: Final = {"png": False, "jpeg": True, "webp": True}
 _GIF_FPS: Final = 50  # what lasts less than 20 ms lasts 100 ms in browsers
 _MOST_BITS: Final = 2_000_000_000
 _MOST_AUDIO_BITS: Final = 510_000
 _LEAST_AUDIO_BITS: Final = 32_000
+_HDR: Final = ("hevc", "av1", "prores")
+_TEN_BITS: Final = "10le"
 _PRORES_444: Final = ("4444", "4444xq")
 
 
@@ -113,7 +139,11 @@ class Film:
         transparency: what the page leaves unpainted stays transparent, else it is white.
         audio: a name of `AUDIO_CODECS`; audio_bit_rate: bits a second.
         sound: False: none is kept, whatever the page plays.
+        color: of the pictures, a name of `Color`; bt709.
+        loudness: LUFS that the sound is brought to, as near as its true peak allows.
         faststart: one moov in front and no fragments (MP4, MOV), else MP4 is fragmented.
+        image: what each picture of an archive is: `png`, `jpeg` or `webp`; png.
+        quality: of them, 1–100; png has none.
 
     >>> Film("webm").video.encoder, Film("webm").sound_codec
     ('libvpx-vp9', 'libopus')
@@ -135,25 +165,43 @@ class Film:
     audio_bit_rate: int | None = None
     sound: bool = True
     faststart: bool = False
+    image: Image | None = None
+    quality: int | None = None
+    loudness: float | None = None
+    color: Color | None = None
 
     @property
     def is_animation(self) -> bool:
-        """Whether it is a picture that moves: without sound, encoded as a whole."""
-        return self.container not in _USUAL
+        """Whether it consists of pictures: without sound, encoded when all of them are there."""
+        return self.container not in _USUAL and not self.is_sound
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is the sound alone: no picture is taken."""
+        return self.container in _OF_SOUND
+
+    @property
+    def still(self) -> Still:
+        """How each picture of an archive is stored."""
+        image = self.image or _IMAGE
+        still = Still(image, compression=_LIGHTLY.get(image), transparency=self.transparency)
+        return still if self.quality is None else replace(still, quality=self.quality)
 
     @property
     def is_isobmff(self) -> bool:
         """Whether its file consists of boxes, of which an index is made."""
-        return self.container in (_MP4, _MOV)
+        return self.container in (_MP4, _MOV, "m4a")
 
     @property
     def video(self) -> VideoCodec:
-        """Its codec; of a picture that moves the one of its slices, which loses nothing."""
+        """Its codec; of an animation the one of its slices, which loses nothing; not of sound."""
         return VIDEO_CODECS[self.video_name]
 
     @property
     def video_name(self) -> str:
         """The name of that codec."""
+        if self.is_sound:
+            return ""
         return "ffv1" if self.is_animation else self.codec or _USUAL[self.container][0]
 
     @property
@@ -171,7 +219,14 @@ class Film:
             return video.clear
         if self.pixel_format is None and self.preset in _PRORES_444:
             return "yuv444p10le"
+        if self.pixel_format is None and self.is_pq:
+            return next(name for name in video.formats if name.endswith(_TEN_BITS))
         return self.pixel_format or video.formats[0]
+
+    @property
+    def is_pq(self) -> bool:
+        """Whether its colours are those of BT.2020 with PQ."""
+        return self.color == "bt2020-pq"
 
     @property
     def is_plain(self) -> bool:
@@ -182,6 +237,8 @@ class Film:
 
     @property
     def _usual_audio(self) -> str:
+        if self.is_sound:
+            return _OF_SOUND[self.container]
         if self.video_name in ("prores", "ffv1") and self.container in (_MOV, _MKV):
             return "pcm"
         return _USUAL[self.container][1]
@@ -197,12 +254,20 @@ class Film:
         """
         if self.container not in CONTAINERS:
             raise ValueError(f"container: {', '.join(CONTAINERS)} are known")
+        if self.container == _ZIP:
+            self._check_archive()
+        elif self.image is not None or self.quality is not None:
+            name = "quality" if self.image is None else "image"
+            raise ValueError(f"{name}: does not apply to {self.container}")
         if self.is_animation:
             self._check_animation()
             if fps is not None and self.container == "gif" and fps > _GIF_FPS:
                 raise ValueError(
                     f"fps: a GIF has at most {_GIF_FPS}; players slow down faster ones"
                 )
+            return
+        if self.is_sound:
+            self._check_alone()
             return
         if self.codec is not None and self.codec not in VIDEO_CODECS:
             raise ValueError(f"codec: {', '.join(VIDEO_CODECS)} are known")
@@ -219,9 +284,29 @@ class Film:
 
     def _check_animation(self) -> None:
         for name in ("codec", "crf", "bit_rate", "preset", "pixel_format", "gop", "audio",
-                     "audio_bit_rate", "faststart"):  # fmt: skip
+                     "audio_bit_rate", "faststart", "loudness", "color"):  # fmt: skip
             if getattr(self, name):
                 raise ValueError(f"{name}: does not apply to {self.container}")
+
+    def _check_alone(self) -> None:
+        for name in _OF_PICTURES:
+            if getattr(self, name) not in (None, False):
+                raise ValueError(f"{name}: .{self.container} has no pictures")
+        if not self.sound:
+            raise ValueError(f"sound: .{self.container} has nothing else")
+        self._check_sound()
+
+    def _check_archive(self) -> None:
+        image = self.image or _IMAGE
+        if image not in _QUALITIES:
+            raise ValueError(f"image: {', '.join(_QUALITIES)} are known")
+        if self.quality is not None:
+            if not _QUALITIES[image]:
+                raise ValueError(f"quality: {image} has none")
+            if not 1 <= self.quality <= 100:
+                raise ValueError("quality: 1 to 100")
+        if self.transparency and image == "jpeg":
+            raise ValueError("transparency: jpeg has none; png and webp do")
 
     def _check_quality(self) -> None:
         name, video = self.video_name, self.video
@@ -243,10 +328,12 @@ class Film:
 
     def _check_pixels(self) -> None:
         name, video = self.video_name, self.video
+        self._check_color()
         if self.transparency:
             if video.clear is None:
                 fit = ", ".join(n for n, c in VIDEO_CODECS.items() if c.clear)
-                raise ValueError(f"transparency: {name} has none; {fit} do")
+                # hevc could have some: the x265 that comes with PyAV is built without
+                raise ValueError(f"transparency: {name} has none here; {fit} do")
             if name == "vp9" and self.container == _MP4:
                 raise ValueError("transparency: .mp4 has none; .webm, .mkv and .mov do")
             if self.preset is not None and name == "prores" and self.preset not in _PRORES_444:
@@ -260,13 +347,28 @@ class Film:
             if is_444 != (self.pixel_format != "yuv422p10le"):
                 raise ValueError(f"pixel_format: prores {self.preset} has another")
 
+    def _check_color(self) -> None:
+        if self.color not in (None, *get_args(Color)):
+            raise ValueError(f"color: {', '.join(get_args(Color))} are known")
+        if not self.is_pq:
+            return
+        if self.video_name not in _HDR:
+            raise ValueError(f"color: bt2020-pq is for {', '.join(_HDR)}")
+        if self.transparency:
+            raise ValueError("color: bt2020-pq does not go together with transparency")
+        if not self.format.endswith(_TEN_BITS):
+            raise ValueError("pixel_format: bt2020-pq has 10 bits, such as yuv420p10le")
+
     def _check_sound(self) -> None:
         if self.audio is not None and self.audio not in AUDIO_CODECS:
             raise ValueError(f"audio: {', '.join(AUDIO_CODECS)} are known")
         if not self.sound:
-            if self.audio is not None or self.audio_bit_rate is not None:
+            asked = (self.audio, self.audio_bit_rate, self.loudness)
+            if any(value is not None for value in asked):
                 raise ValueError("audio: there is no sound")
             return
+        if self.loudness is not None and not SOFTEST <= self.loudness <= LOUDEST:
+            raise ValueError(f"loudness: {SOFTEST:g} to {LOUDEST:g} LUFS")
         name = self.audio or self._usual_audio
         if not self._fits(AUDIO_CODECS[name][1]):
             fit = ", ".join(n for n, (_, held) in sorted(AUDIO_CODECS.items()) if self._fits(held))

@@ -38,6 +38,7 @@ class _Result:
     index_key: str | None
     # what should be heard and could not be decoded
     failed: Sequence[str] = ()
+    loudness: dict[str, Any] | None = None
 
 
 def finish(
@@ -96,9 +97,11 @@ def _join(
     index = fragdex.index(out) if wanted.film.is_isobmff else None
     result = slice_cache.store_bytes(context, render.tenant_id, out, job.check)
     if index is None:
-        return _Result(result, None, joined.failed)
+        return _Result(result, None, joined.failed, joined.loudness)
     index.source = replace(index.source, md5=result.md5.hex())
-    return _Result(result, store_index(context, render.tenant_id, index).key, joined.failed)
+    return _Result(
+        result, store_index(context, render.tenant_id, index).key, joined.failed, joined.loudness
+    )
 
 
 def _publish(
@@ -118,7 +121,9 @@ def _publish(
         )
         if key is not None and not trash.claim(connection, key):
             raise Unavailable("the index of the result was not kept in time", retry_after=1)
-        told = notes.gather(connection, render.id, row.notes)
+        told: dict[str, Any] = dict(notes.gather(connection, render.id, row.notes))
+        if result.loudness is not None:
+            told["loudness"] = result.loudness
         told["refused"] += result.failed
         seconds = {**(row.seconds or {}), **seconds}
         values = {

@@ -14,11 +14,12 @@ from fragdex.service.renders.films import Film
 from fragdex.service.renders.messages import Joined
 from fragdex.service.renders.packets import packets_of
 from fragdex.service.renders.plan import KEY_SECONDS, View
+from fragdex.service.renders.sequences import archive
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["SAMPLE_RATE", "join"]
+__all__ = ["SAMPLE_RATE", "join", "join_sound"]
 
 SAMPLE_RATE: Final = 48_000
 AUDIO_BITS: Final = 192_000
@@ -29,7 +30,7 @@ _PLANAR, _WHOLE = ("aac", "libmp3lame"), ("flac", "pcm_s16le")
 # first, by which players seek and know the duration. The moov waits for the first packets, and so
 # has the edit list that hides the encoder's priming.
 _FRAGMENTED: Final = "frag_keyframe+delay_moov+default_base_moof+global_sidx+skip_trailer"
-_FORMATS: Final = {"mkv": "matroska"}
+_FORMATS: Final = {"mkv": "matroska", "m4a": "ipod"}
 # What Apple's players take HEVC for.
 _TAGS: Final = {"hevc": "hvc1"}
 
@@ -41,6 +42,7 @@ def join(
     sound: Iterable[np.ndarray[Any, Any]] | None = None,
     progress: Callable[[int], None] = lambda _: None,
     film: Film = Film(),  # noqa: B008 — frozen
+    first: int = 0,
 ) -> Joined:
     """Write slices one behind the other; the same slices give the same bytes.
 
@@ -51,17 +53,21 @@ def join(
         sound: float32, n × 2, 48 kHz, in pieces of any length; None: no sound track.
         progress: told how many frames are written.
         film: how it is stored.
+        first: the number of the first frame.
 
     Raises:
         BrowserGone: slices that do not belong together; they have to be made again.
     """
+    if film.container == "zip":
+        frames = archive(slices, out, film, first, progress)
+        return Joined(str(out), frames, float(frames / view.fps), False)
     if film.is_animation:
         frames = animate(slices, view, out, film, progress)
         return Joined(str(out), frames, float(frames / view.fps), False)
     container = _opened(out, film)
     stream: Any = None
     slice_stream: Any = None
-    first = b""
+    own = b""
     track: _Sound | None = None
     frames = 0
     for packet, source in packets_of(slices):
@@ -69,10 +75,10 @@ def join(
             slice_stream = source
             parameters = bytes(source.codec_context.extradata or b"")
             if stream is None:
-                first = parameters
+                own = parameters
                 stream = _stream(container, source, view, film)
                 track = None if sound is None else _Sound(container, sound, film)
-            elif parameters != first:
+            elif parameters != own:
                 raise BrowserGone("slices of different encoders cannot be joined")
         if track is not None:
             track.until(frames / view.fps)
@@ -89,11 +95,22 @@ def join(
     return Joined(str(out), frames, float(frames / view.fps), track is not None)
 
 
+def join_sound(
+    out: Path,
+    sound: Iterable[np.ndarray[Any, Any]],
+    film: Film,
+) -> None:
+    """Write a sound alone; arguments are those of `join`."""
+    container = _opened(out, film)
+    _Sound(container, sound, film).until(None)
+    container.close()
+
+
 def _opened(out: Path, film: Film) -> Any:
     import av
 
     options = {"fflags": "+bitexact"}
-    if film.faststart:
+    if film.faststart or film.container == "m4a":
         options["movflags"] = "+faststart"
     elif film.container == "mp4":
         options |= {

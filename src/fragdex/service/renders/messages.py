@@ -24,7 +24,8 @@ __all__ = [
 class Joined:
     """A render that is complete: its file, frames, seconds, whether there is sound.
 
-    `failed` tells what should be heard and could not be decoded.
+    `failed` tells what should be heard and could not be decoded; `loudness` (`Loudness` as plain
+    values) how loud the mix was, where that was asked.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Joined:
     seconds: float
     sound: bool
     failed: list[str] = field(default_factory=list)
+    loudness: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class SliceMade:
         begins_after: SHA-256 of the picture that its browser saw before its first frame; None at
             frame 0, and for stills.
         ends_with: of its last picture.
+        is_asked: whether the page was asked for each frame.
     """
 
     path: str
@@ -65,6 +68,7 @@ class SliceMade:
     unchanged: int = 0
     begins_after: str | None = None
     ends_with: str | None = None
+    is_asked: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -85,15 +89,26 @@ class SliceMade:
 def view_as_json(view: View) -> dict[str, Any]:
     """A view as plain values.
 
-    >>> view_of_json(view_as_json(View(640, 360, Fraction(30000, 1001)))).fps
-    Fraction(30000, 1001)
+    >>> import json
+    >>> view = View(64, 36, Fraction(25), crop=(0, 0, 64, 32), page_fps=Fraction(50))
+    >>> view_of_json(json.loads(json.dumps(view_as_json(view)))) == view
+    True
     """
-    return asdict(view) | {"fps": str(view.fps)}
+    page_fps = None if view.page_fps is None else str(view.page_fps)
+    return asdict(view) | {"fps": str(view.fps), "page_fps": page_fps}
 
 
 def view_of_json(plain: Mapping[str, Any]) -> View:
     """A view from plain values."""
-    return View(**{**plain, "fps": Fraction(plain["fps"])})
+    crop, page_fps = plain.get("crop"), plain.get("page_fps")
+    return View(
+        **{
+            **plain,
+            "fps": Fraction(plain["fps"]),
+            "crop": None if crop is None else tuple(crop),
+            "page_fps": None if page_fps is None else Fraction(page_fps),
+        }
+    )
 
 
 def answer_as_json(answer: Answer | Blocked) -> dict[str, Any]:

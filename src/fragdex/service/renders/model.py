@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from fragdex.service.renders.films import CONTAINERS
 from fragdex.service.renders.outputs import RenderOutput
-from fragdex.service.renders.request import RenderMetadata
+from fragdex.service.renders.request import RenderCrop, RenderData, RenderMetadata
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import Listed, Seconds
 
@@ -71,6 +71,16 @@ class BlockedRequest(BaseModel):
     reason: str
 
 
+class RenderLoudness(BaseModel):
+    """How loud the sound was, and what was done about it."""
+
+    integrated: float | None = Field(
+        description="LUFS of the mix (ITU-R BS.1770-4); null: silent, or shorter than 400 ms"
+    )
+    true_peak: float | None = Field(description="dBTP of the mix; null: silent")
+    gain: float = Field(description="dB that it was changed by")
+
+
 class RenderRecord(BaseModel):
     """A page that is, or was, rendered."""
 
@@ -80,11 +90,16 @@ class RenderRecord(BaseModel):
     status: RenderStatus
     strategy: str
     output: RenderOutput
-    width: int | None = Field(description="null until the page has said")
+    width: int | None = Field(description="CSS pixels; null until the page has said")
     height: int | None
+    scale: float = Field(description="pixels of the result for each CSS pixel of a side")
+    crop: RenderCrop | None = Field(description="what is kept of the window; null: all")
     fps: float
     frame_rate: str = Field(description="the same, exactly: 30 or 30000/1001")
+    page_fps: float = Field(description="calls of the page by requestAnimationFrame a second")
     duration_ms: int | None
+    from_ms: int | None = Field(description="of a film: the moment that it begins with")
+    to_ms: int | None = Field(description="of a film: the moment before which it ends")
     time_ms: int | None = Field(description="of a still: the moment it shows")
     work_slice_ms: int
     frames: int | None = Field(description="null until it is known how many there are")
@@ -99,9 +114,16 @@ class RenderRecord(BaseModel):
     byte_size: int | None = Field(description="of the result")
     next_byte: int | None = Field(description="of an upload that is going on")
     problem: Problem | None
+    data: RenderData | None = Field(description="that the page was given; null where it is long")
+    data_sha256: str | None = Field(description="of the data, as the page read them: JSON")
+    incomplete: list[str] = Field(
+        description="scripts of the page that failed, were blocked or are not there: it may not "
+        "show what it should"
+    )
     console: list[str] = Field(description="what the page wrote and threw, the first lines of it")
     blocked: list[BlockedRequest] = Field(description="requests that were not made, and why")
     refused: list[str] = Field(description="what the page tried to use and was refused")
+    loudness: RenderLoudness | None = Field(description="null where none was asked for")
     browser: list[str] = Field(description="how it ran, where it was not as it should be")
     created_at: str
     queued_at: str | None

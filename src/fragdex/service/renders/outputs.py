@@ -15,13 +15,15 @@ from pydantic import (
 from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
-from fragdex.service.renders.films import Film
+from fragdex.service.renders.films import Color, Film, Image
+from fragdex.service.renders.loudness import LOUDEST, SOFTEST
 from fragdex.service.renders.stills import Still
 from fragdex.service.web.fields import JSON_NUMBER, NO_NUL
 
 __all__ = [
     "AnimatedWebP",
     "Gif",
+    "ImageSequence",
     "Jpeg",
     "Mkv",
     "Mov",
@@ -29,6 +31,7 @@ __all__ = [
     "Output",
     "Png",
     "RenderOutput",
+    "Sound",
     "WebM",
     "WebP",
     "film_of",
@@ -54,8 +57,12 @@ def _optional(description: str) -> Any:
 Crf = Annotated[int, Field(ge=0, le=63), JSON_NUMBER]
 BitRate = Annotated[int, Field(ge=1000, le=2_000_000_000), JSON_NUMBER]
 AudioBitRate = Annotated[int, Field(ge=32_000, le=510_000), JSON_NUMBER]
+Lufs = Annotated[float, Field(ge=SOFTEST, le=LOUDEST), JSON_NUMBER]
 Gop = Annotated[int, Field(ge=1, le=7200), JSON_NUMBER]
 Name = Annotated[str, Field(max_length=32), NO_NUL]
+
+
+VideoColor = TypeAliasType("VideoColor", Color)
 
 
 class _Video(_Part):
@@ -65,6 +72,7 @@ class _Video(_Part):
     bit_rate: BitRate | None = _optional("bits a second instead")
     preset: Name | None = _optional("of the encoder; of ProRes the profile")
     pixel_format: Name | None = _optional("FFmpeg's name, such as yuv444p")
+    color: VideoColor | None = _optional("default bt709; bt2020-pq is for hevc, av1 and prores")
     gop: Gop | None = _optional("frames from one key frame to the next; default 2 s")
 
 
@@ -72,6 +80,9 @@ class _Audio(_Part):
     """The sound of a film."""
 
     bit_rate: AudioBitRate | None = _optional("bits a second")
+    loudness: Lufs | None = _optional(
+        "LUFS that it is brought to by one gain, as near as a true peak of -1 dBTP allows"
+    )
 
 
 Mp4VideoCodec = TypeAliasType("Mp4VideoCodec", Literal["h264", "hevc", "av1", "vp9"])
@@ -200,14 +211,38 @@ class Gif(_Part):
     transparency: bool = _unless_asked(_CLEAR)
 
 
+class SoundAudio(_Audio):
+    """The audio of a file of sound; its codec is that of the container."""
+
+
+SoundContainer = TypeAliasType("SoundContainer", Literal["m4a", "mp3", "wav", "flac", "ogg"])
+
+
+class Sound(_Part):
+    """The sound of the page alone: AAC, MP3, PCM, FLAC or Opus."""
+
+    container: SoundContainer
+    audio: SoundAudio = SoundAudio()
+
+
+Percent = Annotated[int, Field(ge=1, le=100), JSON_NUMBER]
+SequenceImage = TypeAliasType("SequenceImage", Image)
+
+
+class ImageSequence(_Part):
+    """A zip with a picture for each frame, named by its number: `00030.png`."""
+
+    container: Literal["zip"]
+    image: SequenceImage = "png"
+    quality: Percent | None = _optional("of jpeg and webp; default 80")
+    transparency: bool = _unless_asked(_CLEAR)
+
+
 class AnimatedWebP(_Part):
     """Frames of the page, again and again."""
 
     container: Literal["animated-webp"]
     transparency: bool = _unless_asked(_CLEAR)
-
-
-Percent = Annotated[int, Field(ge=1, le=100), JSON_NUMBER]
 
 
 class Jpeg(_Part):
@@ -236,11 +271,14 @@ class WebP(_Part):
     transparency: Annotated[bool, Field(description="the page without its white ground")] = False
 
 
-Output: TypeAlias = Mp4 | Mov | WebM | Mkv | Gif | AnimatedWebP | Jpeg | Png | WebP
+Output: TypeAlias = (
+    Mp4 | Mov | WebM | Mkv | Gif | AnimatedWebP | ImageSequence | Sound | Jpeg | Png | WebP
+)
 
 _OUTPUTS: Final[dict[str, type[_Part]]] = {
     "mp4": Mp4, "jpeg": Jpeg, "png": Png, "webp": WebP, "mov": Mov, "webm": WebM, "mkv": Mkv,
-    "gif": Gif, "animated-webp": AnimatedWebP,
+    "gif": Gif, "animated-webp": AnimatedWebP, "zip": ImageSequence,
+    "m4a": Sound, "mp3": Sound, "wav": Sound, "flac": Sound, "ogg": Sound,
 }  # fmt: skip
 
 
@@ -298,12 +336,18 @@ def film_of(output: Output) -> Film:
         return Film()
     if isinstance(output, Gif | AnimatedWebP):
         return Film(output.container, transparency=output.transparency)
+    if isinstance(output, ImageSequence):
+        return Film(**output.model_dump())
+    if isinstance(output, Sound):
+        audio = output.audio
+        return Film(output.container, audio_bit_rate=audio.bit_rate, loudness=audio.loudness)
     return Film(
         output.container,
         **output.video.model_dump(),
         transparency=not isinstance(output, Mp4) and output.transparency,
         audio=None if output.silent else output.audio.codec,
         audio_bit_rate=None if output.silent else output.audio.bit_rate,
+        loudness=None if output.silent else output.audio.loudness,
         sound=not output.silent,
         faststart=isinstance(output, Mp4) and output.faststart,
     )

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-__all__ = ["NOTHING", "Answer", "Blocked", "FirstOf", "Outside"]
+from fragdex.service.renders.site import ORIGIN
+
+__all__ = ["NOTHING", "READABLE", "Answer", "Blocked", "FirstOf", "Outside"]
+
+READABLE: Final = {
+    "access-control-allow-origin": ORIGIN,
+    "access-control-allow-credentials": "true",
+    "access-control-expose-headers": "Content-Range, Accept-Ranges, ETag",
+}
+"""Headers of an answer that scripts of the page may read though another origin gave it."""
 
 
 class Blocked(Exception):

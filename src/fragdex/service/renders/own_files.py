@@ -2,11 +2,13 @@
 
 A page names them by their paths of the HTTP interface (`/api/v1/files/ID`), relative to itself or
 under the service's public URL. Where a file consists of tracks, `?type=video` and `?type=audio`
-pick the track of that kind.
+pick the track of that kind. What is no media, such as records and indexes, and all that is asked
+for as JSON, is what a client of the tenant would get.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from sqlalchemy.engine import Connection
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
+from fragdex.service.errors import RecordNotFound, TooLarge, Unavailable
 from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.isobmff.tracks import FAMILY as TRACKS
 from fragdex.service.isobmff.tracks import track_name
@@ -31,10 +33,11 @@ from fragdex.service.records.tables import (
     renders,
     unprocessed_files,
 )
-from fragdex.service.renders.outside import Answer, Blocked
+from fragdex.service.renders.outside import READABLE, Answer, Blocked
 from fragdex.service.renders.records import FAMILY, result_name
 from fragdex.service.renders.site import ORIGIN, media_type_of
 from fragdex.service.web.fields import record_id
+from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.routing import PREFIX
 
 __all__ = ["OwnFiles"]
@@ -45,6 +48,8 @@ MAX_BYTES: Final = 64 << 20
 _PATH: Final = re.compile(
     rf"{PREFIX}/(?:(?P<family>\w+)/(?P<id>[^/.]+)(?:\.(?P<suffix>\w+)|/(?:tracks/)?(?P<track>-?\d+))?)"
 )
+_OK: Final = 200
+_PASSED_ON: Final = ("accept", "content-type", "if-none-match", "range")
 _FILMS: Final = ("files", "isobmff_files", "unprocessed_files")
 _USES: Final = {
     image_files: "images",
@@ -53,6 +58,10 @@ _USES: Final = {
 }
 _PLAIN_FILES: Final = {"image_files": image_files, "caption_files": caption_files}
 _KINDS: Final = {"video": "video/mp4", "audio": "audio/mp4"}
+
+
+# Before the paths of what was read as JSON, among those that were read.
+_AS_JSON: Final = "json "
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +98,14 @@ class OwnFiles:
         """As `Outside.fetch`; 404 where this tenant has no such file, or bytes are missing."""
         if not self.knows(url):
             raise Blocked("not a file of this service")
+        if _wants_record(url, headers):
+            return self._record(url, headers)
         found = self._find(url)
         if found is None:
-            return Answer(404, {"content-type": "text/plain"}, b"no such file")
+            return Answer(404, {"content-type": "text/plain", **READABLE}, b"no such file")
         size = found.blob.byte_size
         told = {
+            **READABLE,
             "accept-ranges": "bytes",
             "content-type": found.media_type,
             "etag": f'"{found.blob.md5.hex()}"',
@@ -114,17 +126,42 @@ class OwnFiles:
     def holds(self, reads: Mapping[str, str | None]) -> bool:
         """Whether paths of another render's reading lead to the same bytes."""
         for path, sha256 in reads.items():
-            found = self._find(ORIGIN + path)
-            if (None if found is None else found.blob.sha256.hex()) != sha256:
+            if path.startswith(_AS_JSON):
+                self._record(ORIGIN + path.removeprefix(_AS_JSON), {"accept": "application/json"})
+            else:
+                self._find(ORIGIN + path)
+            if self.reads[path] != sha256:
                 return False
         return True
+
+    def _record(self, url: str, headers: Mapping[str, str]) -> Answer:
+        """What a client of the tenant would get of one record.
+
+        A page may come from a stranger: what it was not told of it does not find. Events have no
+        end.
+        """
+        path = _path_of(url)
+        _, _, name = urlsplit(url).path.removeprefix(f"{PREFIX}/").partition("/")
+        if not name or name.endswith("/progress"):
+            raise Blocked("lists and events are not served to pages", lasts=True)
+        wanted = {name: text for name, text in headers.items() if name.lower() in _PASSED_ON}
+        asked = self._context.part(InProcess)
+        try:
+            reply = asked.get(self._tenant_id, url, wanted, MAX_BYTES)
+        except TooLarge as error:
+            raise Blocked(error.message, lasts=True) from None
+        except Unavailable as error:
+            raise Blocked(error.message) from None
+        body = bytes(reply.body)
+        key = _AS_JSON + path
+        self.reads[key] = hashlib.sha256(body).hexdigest() if reply.status == _OK else None
+        return Answer(reply.status, reply.headers | READABLE, body)
 
     def _read(self, found: _Found, part: ByteRange) -> bytes:
         return b"".join(self._context.store.read(found.blob.store_key, part))
 
     def _find(self, url: str) -> _Found | None:
-        parts = urlsplit(url)
-        path = parts.path + (f"?{parts.query}" if parts.query else "")
+        parts, path = urlsplit(url), _path_of(url)
         if path not in self._found:
             kind = parse_qs(parts.query).get("type", [""])[-1]
             with self._context.database.read() as connection:
@@ -202,6 +239,28 @@ class OwnFiles:
         media_type = connection.scalar(sa.select(renders.c.media_type).where(mine))
         blob = blobs.used_by(connection, self._tenant_id, FAMILY, result_name(id))
         return None if media_type is None else _found(blob, media_type)
+
+
+def _path_of(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _wants_record(url: str, headers: Mapping[str, str]) -> bool:
+    """Whether a request is one for a record rather than for bytes of media.
+
+    Programs name JSON, also where they want media; elements of pages do not.
+    """
+    match = _PATH.fullmatch(urlsplit(url).path)
+    if match is None:
+        return True
+    family, suffix = match["family"], match["suffix"]
+    if match["track"] is not None or family in _PLAIN_FILES:
+        return suffix == "json"
+    if family not in (*_FILMS, "renders") or suffix is not None:
+        return family != "renders"
+    named = (text for name, text in headers.items() if name.lower() in ("accept", "content-type"))
+    return any("json" in text.lower() for text in named)
 
 
 def _found(blob: blobs.Blob | None, media_type: str) -> _Found | None:

@@ -17,7 +17,7 @@ from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import seams, slice_cache
 from fragdex.service.renders.browser.model import Notes, PageFacts
 from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.plan import Plan, plan, settled
+from fragdex.service.renders.plan import Plan, frames_of, plan, settled
 from fragdex.service.renders.recipe import recipe
 from fragdex.service.renders.records import OPEN, wanted_of
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, need_budget
@@ -50,16 +50,22 @@ def part(
 
     if row.frames is None:
         new = wanted_of(row)
-        view, duration = settled(new.as_wanted, workspace.limits, look)
-        found = Plan(view, 1, (0, 1))
+        wanted = new.as_wanted
+        view, duration = settled(wanted, workspace.limits, look)
+        found = Plan(view, (0, 1))
         if new.is_video:
             duration = _allowed(context, duration)
             slice_ms = max(new.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
-            found = plan(view, duration, slice_ms=slice_ms)
-            # what the request left open the page has decided
-            need_budget(context.settings, view.width * view.height, found.frames)
+            frames = frames_of(wanted, duration)
+            if wanted.film.is_sound:
+                # to pass by is what a slice after it would have to do as well
+                found = Plan(view, (frames.start, frames.stop))
+            else:
+                found = plan(view, frames, slice_ms=slice_ms)
+                # what the request left open the page has decided
+                need_budget(context.settings, math.prod(view.pixels), found.frames)
             if _was_drawn_alone(context, row, workspace, found):
-                found = Plan(view, found.frames, (0, found.frames))
+                found = Plan(view, (found.borders[0], found.borders[-1]))
         _write(context, row.id, found, duration)
     return stored(context, row.id)
 
@@ -79,7 +85,8 @@ def _was_drawn_alone(
     except EngineUnavailable:
         # said where one is needed, which may be another machine
         return False
-    own = recipe(found.view, range(found.frames), wanted_of(row).as_wanted, mark)
+    frames = range(found.borders[0], found.borders[-1])
+    own = recipe(found.view, frames, wanted_of(row).as_wanted, mark)
     kept = slice_cache.find(context, row.tenant_id, own, workspace)
     return kept is not None and bool(seams.notes_of(kept.made["notes"]))
 
@@ -97,9 +104,9 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> Plan:
     with context.database.write() as connection:
         row = connection.execute(query).one_or_none()
         parts = connection.execute(sa.select(render_parts).where(own)).all()
-        if row is not None and len(parts) > 1:
+        if row is not None and not seams.notes_of(row.notes):
             for one in parts:
-                # the first slice was drawn from the beginning
+                # what begins with the film was drawn from the beginning
                 if one.first and one.slice_id is not None:
                     deletion.remove(connection, slice_cache.FAMILY, one.slice_id)
             told = Notes.of_json(row.notes or {})
@@ -108,7 +115,8 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> Plan:
             values = {"notes": told.as_json(), "seconds": {"discarded": round(spent, 3)}}
             connection.execute(renders.update().where(mine).values(**values))
             connection.execute(render_parts.delete().where(own))
-            connection.execute(render_parts.insert(), _rows(render_id, [range(row.frames)]))
+            whole = range(min(one.first for one in parts), max(one.stop for one in parts))
+            connection.execute(render_parts.insert(), _rows(render_id, [whole]))
         return _stored(connection, render_id)
 
 
@@ -171,5 +179,6 @@ def _rows(render_id: str, slices: Sequence[range]) -> list[dict[str, Any]]:
 def _stored(connection: Connection, render_id: str) -> Plan:
     row = connection.execute(sa.select(renders).where(renders.c.id == render_id)).one()
     part = render_parts.c
-    firsts = sa.select(part.first).where(part.render_id == render_id).order_by(part.number)
-    return Plan(view_of(row), row.frames, (*connection.scalars(firsts), row.frames))
+    ends = sa.select(part.first, part.stop).where(part.render_id == render_id)
+    parts = connection.execute(ends.order_by(part.number)).all()
+    return Plan(view_of(row), (*(one.first for one in parts), parts[-1].stop))

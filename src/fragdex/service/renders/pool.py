@@ -10,10 +10,12 @@ import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fragdex.service.processes.idle import Idle
+from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.films import Film
@@ -21,6 +23,7 @@ from fragdex.service.renders.messages import Joined, SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.plan import Wanted, frame_at
 from fragdex.service.renders.process import Check, Child, Progress, nothing
+from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import Site
 
 __all__ = ["ChildPool", "PageSource", "join_slices"]
@@ -38,12 +41,14 @@ class PageSource:
         site: the page's files.
         outside: what it may ask for beyond them.
         limits: how far it may go.
+        watched: as of `Stage`.
     """
 
     key: str
     site: Site
     outside: Outside = NOTHING
     limits: Limits = Limits()  # noqa: RUF009 — frozen
+    watched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class ChildPool:
 
         found = self._idle.take(fitness)
         if found is None:
-            child = Child(page.site, outside=page.outside, limits=page.limits)
+            child = Child(page.site, outside=page.outside, limits=page.limits, watched=page.watched)
         else:
             child = found.child
             child.outside = page.outside
@@ -115,6 +120,7 @@ class ChildPool:
         *,
         progress: Progress = nothing,
         check: Check = nothing,
+        all_drawn: bool = False,
     ) -> SliceMade:
         """Render a slice, or the still that is wanted, into a file of a folder.
 
@@ -122,24 +128,33 @@ class ChildPool:
             frames: of the slice.
             progress: called in this thread with how many frames are done.
             check: called several times a second; what it raises ends the process and its browser.
+            all_drawn: also the frames before them are drawn, where the page needs that.
 
         Raises:
             StoreFull: no room in the folder.
-            OneBrowserNeeded: as of `Child.draw`; and as `look`.
+            OneBrowserNeeded: of a film, as of `Child.draw`; and as `look`.
         """
         if wanted.still is not None:
             at = frame_at(wanted.time_ms, view.fps)
             frames = range(at, at + 1)
+        draw = partial(
+            self._draw, page, view, frames, folder, still=wanted.still, film=wanted.film,
+            progress=progress, check=check,
+        )  # fmt: skip
+        try:
+            return draw(all_drawn=all_drawn)
+        except OneBrowserNeeded as error:
+            if wanted.still is None:
+                raise
+            made = draw(all_drawn=True)
+            made.notes.say("browser", seams.needed(error))
+            return made
+
+    def _draw(
+        self, page: PageSource, view: View, frames: range, folder: Path, **how: Any
+    ) -> SliceMade:
         with self.child(page, view, frames.start) as child:
-            return child.draw(
-                view,
-                frames,
-                folder,
-                still=wanted.still,
-                film=wanted.film,
-                progress=progress,
-                check=check,
-            )
+            return child.draw(view, frames, folder, **how)
 
     def alone(self, page: PageSource, view: View, borders: Sequence[int]) -> int:
         """End the page's processes but that which has drawn its film until a border by itself.

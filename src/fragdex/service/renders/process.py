@@ -59,6 +59,7 @@ class Child:
         limits: how far the page may go.
         folder: where it works, empty; None: one of its own in the temporary folder, which a
             browser needs.
+        watched: as of `Stage`.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Child:
         outside: Outside = NOTHING,
         limits: Limits = Limits(),  # noqa: B008 — frozen
         folder: Path | None = None,
+        watched: bool = False,
     ) -> None:
         self.outside, self._site = outside, site
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -95,6 +97,7 @@ class Child:
         self._begin: dict[str, Any] | None = {
             "limits": asdict(limits),
             "sandbox": program is not None and allows_sandbox(program),
+            "watched": watched,
         }
         self._slices: Sequence[SliceMade] = ()
 
@@ -119,8 +122,12 @@ class Child:
         film: Film = Film(),  # noqa: B008 — frozen
         progress: Progress = nothing,
         check: Check = nothing,
+        all_drawn: bool = False,
     ) -> SliceMade:
         """Render frames, or the still of the first one, into a file of a folder.
+
+        Args:
+            all_drawn: also the frames before them are drawn, by a browser that skipped none.
 
         Raises:
             OneBrowserNeeded: its browser has skipped frames that the page needs.
@@ -130,10 +137,11 @@ class Child:
         path = folder / name
         new = self.at is None or self.at[0] != view or self.at[1] > first
         reached = 0 if new or self.at is None else self.at[1]
-        self.is_whole = (new or self.is_whole) and reached == first
+        self.is_whole = (new or self.is_whole) and (all_drawn or reached == first)
         told = self._do(
             "draw", check, progress, view=messages.view_as_json(view), first=first, stop=stop,
             still=None if still is None else asdict(still), film=asdict(film),
+            all_drawn=all_drawn,
         )  # fmt: skip
         if "needs_one" in told:
             raise OneBrowserNeeded(told["needs_one"])

@@ -25,8 +25,11 @@ __all__ = ["recipe"]
 _OUR_FILES: Final = (
     "encode.py",
     "encoders.py",
+    "given_data.py",
+    "line.py",
     "pictures.py",
     "repeats.py",
+    "rgb.py",
     "site.py",
     "slice.py",
     "stills.py",

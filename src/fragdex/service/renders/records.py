@@ -12,6 +12,8 @@ from sqlalchemy.engine import Connection, Row
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import render_parts, renders, uploads
+from fragdex.service.renders.given_data import told
+from fragdex.service.renders.glyphs import missing_fonts
 from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderSlice, RenderStatus
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender
 from fragdex.service.unprocessed.model import Problem
@@ -76,6 +78,7 @@ def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[Render
 def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> RenderRecord:
     wanted = wanted_of(row)
     notes = row.notes or {}
+    data, data_sha256 = told(wanted.data)
     return RenderRecord(
         id=row.id,
         md5=None if row.md5 is None else md5_text(row.md5),
@@ -85,9 +88,14 @@ def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> Rend
         output=wanted.wanted,
         width=row.width if row.width is not None else wanted.width,
         height=row.height if row.height is not None else wanted.height,
+        scale=wanted.scale or 1.0,
+        crop=wanted.crop,
         fps=_plain(wanted.rate),
         frame_rate=str(wanted.rate),
+        page_fps=_plain(wanted.page_rate or wanted.rate),
         duration_ms=row.duration_ms if row.duration_ms is not None else wanted.duration_ms,
+        from_ms=wanted.from_ms,
+        to_ms=wanted.to_ms,
         time_ms=None if wanted.is_video else wanted.time_ms or 0,
         work_slice_ms=wanted.work_slice_ms or DEFAULT_SLICE_MS,
         frames=row.frames,
@@ -98,10 +106,14 @@ def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> Rend
         byte_size=row.byte_size,
         next_byte=next_byte,
         problem=Problem.of(row.problem),
+        data=None if data is None else dict(data),
+        data_sha256=data_sha256,
+        incomplete=notes.get("incomplete", []),
         console=notes.get("console", []),
         blocked=notes.get("blocked", []),
         refused=notes.get("refused", []),
-        browser=notes.get("browser", []),
+        loudness=notes.get("loudness"),
+        browser=[*notes.get("browser", []), *missing_fonts(notes.get("glyphs", []))],
         created_at=rfc3339(row.created_at) or "",
         queued_at=rfc3339(row.queued_at),
         started_at=rfc3339(row.started_at),

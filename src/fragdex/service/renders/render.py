@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fragdex.service.errors import BrowserGone, PageFailed
 from fragdex.service.renders import seams
@@ -19,13 +19,13 @@ from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import NOTHING, Outside
-from fragdex.service.renders.plan import Plan, Wanted, key_interval, plan, settled
+from fragdex.service.renders.plan import Plan, Wanted, frames_of, key_interval, plan, settled
 from fragdex.service.renders.pool import ChildPool, PageSource
 from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.slice_scheduler import SliceScheduler
 
-__all__ = ["Rendered", "Wanted", "render"]
+__all__ = ["Rendered", "Wanted", "divided", "render"]
 
 _ATTEMPTS: Final = 3
 
@@ -41,6 +41,7 @@ class Rendered:
     sound: bool
     slices: tuple[SliceMade, ...]
     notes: Notes
+    loudness: dict[str, Any] | None = None
 
 
 def render(
@@ -113,14 +114,18 @@ class _Work:
             self._wanted, self._page.limits, lambda view: self._pool.look(self._page, view)
         )
         if self._wanted.still is not None:
-            return Plan(view, 1, (0, 1))
+            return Plan(view, (0, 1))
         if duration_ms is None:
             raise PageFailed(
                 "the page does not say how long it lasts: nothing in it is animated for a finite"
                 " time",
                 advice="set a duration (--duration), or window.fragdex.duration in the page",
             )
-        return _divided(view, duration_ms, jobs, slices)
+        frames = frames_of(self._wanted, duration_ms)
+        if self._wanted.film.is_sound:
+            # to pass by is what a slice after it would have to do as well
+            return Plan(view, (frames.start, frames.stop))
+        return divided(view, frames, jobs, slices)
 
     def slices(self, parts: Plan, jobs: int | None) -> list[SliceMade]:
         """The slices in order; not all of them where one browser is needed."""
@@ -147,6 +152,11 @@ class _Work:
     def alone(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
         """The slices of one browser: that of the first slice goes on, or another begins."""
         self._stop.clear()
+        if any(one.is_asked for one in made):
+            # each slice is told of itself alone: all of it has to be one
+            parts = replace(parts, borders=(parts.borders[0], parts.borders[-1]))
+            made = []
+            self._pool.drop(self._page.key)
         for _ in range(_ATTEMPTS - 1):
             with suppress(BrowserGone):
                 return self._in_order(parts, made)
@@ -165,7 +175,7 @@ class _Work:
             notes.say("refused", line)
         return Rendered(
             Path(joined.path), parts.view, joined.frames, joined.seconds, joined.sound,
-            tuple(made), notes,
+            tuple(made), notes, joined.loudness,
         )  # fmt: skip
 
     def _slice(self, parts: Plan, number: int, scheduler: SliceScheduler) -> SliceMade | None:
@@ -207,6 +217,7 @@ class _Work:
             self._pool.draw(
                 self._page, self._wanted, parts.view, frames, self._folder,
                 progress=partial(self._count, frames, whole=parts.frames), check=self._check,
+                all_drawn=True,
             )
             for frames in parts.slices
             if frames.start >= begin
@@ -233,11 +244,11 @@ class _Stopped(Exception):
     """Another slice failed, or nobody wants this any more."""
 
 
-def _divided(view: View, duration_ms: int, jobs: int | None, slices: int | None) -> Plan:
+def divided(view: View, frames: range, jobs: int | None, slices: int | None) -> Plan:
+    """The slices of a film, as `render` makes them."""
     if slices is None:
-        whole = plan(view, duration_ms)
         # A slice that is short costs more in starting and replaying than it saves.
-        worth = max(1, whole.frames // key_interval(view.fps))
+        worth = max(1, len(frames) // key_interval(view.fps))
         slices = jobs or min(os.cpu_count() or 1, worth)
     # as if all were made at once, so that the same slices make the same film whoever makes them
-    return plan(view, duration_ms, slices=slices, at_once=True)
+    return plan(view, frames, slices=slices, at_once=True)

@@ -6,6 +6,7 @@ Everything is optional. What the request leaves open, the page decides.
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
@@ -13,6 +14,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     JsonValue,
     TypeAdapter,
@@ -22,9 +24,10 @@ from typing_extensions import TypeAliasType
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import InvalidRequest, TooLarge
+from fragdex.service.renders.browser.timing import SCALE_STEP, SCALES, Crop
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
-from fragdex.service.renders.plan import Wanted, frame_count
+from fragdex.service.renders.plan import Wanted
 from fragdex.service.renders.rates import MAX_FPS, RATE, rate_of
 from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, Md5Text
 
@@ -34,6 +37,8 @@ __all__ = [
     "MAX_BATCH",
     "NewRender",
     "NewRenderBatch",
+    "RenderCrop",
+    "RenderData",
     "RenderMetadata",
     "need_agreement",
     "need_budget",
@@ -67,8 +72,12 @@ Fps = Annotated[
     ),
 ]
 Side = Annotated[
-    int, Field(ge=2, le=MAX_SIDE, description="in CSS pixels; even for mp4"), JSON_NUMBER
+    int,
+    Field(ge=2, le=MAX_SIDE, description="in CSS pixels; times scale, it is even for mp4"),
+    JSON_NUMBER,
 ]
+Moment = Annotated[int, Field(ge=0, le=MAX_DURATION_MS), JSON_NUMBER]
+Scale = Annotated[float, Field(ge=SCALES[0], le=SCALES[-1], multiple_of=SCALE_STEP), JSON_NUMBER]
 Word = Annotated[str, Field(max_length=256), NO_NUL]
 Text = Annotated[str, Field(max_length=16_384), NO_NUL]
 RenderMetadata = TypeAliasType("RenderMetadata", dict[str, str])
@@ -102,6 +111,22 @@ _Metadata = Annotated[
 NewRenderMetadata = TypeAliasType("NewRenderMetadata", _Metadata)
 
 
+class RenderCrop(BaseModel):
+    """A part of the page's window, in CSS pixels."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    x: Annotated[int, Field(ge=0, le=MAX_SIDE), JSON_NUMBER] = 0
+    y: Annotated[int, Field(ge=0, le=MAX_SIDE), JSON_NUMBER] = 0
+    width: Annotated[int, Field(ge=1, le=MAX_SIDE), JSON_NUMBER]
+    height: Annotated[int, Field(ge=1, le=MAX_SIDE), JSON_NUMBER]
+
+    @property
+    def as_tuple(self) -> Crop:
+        """Left, top, width, height."""
+        return self.x, self.y, self.width, self.height
+
+
 MAX_BATCH: Final = 500
 
 
@@ -113,13 +138,31 @@ class NewRender(BaseModel):
     )
     width: Side | None = None
     height: Side | None = None
+    scale: Scale | None = Field(
+        None,
+        description="pixels for each CSS pixel of a side, the page's devicePixelRatio; default 1",
+        examples=[2],
+    )
     fps: Fps | None = Field(
         None,
         description="1 to 120 frames a second; 29.97 means 30000/1001, which may be written out",
         examples=[30],
     )
+    page_fps: Fps | None = Field(
+        None,
+        description="how often a second requestAnimationFrame calls the page, 1 to 120: a whole "
+        "multiple of fps, for pages that count frames; default: fps",
+        examples=[60],
+    )
     duration_ms: Annotated[int, Field(ge=1, le=MAX_DURATION_MS), JSON_NUMBER] | None = Field(
         None, description="default: what the page says, or its longest animation or media"
+    )
+    crop: RenderCrop | None = Field(None, description="what is kept of the window; default: all")
+    from_ms: Moment | None = Field(
+        None, description="of a film: begin with the frame of this moment; default 0"
+    )
+    to_ms: Moment | None = Field(
+        None, description="of a film: end before the frame of this moment; default: with the film"
     )
     work_slice_ms: Annotated[int, Field(ge=1000, le=10_000), JSON_NUMBER] | None = Field(
         None, description=f"the page is rendered in slices of so long; default {DEFAULT_SLICE_MS}"
@@ -136,9 +179,7 @@ class NewRender(BaseModel):
     data: RenderData | None = Field(
         None, description="given to the page, as `window.fragdex.data`", examples=[{"title": "Hi"}]
     )
-    time_ms: Annotated[int, Field(ge=0, le=MAX_DURATION_MS), JSON_NUMBER] | None = Field(
-        None, description="of a still: when; default 0"
-    )
+    time_ms: Moment | None = Field(None, description="of a still: when; default 0")
 
     @property
     def wanted(self) -> Output:
@@ -155,8 +196,14 @@ class NewRender(BaseModel):
         """The same, as it is rendered."""
         return Wanted(
             self.width, self.height, self.rate, self.duration_ms, still_of(self.wanted),
-            self.time_ms or 0, film_of(self.wanted),
+            self.time_ms or 0, film_of(self.wanted), self.scale or 1.0, self.from_ms, self.to_ms,
+            None if self.crop is None else self.crop.as_tuple, self.page_rate,
         )  # fmt: skip
+
+    @property
+    def page_rate(self) -> Fraction | None:
+        """Calls of the page a second, exactly; None: as many as frames."""
+        return None if self.page_fps is None else rate_of(self.page_fps)
 
     @property
     def rate(self) -> Fraction:
@@ -219,49 +266,86 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
             pointer="/data",
             more={"limit": int(settings.max_html_bytes)},
         )
+    scale = new.scale or 1.0
     limits: dict[str, float] = {
         "width": settings.max_render_side,
         "height": settings.max_render_side,
         "fps": settings.max_render_fps,
+        "page_fps": settings.max_render_fps,
         "duration_ms": settings.max_render_ms,
         "time_ms": settings.max_render_ms,
+        "from_ms": settings.max_render_ms,
+        "to_ms": settings.max_render_ms,
     }
     for name, limit in limits.items():
         value = getattr(new, name)
         if name == "fps" and value is not None:
             value = new.rate
+        elif name == "page_fps":
+            value = new.page_rate
+        elif name in ("width", "height") and value is not None:
+            value = math.ceil(value * scale)
         if value is not None and value > limit:
             raise InvalidRequest(
                 f"{name}: {value} is over the limit of {limit}",
                 pointer=f"/{name}",
                 more={"limit": limit},
             )
-    pixels = (new.width or 0) * (new.height or 0)
+    pixels = math.ceil((new.width or 0) * scale) * math.ceil((new.height or 0) * scale)
     if pixels > settings.max_render_pixels:
         raise InvalidRequest(
             f"width × height: {pixels} is over the limit of {settings.max_render_pixels} pixels",
             pointer="/width",
             more={"limit": settings.max_render_pixels},
         )
+    wanted = new.as_wanted
+    try:
+        wanted.check_crop(new.width, new.height)
+    except ValueError as error:
+        why = f"fields do not go together: crop: {error}"
+        raise InvalidRequest(why, pointer="/crop") from None
+    try:
+        wanted.check_page_fps()
+    except ValueError as error:
+        why = f"fields do not go together: page_fps: {error}"
+        raise InvalidRequest(why, pointer="/page_fps") from None
     if not new.is_video:
+        for name in ("from_ms", "to_ms"):
+            if getattr(new, name) is not None:
+                why = f"fields do not go together: {name} is for films"
+                raise InvalidRequest(why, pointer=f"/{name}")
         return
+    if wanted.end_ms is not None:
+        frames = _need_range(wanted, wanted.end_ms)
+        if pixels and not wanted.film.is_sound:
+            need_budget(settings, pixels, frames)
     _need_film(film_of(new.wanted), new.rate)
-    if pixels and new.duration_ms is not None:
-        need_budget(settings, pixels, frame_count(new.duration_ms, new.rate))
     for name, value in (("width", new.width), ("height", new.height)):
-        if value is not None and value % 2:
+        if value is not None and value * scale % 2 and not wanted.film.is_sound:
             raise InvalidRequest(
-                f"{name}: H.264 has even sides", pointer=f"/{name}", found=str(value)
+                f"{name}: H.264 has even sides", pointer=f"/{name}", found=f"{value * scale:g}"
             )
     if new.time_ms is not None:
         raise InvalidRequest("time_ms: is for stills; a video begins at 0", pointer="/time_ms")
 
 
+def _need_range(wanted: Wanted, duration_ms: int) -> int:
+    """How many frames it has."""
+    try:
+        return len(wanted.frames(duration_ms))
+    except ValueError as error:
+        why = f"fields do not go together: {error}"
+        raise InvalidRequest(why, pointer="/from_ms") from None
+
+
 _POINTERS: Final = {
     "audio": "audio/codec",
     "audio_bit_rate": "audio/bit_rate",
+    "loudness": "audio/loudness",
     "transparency": "transparency",
     "faststart": "faststart",
+    "image": "image",
+    "quality": "quality",
 }
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
+
+from fragdex.service.renders.given_data import encoded
 
 __all__ = [
     "DATA",
@@ -157,13 +158,13 @@ class WithData(Site):
     """
 
     def __init__(self, site: Site, data: Any) -> None:
-        self._site = site
-        self._data = json.dumps(data, allow_nan=False).encode()
+        self.site = site
+        self._data = encoded(data)
 
     def open(self, path: str) -> OpenAsset | None:
         """As `Site.open`."""
         if path != DATA:
-            return self._site.open(path)
+            return self.site.open(path)
         return OpenAsset(io.BytesIO(self._data), media_type_of(DATA))
 
 

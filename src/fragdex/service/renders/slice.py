@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.browser.model import Limits, PageFacts
@@ -21,18 +21,26 @@ from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.films import Film
+from fragdex.service.renders.line import rows_of_line
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.outside import Outside
+from fragdex.service.renders.page_media.strips import SoundStrip
+from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import Site
 from fragdex.service.renders.stills import Still, encode_still
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from fragdex.service.renders.page_media.player import Player
 
 __all__ = ["Slicer"]
 
 Progress = Callable[[int], None]
+
+# So often it is looked for characters that no font has.
+_GLYPH_SECONDS: Final = 2
 
 
 class Slicer:
@@ -44,14 +52,15 @@ class Slicer:
         limits: how far the page may go.
         sandbox: whether Chromium's own sandbox is tried.
         missing: walls that do not stand around this process, as its renders say.
+        watched: as of `Stage`.
     """
 
     def __init__(
         self, site: Site, *, outside: Outside, limits: Limits, sandbox: bool,
-        missing: Sequence[str],
+        missing: Sequence[str], watched: bool = False,
     ) -> None:  # fmt: skip
         self._site, self._outside, self._limits = site, outside, limits
-        self._sandbox, self._missing = sandbox, missing
+        self._sandbox, self._missing, self._watched = sandbox, missing, watched
         self._stage: Stage | None = None
         self._player: _Player | None = None
         self._view: View | None = None
@@ -61,7 +70,7 @@ class Slicer:
 
     def look(self, view: View) -> PageFacts:
         """What the page tells of itself, seen through a view."""
-        return self._standing(view, 0).facts
+        return self._standing(view, 0).measure()
 
     def draw(
         self,
@@ -71,24 +80,36 @@ class Slicer:
         still: Still | None = None,
         progress: Progress = lambda _: None,
         film: Film = Film(),  # noqa: B008 — frozen
+        *,
+        all_drawn: bool = False,
     ) -> SliceMade:
         """Render frames, or the still of the first one, into a file.
 
         Args:
             progress: told how many frames are done, replayed ones not counted.
             film: how frames are stored.
+            all_drawn: the frames before the first are drawn, too, and none was passed over.
 
         Raises:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
             OneBrowserNeeded: frames were skipped, and the page is one that needs them.
         """
         clock = _Clock()
-        stage = self._standing(view, frames.start)
+        if film.is_sound:
+            return self._heard(view, frames, path, progress, clock)
+        stage = self._standing(view, frames.start, all_drawn=all_drawn)
+        if stage.facts.is_asked:
+            stage = self._begun(view, frames, still)
         clock.lap("start")
-        if self._at < frames.start:
+        while all_drawn and stage.begun is None and self._at < frames.start:
+            self._next(stage)
+            progress(0)
+        if stage.begun is not None and self._at < frames.start:
+            self._next(stage)
+        elif self._at < frames.start:
             # What a film shows before it is drawn as well, to be compared with who showed that.
             stop = frames.start - (still is None)
-            self._skipped = still is None
+            self._skipped |= stop > self._at
             self._check(stage)
 
             def told(_: int) -> None:
@@ -103,10 +124,48 @@ class Slicer:
         if still is not None:
             self._still(stage, path, still, clock)
             return self._made(stage, path, frames, clock.seconds, 0)
-        before = self._digest() if frames.start else None
+        before = self._digest(stage) if frames.start else None
         unchanged = self._film(stage, view, frames, path, film, progress, clock)
         made = self._made(stage, path, frames, clock.seconds, unchanged)
-        return self._with_sound(replace(made, begins_after=before, ends_with=self._digest()))
+        made = replace(made, begins_after=before, ends_with=self._digest(stage))
+        return self._with_sound(stage, made)
+
+    def _heard(
+        self, view: View, frames: range, path: Path, progress: Progress, clock: _Clock
+    ) -> SliceMade:
+        """What is heard in frames, without pictures."""
+        stage = self._standing(view, frames.start)
+        if stage.facts.is_asked:
+            stage = self._begun(view, frames, None)
+        clock.lap("start")
+        # what a page's own graphs play is known from the frame before
+        begin = max(self._at, frames.start - 1)
+        stage.skip(self._at, begin, lambda _: progress(0))
+        clock.lap("replay")
+        for i in range(begin, frames.stop):
+            if stage.begun is None:
+                stage.pass_by(i)
+            else:
+                stage.frame(i)
+            progress(max(0, i + 1 - frames.start))
+        self._at, self._skipped = frames.stop, True
+        clock.lap("capture")
+        path.write_bytes(b"")
+        made = self._made(stage, path, frames, clock.seconds, 0)
+        return self._with_sound(stage, made)
+
+    def _begun(self, view: View, frames: range, still: Still | None) -> Stage:
+        """A stage whose page was told for which frames it will be asked.
+
+        What a film shows before is among them, to be compared with who showed that.
+        """
+        stage = self._standing(view, 0)
+        if stage.begun is not None:
+            self.close()
+            stage = self._standing(view, 0)
+        self._at = frames.start if still is not None else max(0, frames.start - 1)
+        stage.begin(range(self._at, frames.stop), frames)
+        return stage
 
     def _next(self, stage: Stage) -> bytes | None:
         """Draw the next frame; its picture, None where it is that of the frame before."""
@@ -122,9 +181,20 @@ class Slicer:
         if self._skipped and stage.notes.keeps:
             raise OneBrowserNeeded(stage.notes.keeps[0])
 
-    def _digest(self) -> str:
+    def _digest(self, stage: Stage) -> str:
         """SHA-256 of the last picture."""
-        return hashlib.sha256(self._shown or b"").hexdigest()
+        if stage.begun is None:
+            return hashlib.sha256(self._shown or b"").hexdigest()
+        # the line below it is another one in each slice
+        return hashlib.sha256(self._pixels(stage).tobytes()).hexdigest()
+
+    def _pixels(self, stage: Stage) -> np.ndarray[Any, Any]:
+        """What the view keeps of the last picture; of a page that is asked, without its line."""
+        view, begun = stage.view, stage.begun
+        pictures = Pictures(view, lines=0 if begun is None else rows_of_line(view))
+        number = 0 if begun is None else self._at - 1 - begun.start
+        pixels: np.ndarray[Any, Any] = pictures.decoded(self._shown or b"", number).to_ndarray()
+        return pixels
 
     def _film(
         self, stage: Stage, view: View, frames: range, path: Path, film: Film, progress: Progress,
@@ -132,7 +202,10 @@ class Slicer:
     ) -> int:  # fmt: skip
         """Returns how many pictures were that of the frame before."""
         unchanged = 0
-        with Encoding(path, view, film) as encoding:
+        begun = stage.begun
+        number = None if begun is None else frames.start - begun.start
+        looks = max(1, round(_GLYPH_SECONDS * view.fps))
+        with Encoding(path, view, film, number) as encoding:
             for i in frames:
                 picture = self._next(stage)
                 if picture is None:
@@ -140,6 +213,8 @@ class Slicer:
                     # a file begins with a picture, though the stage has shown it already
                     picture = self._shown if i == frames.start else None
                 encoding.frame(picture)
+                if (i - frames.start) % looks == 0 or i == frames.stop - 1:
+                    stage.note_glyphs()
                 progress(i + 1 - frames.start)
             clock.lap("capture")
             encoding.finish()
@@ -151,8 +226,11 @@ class Slicer:
         picture = self._next(stage) or self._shown
         if picture is None:
             raise BrowserGone("the browser gave no picture")
+        stage.note_glyphs()
         clock.lap("capture")
-        path.write_bytes(encode_still(picture, still))
+        is_whole = stage.begun is None and stage.view.crop is None
+        shown = picture if is_whole else self._pixels(stage)
+        path.write_bytes(encode_still(shown, still))
         clock.lap("encode")
 
     def close(self) -> None:
@@ -161,9 +239,10 @@ class Slicer:
             self._stage.close()
         self._stage = self._player = self._shown = None
 
-    def _standing(self, view: View, first: int) -> Stage:
+    def _standing(self, view: View, first: int, *, all_drawn: bool = False) -> Stage:
         """A stage that stands at a frame or before it."""
-        if self._stage is not None and self._view == view and self._at <= first:
+        fits = self._view == view and self._at <= first and not (all_drawn and self._skipped)
+        if self._stage is not None and fits:
             return self._stage
         self.close()
         self._player = _Player(view, self._site, self._outside)
@@ -171,24 +250,31 @@ class Slicer:
         media = cast("Player", self._player)
         self._stage = Stage(
             self._site, view, outside=self._outside, media=media, limits=self._limits,
-            sandbox=self._sandbox,
+            sandbox=self._sandbox, watched=self._watched,
         )  # fmt: skip
         for wall in self._missing:
             self._stage.notes.say("browser", wall)
         self._view, self._at, self._skipped = view, 0, False
         return self._stage
 
-    def _with_sound(self, made: SliceMade) -> SliceMade:
+    def _with_sound(self, stage: Stage, made: SliceMade) -> SliceMade:
         """A slice with what is heard in it; bytes that only the page had go into its file."""
         assert self._player is not None
         for line in self._player.refused():
             made.notes.say("refused", line)
-        strips = self._player.sound(made.first, made.first + made.frames)
+        stop = made.first + made.frames
+        strips = self._player.sound(made.first, stop)
+        kept = self._player.kept(strips)
+        if stage.begun is not None and (data := stage.sound()):
+            name = f"samples:{hashlib.sha256(data).hexdigest()}"
+            kept[name] = data
+            start, end = (float(frame / stage.view.fps) for frame in (made.first, stop))
+            strips.append(SoundStrip(name, start, end, kind="samples", voice="page"))
         if not strips:
             return made
         samples: dict[str, list[int]] = {}
         with Path(made.path).open("ab") as file:
-            for name, data in sorted(self._player.kept(strips).items()):
+            for name, data in sorted(kept.items()):
                 # a box that players pass over (ISO/IEC 14496-12 8.1.2)
                 file.write(struct.pack(">I4sQ", 1, b"free", 16 + len(data)))
                 samples[name] = [file.tell(), len(data)]
@@ -206,6 +292,7 @@ class Slicer:
             reads=stage.reads,
             notes=stage.notes,
             unchanged=unchanged,
+            is_asked=stage.facts.is_asked,
         )
 
 

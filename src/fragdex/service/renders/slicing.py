@@ -56,6 +56,7 @@ def run(context: ServiceContext, job: Job) -> None:
                 made = context.part(Workspaces).pool.draw(
                     workspace, wanted, view, frames, folder,
                     progress=_Progress(context, mine), check=check,
+                    all_drawn=bool(seams.notes_of(render.notes)),
                 )  # fmt: skip
             except OneBrowserNeeded as error:
                 draw_alone(context, render.id, seams.needed(error))

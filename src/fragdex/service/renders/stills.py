@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["Still", "encode_still"]
 
@@ -34,11 +37,20 @@ class Still:
         return self.transparency and self.container != "jpeg"
 
 
-def encode_still(png: bytes, still: Still) -> bytes:
-    """Store a picture of the browser; the same picture and settings give the same bytes."""
+def encode_still(shown: bytes | np.ndarray[Any, Any], still: Still) -> bytes:
+    """Store a picture of the browser; the same picture and settings give the same bytes.
+
+    Args:
+        shown: a PNG, or its pixels of shape (height, width, 3 or 4), uint8.
+    """
     from PIL import Image
 
-    with Image.open(io.BytesIO(png)) as picture:
+    picture: Image.Image
+    if isinstance(shown, bytes):
+        picture = Image.open(io.BytesIO(shown))
+    else:
+        picture = Image.fromarray(shown)
+    with picture:
         pixels = picture.convert("RGBA" if still.is_clear else "RGB")
     out = io.BytesIO()
     if still.container == "jpeg":

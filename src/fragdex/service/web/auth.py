@@ -25,6 +25,7 @@ from fragdex.service.web.prefix import public_path
 from fragdex.service.web.rates import Rates
 
 __all__ = [
+    "CALLER",
     "SCHEME",
     "SECURITY_SCHEMES",
     "TOKEN_SCHEME",
@@ -167,7 +168,8 @@ def bearer_of(request: Request) -> str | None:
     return bearer.strip() or None if kind.lower() == "bearer" else None
 
 
-_CALLER = "fragdex.caller"
+CALLER = "fragdex.caller"
+"""Of a request's scope: who asks, once that is known."""
 
 
 def _sent_bearer(request: Request) -> str:
@@ -185,7 +187,7 @@ async def admission_ends(request: Request, every: float) -> None:
     That is when its URL token ends, and within `every` seconds of its key being revoked. While the
     database does not answer, a key is believed.
     """
-    known: Caller | None = request.scope.get(_CALLER)
+    known: Caller | None = request.scope.get(CALLER)
     if known is None:
         await asyncio.Event().wait()
         return
@@ -210,7 +212,7 @@ async def authenticate(request: Request) -> Caller:
         Unauthenticated: no bearer, or an unknown one.
         Forbidden: a URL token that does not open this.
     """
-    known: Caller | None = request.scope.get(_CALLER)
+    known: Caller | None = request.scope.get(CALLER)
     if known is not None:
         return known
     authenticator: Authenticator = request.app.state.authenticator
@@ -219,7 +221,7 @@ async def authenticate(request: Request) -> Caller:
     path = public_path(request["path"])
     if grant is not None and not grant.opens(request.method, own_origin(request), path):
         raise Forbidden("this token opens another URL")
-    request.scope[_CALLER] = caller
+    request.scope[CALLER] = caller
     return caller
 
 

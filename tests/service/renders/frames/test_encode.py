@@ -121,7 +121,7 @@ def test_colours_are_those_of_bt_709(tmp_path, colour):
     red, green, blue = (part / 255 for part in colour)
     y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     expected = (16 + 219 * y, 128 + 224 * (blue - y) / 1.8556, 128 + 224 * (red - y) / 1.5748)
-    picture = Pictures(64, 64).picture(plain_png(colour))
+    picture = Pictures(View(64, 64)).picture(plain_png(colour))
     assert np.allclose([plane(picture, n).mean() for n in range(3)], expected, atol=1)
     # and the file says that they are
     view = View(64, 64, Fraction(30))

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import zipfile
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -17,9 +18,9 @@ from PIL import Image
 import fragdex
 from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.films import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Film
-from fragdex.service.renders.join import join
+from fragdex.service.renders.join import join, join_sound
 from fragdex.service.renders.plan import View
-from service.renders.frames.numbers import png, read_rows
+from service.renders.frames.numbers import plain_png, png, read_rows
 
 RATE = Fraction(30)
 FRAMES = 70
@@ -42,6 +43,15 @@ FILMS = [
     Film("mkv", audio="pcm"),
     Film("gif"),
     Film("animated-webp"),
+    Film("zip"),
+    Film("zip", image="jpeg", quality=90),
+]
+SOUNDS = [
+    Film("m4a"),
+    Film("mp3", audio_bit_rate=128_000),
+    Film("wav"),
+    Film("flac"),
+    Film("ogg"),
 ]
 CLEAR = [
     Film("webm", transparency=True),
@@ -50,13 +60,18 @@ CLEAR = [
     Film("mkv", codec="ffv1", transparency=True),
     Film("gif", transparency=True),
     Film("animated-webp", transparency=True),
+    Film("zip", transparency=True),
+    Film("zip", image="webp", transparency=True),
 ]
 
 
 def named(film):
     """A name for a film."""
+    if film.is_sound:
+        return film.container
     clear = "clear" if film.transparency else film.format
-    return f"{film.container}-{film.video_name}-{clear}-{film.audio or 'usual'}"
+    what = film.image or film.video_name
+    return f"{film.container}-{what}-{clear}-{film.audio or 'usual'}"
 
 
 def view_of(film):
@@ -66,6 +81,10 @@ def view_of(film):
 
 def made(folder, film, picture=png, frames=FRAMES, borders=BORDERS):
     """A film of numbered pictures, with a beep after a second where it has sound."""
+    if film.is_sound:
+        out = folder / f"film.{film.container}"
+        join_sound(out, [beep(frames)], film)
+        return out
     parts = []
     for first, stop in pairwise(borders):
         path = folder / f"{first}"
@@ -104,11 +123,23 @@ def test_every_frame_is_there_at_its_time(tmp_path, film):
     assert os.sched_getscheduler(0) == before
     if film.container == "animated-webp":
         pictures, times = webp(out)
+    elif film.container == "zip":
+        names, pictures = zip(*pictures_in(out), strict=True)
+        assert names == tuple(f"{i:05}.{film.image or 'png'}" for i in range(FRAMES))
+        pictures = [np.array(picture.convert("L")) for picture in pictures]
+        times = [i / RATE for i in range(FRAMES)]
     else:
         times, pictures = zip(*shown(out), strict=True)
     assert [read_rows(picture)[0] for picture in pictures] == list(range(FRAMES))
     # containers count thousandths or hundredths of a second
     assert all(abs(time - i / RATE) <= Fraction(1, 100) for i, time in enumerate(times))
+
+
+def pictures_in(path):
+    """The pictures of an archive by their names."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            yield name, Image.open(io.BytesIO(archive.read(name)))
 
 
 def webp(path):
@@ -134,11 +165,32 @@ def test_the_file_holds_what_was_asked_for(tmp_path, film):
         keys = [i for i, p in enumerate(p for p in found.demux(video) if p.size) if p.is_keyframe]
     every = 1 if film.video_name in ("prores", "ffv1") else film.gop or 60
     assert keys == sorted({*range(0, BORDERS[1], every), *range(BORDERS[1], FRAMES, every)})
-    if not film.sound_codec:
-        return
+    if film.sound_codec:
+        assert_beep(out, film)
+
+
+@pytest.mark.parametrize("film", SOUNDS, ids=named)
+def test_a_sound_alone_is_stored_as_its_container_is(tmp_path, film):
+    film.check()
+    out = made(tmp_path, film)
+    assert_beep(out, film)
+    with av.open(str(out)) as found:
+        assert len(found.streams) == 1
+        assert abs(found.duration / 1e6 - FRAMES / RATE) < 0.05
+    before = out.read_bytes()
+    assert made(tmp_path, film).read_bytes() == before
+    if film.is_isobmff:
+        (track,) = fragdex.index(out, exact=True).tracks
+        assert track.kind == "audio"
+
+
+def assert_beep(out, film):
+    """The sound of a file is of its codec, and has its tone after a second."""
     with av.open(str(out)) as found:
         audio = found.streams.audio[0]
         assert audio.codec_context.codec.id == av.Codec(film.sound_codec, "w").id
+        # an MP3 counts from before what its encoder added, which decoders leave out
+        begin = (audio.start_time or 0) * audio.time_base if film.is_sound else 0
         frames = list(found.decode(audio))
     sound = np.concatenate(
         [
@@ -152,7 +204,7 @@ def test_the_file_holds_what_was_asked_for(tmp_path, film):
     sound /= np.abs(sound).max()
     onset = np.argmax(np.abs(sound) > 0.25) / packed / 48_000
     start = frames[0].pts * Fraction(frames[0].time_base)
-    assert abs(onset + start - 1) < 0.002
+    assert abs(onset + start - begin - 1) < 0.002
 
 
 @pytest.mark.parametrize("film", CLEAR, ids=named)
@@ -176,6 +228,9 @@ def half(_):
 
 def rgba(path):
     """The first picture of a file, with its transparency."""
+    if path.suffix == ".zip":
+        _, picture = next(pictures_in(path))
+        return np.array(picture.convert("RGBA"))
     if path.suffix in (".gif", ".animated-webp"):
         with Image.open(path) as image:
             return np.array(image.convert("RGBA"))
@@ -213,6 +268,56 @@ def test_hevc_in_mp4_is_tagged_for_every_player(tmp_path):
     assert fragdex.index(out).track(1).codec.startswith("hvc1.")
 
 
+PQ = [
+    Film(codec="hevc", color="bt2020-pq", sound=False),
+    Film("webm", codec="av1", gop=1, color="bt2020-pq", sound=False),
+    Film("mov", codec="prores", preset="4444", color="bt2020-pq", sound=False),
+]
+COLOURS = [(255, 255, 255), (128, 128, 128), (255, 0, 0), (0, 255, 0), (0, 0, 255), (30, 90, 200)]
+
+
+def in_pq(rgb):
+    """Y', Cb and Cr of 10 bits (ITU-R BT.2100) of a colour of sRGB, white at 203 cd/m²."""
+    linear = np.array([c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+                       for c in np.array(rgb) / 255])  # fmt: skip
+    wide = (
+        np.array([[0.6274, 0.3293, 0.0433], [0.0691, 0.9195, 0.0114], [0.0164, 0.0880, 0.8956]])
+        @ linear
+    )  # ITU-R BT.2087
+    power = (wide * 203 / 10_000) ** (2610 / 16384)
+    pq = ((3424 / 4096 + 2413 / 128 * power) / (1 + 2392 / 128 * power)) ** (2523 / 32)
+    luma = pq @ [0.2627, 0.6780, 0.0593]
+    chroma = [512 + 896 * (pq[2] - luma) / 1.8814, 512 + 896 * (pq[0] - luma) / 1.4746]
+    return [64 + 876 * luma, *chroma]
+
+
+@pytest.mark.parametrize("film", PQ, ids=named)
+def test_colours_of_bt_2020_with_pq_are_converted_and_tagged(tmp_path, film):
+    film.check()
+    out = made(tmp_path, film, lambda i: plain_png(COLOURS[i], (320, 180)), 6, (0, 6))
+    with av.open(str(out)) as found:
+        context = found.streams.video[0].codec_context
+        assert (context.color_primaries, context.color_trc, context.colorspace) == (9, 16, 9)
+        assert (context.color_range, context.pix_fmt) == (1, film.format)
+        for frame, colour in zip(found.decode(video=0), COLOURS, strict=True):
+            levels = [
+                int(np.frombuffer(plane, np.uint16).reshape(plane.height, -1)[10, 10])
+                for plane in frame.planes
+            ]
+            # an encoder's own loss, and a level of 8 bits is four of 10
+            assert np.allclose(levels, in_pq(colour), atol=4), (colour, levels)
+
+
+def test_hevc_has_no_transparency_as_long_as_its_encoder_has_none():
+    with pytest.raises(ValueError, match="hevc has none here; vp9, prores, ffv1 do"):
+        Film("mov", codec="hevc", transparency=True).check()
+    context = av.CodecContext.create("libx265", "w")
+    context.width, context.height, context.pix_fmt = 64, 64, "yuva420p"
+    context.time_base = 1 / RATE
+    with pytest.raises(OSError, match="Operation not supported"):
+        context.open()
+
+
 formats = sorted({f for codec in VIDEO_CODECS.values() for f in codec.formats} | {"rgb24"})
 presets = sorted({p for codec in VIDEO_CODECS.values() for p in codec.presets} | {"best"})
 # The small half of each scale: the slowest settings take long and show nothing else.
@@ -230,13 +335,18 @@ films = st.builds(
     audio_bit_rate=st.none() | st.sampled_from([1, 32_000, 256_000, 10**7]),
     sound=st.booleans(),
     faststart=st.booleans(),
+    image=st.none() | st.sampled_from(["png", "jpeg", "webp", "tiff"]),
+    quality=st.none() | st.sampled_from([0, 1, 100]),
+    color=st.sampled_from([None, None, "bt709", "bt2020-pq", "p3"]),
+    loudness=st.none() | st.sampled_from([-90.0, -23.0, 0.0, float("nan")]),
 )
-likely = st.sampled_from(FILMS + CLEAR).flatmap(
+likely = st.sampled_from(FILMS + SOUNDS + CLEAR).flatmap(
     lambda film: films.map(
         lambda other: Film(
             film.container, film.codec, other.crf, None, film.preset, film.pixel_format,
             other.gop, film.transparency, film.audio, other.audio_bit_rate, film.sound,
-            film.faststart,
+            film.faststart, film.image, film.image and other.quality,
+            other.loudness, film.color or other.color,
         )
     )
 )  # fmt: skip

@@ -13,25 +13,26 @@ from PIL import Image, ImageDraw
 from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Notes
 from fragdex.service.renders.browser.requests import is_animated
+from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.plan import Plan, View, Wanted
 from fragdex.service.renders.pool import ChildPool, PageSource
 from fragdex.service.renders.render import render
 from fragdex.service.renders.site import Folder, OpenAsset, Page
+from fragdex.service.renders.stills import Still
 from service.renders.frames.numbers import PAGES, numbers_page
 
 pytestmark = pytest.mark.usefixtures("chromium")
 
 STATEFUL = Path(__file__).parents[1] / "pages" / "stateful"
 # Two films of them may differ, even of one browser: what is random, or takes real time.
-BY_CHANCE = ("decoder.html", "keys.html", "view-transition.html", "worker-canvas.html")
+BY_CHANCE = ("decoder.html", "keys.html", "view-transition.html")
 # What one browser has to draw, and what its record names.
 ALONE = {
     "decoder.html": "ImageDecoder",
     "gif.html": "an animated picture",
     "keys.html": "different pictures",
     "view-transition.html": "a view transition",
-    "worker-canvas.html": "transferControlToOffscreen",
 }
 # 60 frames: slices meet before 22 and 42
 WANTED = Wanted(320, 180, Fraction(30), 2000)
@@ -120,6 +121,17 @@ def test_who_skipped_frames_that_are_needed_is_not_waited_for(tmp_path, name):
     assert made.slices[0].seconds["start"] > 0.05 > made.slices[1].seconds["start"]
 
 
+def test_a_still_of_a_page_that_needs_its_frames_is_that_of_the_film(tmp_path):
+    site, out = Stateful("gif.html"), tmp_path / "a.png"
+    told = render(site, replace(WANTED, still=Still("png"), time_ms=800), out)
+    assert ALONE["gif.html"] in drawn_by_one(told)[0]
+    with Stage(site, WANTED.view()) as stage:
+        shown = [stage.frame(i) for i in range(25)]
+    last = next(picture for picture in reversed(shown) if picture is not None)
+    with Image.open(out) as still, Image.open(io.BytesIO(last)) as frame:
+        assert still.convert("RGB").tobytes() == frame.convert("RGB").tobytes()
+
+
 def test_a_picture_that_is_asked_for_as_data_is_looked_at_as_well(tmp_path):
     for count, needed in ((10, True), (1, False)):
         data = base64.b64encode(pictures("PNG", count)).decode()
@@ -187,7 +199,7 @@ def test_slices_agree_where_neighbours_saw_the_same():
 def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):
     page = PageSource("a", Page(numbers_page(Fraction(30))))
     view = View(320, 180, Fraction(30))
-    borders = Plan(view, 30, (0, 10, 20, 30)).borders
+    borders = Plan(view, (0, 10, 20, 30)).borders
     with closing(ChildPool()) as pool:
         pool.draw(page, Wanted(), view, range(10), tmp_path)
         assert pool.alone(page, view, borders) == 10

@@ -100,7 +100,7 @@ def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
     """Without a new browser, without replaying; the file is the same, byte for byte."""
     page = PageSource("a", Page(numbers_page(Fraction(30))))
     view = View(320, 180, Fraction(30))
-    parts = plan(view, 2000, slices=3)
+    parts = plan(view, range(60), slices=3)
     cold = []
     for part in parts.slices:
         cold.append(pool.draw(page, Wanted(), view, part, tmp_path))

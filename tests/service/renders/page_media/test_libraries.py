@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from service.renders.page_media.films import onsets
+from service.renders.page_media.films import beeps, onsets
 
-TONE = Path(__file__).parent / "node" / "node_modules" / "tone" / "build" / "Tone.js"
+LIBRARIES = Path(__file__).parent / "node" / "node_modules"
+TONE = LIBRARIES / "tone" / "build" / "Tone.js"
+HOWLER = LIBRARIES / "howler" / "dist" / "howler.min.js"
 
 
 @pytest.fixture
@@ -35,10 +37,14 @@ def test_notes_of_Tone_are_heard(tone):
     assert onsets(page.sound(0, 60), 0.02) == pytest.approx([0.25, 0.75, 1.25], abs=0.005)
 
 
-def test_the_transport_of_Tone_follows_the_page_by_its_timers(tone):
-    """By itself it ticks in a worker, which takes real time."""
-    page = tone("""
-    Tone.setContext(new Tone.Context({ clockSource: "timeout" }));
+@pytest.mark.parametrize("source", ["worker", "timeout"])
+def test_the_transport_of_Tone_follows_the_page(tone, source):
+    """By itself it ticks in a worker."""
+    page = tone(
+        f"""
+    Tone.setContext(new Tone.Context({{ clockSource: "{source}" }}));
+    """
+        """
     const synth = new Tone.Synth({ envelope: { attack: .001, release: .01 } }).toDestination();
     fragdex = { ready: Tone.start().then(() => {
       const transport = Tone.getTransport();
@@ -46,8 +52,30 @@ def test_the_transport_of_Tone_follows_the_page_by_its_timers(tone):
       new Tone.Loop((time) => synth.triggerAttackRelease("A4", .1, time), "4n").start(0);
       transport.start(.2);
     }) };
-    """)
+    """
+    )
     page.frames(0, 60)
     assert page.stage.notes.console == []
     heard = onsets(page.sound(0, 60), 0.02)
     assert heard == pytest.approx([0.2, 0.7, 1.2, 1.7], abs=0.005)
+
+
+@pytest.mark.parametrize("html5", ["false", "true"], ids=["WebAudio", "element"])
+def test_sounds_of_Howler_are_heard(show, html5):
+    if not HOWLER.exists():
+        pytest.skip("howler is missing: ./dev setup installs it where npm is there")
+    script = f"""
+    const sound = new Howl({{ src: ["beeps.wav"], html5: {html5} }});
+    let playing;
+    fragdex = {{ ready: new Promise((done) => sound.once("load", done)).then(() => {{
+      playing = sound.play();
+      setTimeout(() => sound.pause(playing), 1000);
+    }}) }};
+    """
+    page = show(
+        f"<script src=howler.js></script><script>{script}</script>",
+        {"howler.js": HOWLER.read_bytes(), "beeps.wav": beeps(seconds=2)},
+    )
+    page.frames(0, 60)
+    assert page.stage.notes.console == []
+    assert onsets(page.sound(0, 60)) == pytest.approx([0.5], abs=0.005)

@@ -13,12 +13,15 @@
   let held = null;
   let start = 0;
   let numbers = 0;
+  let firing = false;
   const frames = new Map();
   const timers = new Map();
   const put = (object, name, value) =>
     Object.defineProperty(object, name, { value, configurable: true, writable: true });
 
-  const since = () => (begun ? (held ?? now) - zero : 0);
+  // a little more than while the page loads: as in steady.js
+  const LITTLE = 2 ** -10;
+  const since = () => (begun ? (held ?? now) - zero + LITTLE : 0);
   put(performance, "now", since);
   const FakeDate = function Date(...given) {
     if (!new.target) return new RealDate(EPOCH + since()).toString();
@@ -37,7 +40,8 @@
   });
   put(globalThis, "cancelAnimationFrame", (number) => { frames.delete(number); });
   const timer = (again) => (callback, delay, ...given) => {
-    const wait = Math.max(again ? 1 : 0, Number(delay) || 0);
+    // one that is set by another is later, or there would be no end of them
+    const wait = Math.max(again || firing ? 1 : 0, Number(delay) || 0);
     timers.set((numbers += 1), { callback, wait, due: now + wait, given, again });
     return numbers;
   };
@@ -72,7 +76,9 @@
       now = Math.max(now, first.due);
       if (first.again) first.due += first.wait;
       else timers.delete(which);
+      firing = true;
       call(first.callback, first.given);
+      firing = false;
     }
   };
 

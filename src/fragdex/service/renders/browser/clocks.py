@@ -49,5 +49,8 @@ class Clock(Protocol):
     def pass_by(self) -> None:
         """Let the frame happen where nobody looks."""
 
+    def show(self) -> None:
+        """Let the frame happen and be drawn, without a picture of it."""
+
     def capture(self, needed: bool) -> bytes | None:
         """The frame as PNG; None where nothing changed, unless it is needed."""

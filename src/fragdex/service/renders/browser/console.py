@@ -17,7 +17,6 @@ TELL: Final = "__fragdexTell"
 # What our script tells of, in words.
 _KEPT: Final = {
     "transition": "a view transition",
-    "canvas": "a canvas that is drawn elsewhere (transferControlToOffscreen)",
     "decoder": "ImageDecoder",
 }
 _KINDS: Final = {"error": "error", "assert": "error", "warning": "warning"}
@@ -35,6 +34,8 @@ class Console:
     def __init__(self, pipe: Pipe, notes: Notes) -> None:
         self._pipe, self._notes = pipe, notes
         self._failed: dict[tuple[str | None, int], str] = {}
+        self.gave_canvas = False
+        """Whether the page gave a canvas away, to be drawn by a worker."""
         pipe.on("Runtime.exceptionThrown", self._thrown)
         pipe.on("Runtime.exceptionRevoked", self._revoked)
         pipe.on("Runtime.consoleAPICalled", self._called)
@@ -80,8 +81,13 @@ class Console:
             self._notes.block(told["blocked"], str(told.get("reason")))
         elif isinstance(told.get("refused"), str):
             self._notes.say("refused", told["refused"])
+        elif told.get("gives") == "canvas":
+            self.gave_canvas = True
         elif (kept := _KEPT.get(str(told.get("keeps")))) is not None:
             self._notes.say("keeps", kept)
+        elif isinstance(told.get("uses"), str):
+            where = f" ({told['at']})" if told.get("at") else ""
+            self._notes.say("uses", f"{told['uses']}{where}")
 
     def _logged(self, params: dict[str, Any], _: str | None) -> None:
         entry = params["entry"]

@@ -14,7 +14,6 @@ _SAME_PIXELS: Final = (
     "--font-render-hinting=none",
     "--disable-lcd-text",
     "--hide-scrollbars",
-    "--force-device-scale-factor=1",
     "--lang=en-US",
 )
 # Frames on request; deterministic-mode also keeps images from being decoded behind the frame's
@@ -83,7 +82,7 @@ _LEAST_WINDOW: Final = (800, 600)
 
 def flags(view: View, *, is_shell: bool, begin_frames: bool, sandbox: bool) -> list[str]:
     """All flags but those that name files."""
-    width, height = view.width, view.height
+    width, height = view.pixels
     if not begin_frames:
         # A window has a frame there; one whose page has no height is never drawn. The page's own
         # size is set apart from it.
@@ -92,6 +91,7 @@ def flags(view: View, *, is_shell: bool, begin_frames: bool, sandbox: bool) -> l
         *(() if is_shell else ("--headless=new",)),
         *(() if sandbox else ("--no-sandbox", "--no-zygote")),
         *_SAME_PIXELS,
+        f"--force-device-scale-factor={view.scale:g}",
         *(_FRAMES_ON_REQUEST if begin_frames else ()),
         *_SOFTWARE,
         *_QUIET,

@@ -49,16 +49,17 @@ class Limits:
 
     def check(self, view: View) -> None:
         """Raise TooLarge where a view has more pixels than these limits allow."""
-        if max(view.width, view.height) > self.side:
+        width, height = view.pixels
+        if max(width, height) > self.side:
             raise TooLarge(
                 f"a page may be {self.side} pixels wide and high",
-                found=f"{view.width}x{view.height}",
+                found=f"{width}x{height}",
                 more={"limit": self.side},
             )
-        if view.width * view.height > self.pixels:
+        if width * height > self.pixels:
             raise TooLarge(
                 f"a page may have {self.pixels} pixels",
-                found=f"{view.width}x{view.height}",
+                found=f"{width}x{height}",
                 more={"limit": self.pixels},
             )
 
@@ -83,6 +84,8 @@ class Notes:
             may not show what it should.
         browser: how the browser ran, where it was not as it should be (no sandbox, no beginFrame).
         keeps: what it used that skipped frames would change: all of them have to be drawn.
+        glyphs: characters that it showed and no font has.
+        uses: what may come out otherwise in another run; of pages that are watched for it.
     """
 
     console: list[str] = field(default_factory=list)
@@ -91,6 +94,8 @@ class Notes:
     incomplete: list[str] = field(default_factory=list)
     browser: list[str] = field(default_factory=list)
     keeps: list[str] = field(default_factory=list)
+    glyphs: list[str] = field(default_factory=list)
+    uses: list[str] = field(default_factory=list)
 
     MOST = 200
     LONGEST = 1000
@@ -110,7 +115,7 @@ class Notes:
 
     def add(self, other: Notes) -> None:
         """Add what happened elsewhere on the page."""
-        for kind in ("console", "refused", "incomplete", "browser", "keeps"):
+        for kind in ("console", "refused", "incomplete", "browser", "keeps", "glyphs", "uses"):
             for line in getattr(other, kind):
                 self.say(kind, line)
         for one in other.blocked:
@@ -143,6 +148,7 @@ class PageFacts:
         seekable: whether the page says that it can be jumped into.
         browser_version: as the browser tells it.
         has_begin_frame: whether frames come on request; else the page has a clock of ours.
+        is_asked: whether the page is asked for each frame (`Bridge`).
     """
 
     width: int | None
@@ -151,3 +157,4 @@ class PageFacts:
     seekable: bool
     browser_version: str
     has_begin_frame: bool
+    is_asked: bool = False

@@ -21,6 +21,8 @@ _WORDS: Final = 300
 _GIVE: Final = """(() => {
   const data = JSON.parse(%s);
   let own = { data };
+  // where pages look that render themselves
+  globalThis.EF_RENDER_DATA = data;
   Object.defineProperty(globalThis, "fragdex", {
     configurable: true, enumerable: true,
     get: () => own,
@@ -35,7 +37,7 @@ _GIVE: Final = """(() => {
 
 
 def giving(data: bytes) -> str:
-    """The script that gives a page its data, as `fragdex.data`.
+    """The script that gives a page its data, as `fragdex.data` and as `EF_RENDER_DATA`.
 
     Args:
         data: JSON.

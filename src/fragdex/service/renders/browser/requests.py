@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe
-from fragdex.service.renders.outside import Blocked, Outside
+from fragdex.service.renders.outside import READABLE, Blocked, Outside
 from fragdex.service.renders.page_media.contract import ENDPOINT
 from fragdex.service.renders.site import ORIGIN, Asset, Site
 
@@ -114,6 +114,8 @@ class RequestInterceptor:
             raise Blocked("the URL cannot be read") from None
         if parts.scheme not in ("http", "https"):
             raise Blocked(f"{parts.scheme}: is not served to pages")
+        if method == "OPTIONS":
+            return 204, _allowed(headers), b""
         if method not in _METHODS:
             raise Blocked(f"{method}: pages may only read")
         if parts.netloc == _OWN and not parts.path.startswith(API):
@@ -168,6 +170,17 @@ class RequestInterceptor:
             responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
             body=base64.b64encode(body).decode("ascii"),
         )
+
+
+def _allowed(headers: Mapping[str, str]) -> dict[str, str]:
+    """The answer to the question whether a request with such headers may be made."""
+    asked = {name.lower(): text for name, text in headers.items()}
+    wanted = asked.get("access-control-request-headers", "")
+    return {
+        **READABLE,
+        "access-control-allow-methods": ", ".join(_METHODS),
+        "access-control-allow-headers": wanted,
+    }
 
 
 def _is_script(url: str, kind: str | None) -> bool:

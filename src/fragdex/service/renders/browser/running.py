@@ -63,7 +63,7 @@ class Running:
         sandbox: bool,
     ) -> None:  # fmt: skip
         self._limits, self._notes = limits, notes
-        self._new_target: Callable[[str], None] = lambda _: None
+        self._new_target: Callable[[str, bool], None] = lambda _session, _is_worker: None
         self._crash: str | None = None
         self._checked = self._relieved = self._disk_checked = 0.0
         self._cpu_at_start = 0.0, 0.0
@@ -141,8 +141,11 @@ class Running:
         except ProtocolError:
             self.has_begin_frame = False
 
-    def on_new_target(self, watch: Callable[[str], None]) -> None:
-        """Have workers and frames of their own process given to `watch` before they run."""
+    def on_new_target(self, watch: Callable[[str, bool], None]) -> None:
+        """Have workers and frames of their own process given to `watch` before they run.
+
+        It is told the session, and whether it is that of a worker.
+        """
         self._new_target = watch
 
     def check(self) -> bool:
@@ -234,5 +237,5 @@ class Running:
                 self._notes.say("refused", f"a window for {target['url'] or 'about:blank'}")
                 self.pipe.post("Target.closeTarget", targetId=target["targetId"])
             return
-        self._new_target(session)
+        self._new_target(session, target["type"] == "worker")
         self.pipe.post("Runtime.runIfWaitingForDebugger", session)

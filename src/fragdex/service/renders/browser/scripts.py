@@ -6,11 +6,18 @@ import functools
 from importlib import resources
 from typing import Final
 
-__all__ = ["CLOCK", "FACTS", "FONTS", "READY", "SEEK", "STEADY", "script"]
+__all__ = [
+    "BRIDGE", "CLOCK", "FACTS", "FONTS", "GLYPHS", "READY", "SEEK", "STEADY", "USES", "WORKER",
+    "script",
+]  # fmt: skip
 
 STEADY: Final = "steady.js"
 CLOCK: Final = "clock.js"
 FACTS: Final = "facts.js"
+BRIDGE: Final = "bridge.js"
+WORKER: Final = "worker.js"
+GLYPHS: Final = "glyphs.js"
+USES: Final = "uses.js"
 
 READY: Final = "(async () => { await globalThis.fragdex?.ready; })()"
 """Settles when the page says that it is ready."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fragdex.service.errors import PageFailed
 from fragdex.service.renders.browser import page_data
+from fragdex.service.renders.browser.bridge import Bridge
 from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.console import Console, text_of
 from fragdex.service.renders.browser.finding import find_engine
@@ -18,10 +20,12 @@ from fragdex.service.renders.browser.model import Limits, Notes, PageFacts
 from fragdex.service.renders.browser.pipe import ProtocolError
 from fragdex.service.renders.browser.requests import RequestInterceptor
 from fragdex.service.renders.browser.running import Running, understood
-from fragdex.service.renders.browser.scripts import FACTS, STEADY, script
+from fragdex.service.renders.browser.scripts import BRIDGE, FACTS, GLYPHS, STEADY, USES, script
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.virtual import VirtualClock
 from fragdex.service.renders.browser.waiting import Waiting
+from fragdex.service.renders.browser.worker_clocks import WithWorkers
+from fragdex.service.renders.line import LINE
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.site import DATA, ORIGIN, Site
 
@@ -31,8 +35,12 @@ if TYPE_CHECKING:
 __all__ = ["Stage"]
 
 _ANY_INDEX: Final = ""
+# Frames after which none is shown one too late any more: a new size waits for its picture.
+_RESIZED: Final = 2
 # Steps within which a page without anything to wait for is ready.
 _AT_ONCE: Final = 5
+# Steps between the page's being ready and time 0, at least.
+_SETTLING: Final = 2
 
 
 class Stage:
@@ -50,6 +58,7 @@ class Stage:
         begin_frames: False has even a browser that gives frames on request run with a clock of
             ours.
         sandbox: whether Chromium's own sandbox is tried; it needs a user other than root.
+        watched: whether `notes.uses` tells what may come out otherwise in another run.
 
     Raises:
         EngineUnavailable: no Chromium; `advice` says how to get one.
@@ -68,6 +77,7 @@ class Stage:
         limits: Limits = Limits(),  # noqa: B008 — frozen
         begin_frames: bool = True,
         sandbox: bool = True,
+        watched: bool = False,
     ) -> None:
         limits.check(view)
         self.view = view
@@ -75,6 +85,7 @@ class Stage:
         self._media, self._limits = media, limits
         self._seeks = self._closed = False
         self._drawn = False
+        self._watched, self._beside = watched, 0
         index, self._data = site.read(_ANY_INDEX), site.read(DATA)
         if index is None:
             raise PageFailed("the site has no index.html at its root")
@@ -94,6 +105,7 @@ class Stage:
                 self._waiting = Waiting(
                     self._pipe, self._session, self._clock, limits, self._running.check
                 )
+                self._bridge = Bridge(self._waiting, view, limits, self.notes)
                 self._load()
                 self.facts: PageFacts = self._ask()
         except BaseException as error:
@@ -138,22 +150,101 @@ class Stage:
             self._watch()
             progress(i)
 
+    @property
+    def begun(self) -> range | None:
+        """The frames of the film that a page was told it will be asked for; None: it was not."""
+        return self._bridge.frames
+
+    def measure(self) -> PageFacts:
+        """What the page tells of itself, once it knows of its media; one that is asked is asked."""
+        if not self.facts.is_asked:
+            return self.facts
+        with self._telling():
+            width, height, duration_ms = self._bridge.measure()
+        facts = self.facts
+        return replace(
+            facts,
+            width=width or facts.width,
+            height=height or facts.height,
+            duration_ms=duration_ms or facts.duration_ms,
+        )
+
+    def begin(self, frames: range, heard: range) -> None:
+        """Tell a page that is asked for each frame for which it will be asked; once.
+
+        Its window has a line more than the film then, and so have its pictures (`line.py`).
+
+        Args:
+            frames: of the film; the only ones, in this order.
+            heard: those whose sound is wanted.
+
+        Raises:
+            PageFailed: it fails to; or a scale below 1, which leaves the line no pixel.
+        """
+        if self.view.scale < 1:
+            raise PageFailed(
+                f"a page that renders itself cannot be drawn at a scale of {self.view.scale:g}",
+                advice="draw it at 1 or more, and make the film smaller",
+            )
+        with self._telling():
+            self._set_window(self.view.height + LINE)
+            for _ in range(_RESIZED):
+                self._clock.capture(needed=True)
+            self._bridge.initialize(frames, heard)
+
+    def sound(self) -> bytes:
+        """What is heard in the frames that a page was asked for: as of `Bridge.sound`."""
+        with self._telling():
+            return self._bridge.sound()
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Let failures within carry what the page said until then."""
+        try:
+            with understood():
+                yield
+        except PageFailed as error:
+            _tell_more(error, self.notes)
+            raise
+
     def frame(self, i: int) -> bytes | None:
         """Frame i as PNG; None where it is the same picture as the last one given."""
+        begun = self._bridge.frames
+        if begun is not None:
+            return self._asked_frame(i, begun)
         with understood():
             time_us = self._clock.advance(i)
             if self._seeks:
-                try:
+                with self._telling():
                     self._waiting.seek(time_us / 1000)
-                except PageFailed as error:
-                    _tell_more(error, self.notes)
-                    raise
             if self._media is not None:
                 self._media.before_frame()
             picture = self._clock.capture(needed=not self._drawn)
         self._watch()
         self._drawn = True
         return picture
+
+    def _asked_frame(self, i: int, begun: range) -> bytes | None:
+        with self._telling():
+            self._clock.advance(i - begun.start)
+            self._bridge.frame(i)
+            if self._media is not None:
+                self._media.before_frame()
+            picture = self._clock.capture(needed=True)
+        self._watch()
+        return picture
+
+    def pass_by(self, i: int) -> None:
+        """Let frame i happen, to be heard: no picture is taken of it."""
+        with understood():
+            time_us = self._clock.advance(i)
+            if self._seeks:
+                with self._telling():
+                    self._waiting.seek(time_us / 1000)
+            if self._media is not None:
+                self._media.before_frame(drawing=False)
+            self._clock.pass_by()
+        self._watch()
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of JavaScript in the page, as JSON gives it.
@@ -168,6 +259,25 @@ class Stage:
         except ProtocolError as error:
             raise PageFailed(f"the page could not be asked: {error}") from error
         return _value(told)
+
+    def note_glyphs(self) -> None:
+        """Note the characters that the page shows now and no font has (`Notes.glyphs`)."""
+        # a page that was replaced meanwhile says so with its next frame
+        with contextlib.suppress(ProtocolError):
+            if not self._beside:
+                told = self._pipe.call(
+                    "Page.createIsolatedWorld", self._session, frameId=self._door.main_frame
+                )
+                self._beside = told["executionContextId"]
+            told = self._pipe.call(
+                "Runtime.evaluate",
+                self._session,
+                expression=script(GLYPHS),
+                contextId=self._beside,
+                returnByValue=True,
+            )
+            for one in told["result"].get("value") or "":
+                self.notes.say("glyphs", one)
 
     def relieve(self) -> None:
         """Have the browser give back what it does not need.
@@ -197,22 +307,21 @@ class Stage:
         """Everything that must be so before the page is asked for."""
         pipe, session, view = self._pipe, self._session, self.view
         kind = VirtualClock if self._running.has_begin_frame else InjectedClock
-        clock: Clock = kind(pipe, session, view)
+        clock = WithWorkers(kind(pipe, session, view), pipe, lambda: self._console.gave_canvas)
         pipe.call("Page.enable", session)
         if self._media is not None:
             # The page's policy is for the page's scripts; ours come from us.
             pipe.call("Page.setBypassCSP", session, enabled=True)
             self._media.bind(self)
         if not self._running.has_begin_frame:
-            pipe.call(
-                "Emulation.setDeviceMetricsOverride",
-                session,
-                width=view.width,
-                height=view.height,
-                deviceScaleFactor=1,
-                mobile=False,
-            )
-        self._running.on_new_target(self._door.watch)
+            self._set_window(view.height)
+
+        def on_new_target(session: str, is_worker: bool) -> None:
+            self._door.watch(session)
+            if is_worker:
+                clock.add(session)
+
+        self._running.on_new_target(on_new_target)
         self._door.watch(session)
         self._door.main_frame = pipe.call("Page.getFrameTree", session)["frameTree"]["frame"]["id"]
         self._console.watch(session)
@@ -225,10 +334,22 @@ class Stage:
             pipe.call("Emulation.setDefaultBackgroundColorOverride", session, color=clear)
         of_media = self._media.scripts() if self._media is not None else ()
         given = () if self._data is None else (page_data.giving(self._data.data),)
-        for source in (*given, *clock.scripts(), script(STEADY), *of_media):
+        uses = (script(USES),) if self._watched else ()
+        for source in (*given, *clock.scripts(), *uses, script(STEADY), *of_media, script(BRIDGE)):
             pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
         clock.prepare()
         return clock
+
+    def _set_window(self, height: int) -> None:
+        """Give the page a window of a height."""
+        self._pipe.call(
+            "Emulation.setDeviceMetricsOverride",
+            self._session,
+            width=self.view.width,
+            height=height,
+            deviceScaleFactor=self.view.scale,
+            mobile=False,
+        )
 
     def _load(self) -> None:
         """Bring the page to time 0: loaded, ready, its fonts here."""
@@ -257,6 +378,9 @@ class Stage:
             steps += 1
             self._clock.step(waiting=True)
             in_time("ready")
+        # what was posted when the page became ready (messages, microtasks of them) is done before
+        for _ in range(_SETTLING):
+            self._clock.step(waiting=True)
         while not self._clock.zero(at_once=steps <= _AT_ONCE):
             self._clock.step(waiting=False)
         if self._media is not None:
@@ -277,6 +401,7 @@ class Stage:
             seekable=bool(told["seekable"]),
             browser_version=self._running.version,
             has_begin_frame=self._running.has_begin_frame,
+            is_asked=self._bridge.is_asked(),
         )
 
 
@@ -301,5 +426,5 @@ def _tell_more(error: BaseException, notes: Notes) -> None:
     if isinstance(error, PageFailed):
         with contextlib.suppress(AttributeError):
             told = notes.as_json()
-            for kind in ("console", "refused", "blocked"):
+            for kind in ("console", "refused", "blocked", "incomplete"):
                 error.more.setdefault(kind, told[kind])

@@ -70,12 +70,16 @@
     const real = performance.now.bind(performance);
     const origin = performance.timeOrigin;
     const round = (ms) => Math.max(0, Math.round(ms * TICK) / TICK);
+    // At time 0 they tell a little more than while the page loads: pages take 0 for "not begun"
+    // (`if (!start) start = now`), and do nothing where no time has passed. A power of two, so that
+    // differences of whole milliseconds are exact.
+    const LITTLE = 2 ** -10;
     let [zero, zeroOfAll] = [-1, 0];
     // Where the clock is held; of all frames of the page alike, as `zeroOfAll`.
     let held = null;
     const since = (ms) => {
       if (zero < 0) return 0;
-      return round((held === null ? ms : Math.max(zero, held - origin)) - zero);
+      return round((held === null ? ms : Math.max(zero, held - origin)) - zero) + LITTLE;
     };
     // A script that waits for the clock to move would wait for ever: so the clock moves by a tick
     // when it was looked at often enough, and stands still later until the time has caught up.
@@ -102,6 +106,36 @@
       return EPOCH + Math.floor(round(all + patient(own) - own));
     };
     put(performance, "now", now);
+    // Everything else that tells an instant tells the same one.
+    const change = (kind, name, get, set) => {
+      const real = kind && Object.getOwnPropertyDescriptor(kind.prototype, name);
+      if (!real?.get) return null;
+      Object.defineProperty(kind.prototype, name, {
+        get() { return get(real.get.call(this), this); },
+        set: real.set && function given(value) { real.set.call(this, set(value, this)); },
+        configurable: true,
+        enumerable: real.enumerable,
+      });
+      return real;
+    };
+    const instant = (ms, one) => (typeof ms === "number" && !(one instanceof ScrollTimeline) ? since(ms) : ms);
+    change(globalThis.AnimationTimeline, "currentTime", instant);
+    change(globalThis.Event, "timeStamp", instant);
+    change(globalThis.IntersectionObserverEntry, "time", instant);
+    change(globalThis.Performance, "timeOrigin", () => EPOCH + (zero < 0 ? 0 : origin + zero - zeroOfAll));
+    // Animations that were told their start before time 0 is known.
+    const told = new Map();
+    const started = change(globalThis.Animation, "startTime",
+      (ms, one) => {
+        if (typeof ms !== "number" || !(one.timeline instanceof DocumentTimeline)) return ms;
+        return zero < 0 ? (told.get(one) ?? 0) : ms - zero;
+      },
+      (ms, one) => {
+        told.delete(one);
+        if (typeof ms !== "number" || !(one.timeline instanceof DocumentTimeline)) return ms;
+        if (zero < 0) told.set(one, ms);
+        return ms + (zero < 0 ? real() : zero);
+      });
     const FakeDate = function Date(...given) {
       if (!new.target) return new RealDate(today()).toString();
       return Reflect.construct(RealDate, given.length ? given : [today()], new.target);
@@ -201,11 +235,31 @@
       return later(() => callback(deadline), 1);
     });
     put(globalThis, "cancelIdleCallback", clearTimeout);
+    // The time of a drawing begins when it is loaded; of those that are there at time 0, with that.
+    const setTime = globalThis.SVGSVGElement?.prototype.setCurrentTime;
+    const times = new WeakMap();
+    let drawings = [];
+    if (setTime) {
+      put(SVGSVGElement.prototype, "setCurrentTime", function setCurrentTime(seconds) {
+        setTime.call(this, seconds);
+        times.set(this, seconds);
+      });
+    }
+    const beginDrawings = () => {
+      for (const drawing of drawings) {
+        if (!drawing.animationsPaused()) setTime.call(drawing, times.get(drawing) ?? 0);
+      }
+      drawings = [];
+    };
     // Time 0 is now, or was `at`, which all frames of the page are told alike.
     put(globalThis, "__fragdexBegin", (at = origin + real()) => {
       zeroOfAll = at;
       zero = Math.max(0, at - origin);
       served = new WeakMap();
+      for (const [animation, ms] of told) started.set.call(animation, zero + ms);
+      told.clear();
+      drawings = allOf("svg").filter((one) => !one.ownerSVGElement);
+      if (drawings.length) realFrame(beginDrawings);
       delete globalThis.__fragdexBegin;
       return at;
     });
@@ -219,25 +273,27 @@
     roots.push(new WeakRef(root));
     return root;
   });
+  const allOf = (name) =>
+    [document, ...roots.map((root) => root.deref())].flatMap((root) => [...(root?.querySelectorAll(name) ?? [])]);
   put(globalThis, "__fragdexAnimations", () => [
     ...document.getAnimations(),
     ...roots.flatMap((root) => root.deref()?.getAnimations() ?? []),
   ]);
 
   // ---- what skipped frames would change: it is told, so that one browser draws the film
-  const keep = (what) => { try { tell(write({ keeps: what })); } catch {} };
+  const say = (what) => { try { tell(write(what)); } catch {} };
   const telling = (object, name, what) => {
     const real = object?.[name];
     if (typeof real === "function") {
-      put(object, name, { [name](...given) { keep(what); return real.apply(this, given); } }[name]);
+      put(object, name, { [name](...given) { say(what); return real.apply(this, given); } }[name]);
     }
   };
-  telling(Document.prototype, "startViewTransition", "transition");
-  telling(Element.prototype, "startViewTransition", "transition");
-  telling(HTMLCanvasElement.prototype, "transferControlToOffscreen", "canvas");
+  telling(Document.prototype, "startViewTransition", { keeps: "transition" });
+  telling(Element.prototype, "startViewTransition", { keeps: "transition" });
+  telling(HTMLCanvasElement.prototype, "transferControlToOffscreen", { gives: "canvas" });
   if (globalThis.ImageDecoder) {
     put(globalThis, "ImageDecoder", new Proxy(ImageDecoder, {
-      construct(real, given, as) { keep("decoder"); return Reflect.construct(real, given, as); },
+      construct(real, given, as) { say({ keeps: "decoder" }); return Reflect.construct(real, given, as); },
     }));
   }
 

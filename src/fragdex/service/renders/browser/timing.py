@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["DEFAULT_HEIGHT", "DEFAULT_WIDTH", "GRID_US", "View", "instant_us", "protocol_ms"]
+__all__ = [
+    "DEFAULT_HEIGHT", "DEFAULT_WIDTH", "GRID_US", "SCALES", "SCALE_STEP", "Crop", "View",
+    "between_us", "instant_us", "protocol_ms",
+]  # fmt: skip
 
 DEFAULT_WIDTH: Final = 1280
 DEFAULT_HEIGHT: Final = 720
+
+SCALE_STEP: Final = 0.25
+SCALES: Final = tuple(step * SCALE_STEP for step in range(2, 17))
+"""Values of `View.scale`: Chromium goes no lower; any side is whole with a few pixels more."""
 
 GRID_US: Final = 100
 """The page's clocks tell tenths of a millisecond; instants between two would be told by chance."""
@@ -43,18 +51,65 @@ def protocol_ms(us: int) -> float:
     return (us + 0.25) / 1000
 
 
+Crop = tuple[int, int, int, int]
+"""Left, top, width, height."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The window that a page is seen through, and how often it is looked at.
 
     Args:
-        width: CSS pixels, which are the frame's pixels.
+        width: CSS pixels.
         height: the same.
         fps: frames a second; 29.97 means 30000/1001.
         transparent: whether the page's own background stays transparent.
+        scale: pixels of a frame for each CSS pixel of a side, the page's `devicePixelRatio`; a
+            multiple of 1/4.
+        crop: left, top, width and height of what frames show of the window, in CSS pixels that come
+            to whole pixels; None: all of it.
+        page_fps: times a second that the page is called for a frame, a multiple of `fps`; None:
+            as often as it is looked at.
+
+    >>> View(1280, 720, scale=1.5).pixels, View(1280, 720, scale=1.5, crop=(0, 8, 64, 32)).frame
+    ((1920, 1080), (96, 48))
     """
 
     width: int = DEFAULT_WIDTH
     height: int = DEFAULT_HEIGHT
     fps: Fraction = Fraction(30)
     transparent: bool = False
+    scale: float = 1.0
+    crop: Crop | None = None
+    page_fps: Fraction | None = None
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """Width and height of what the browser draws."""
+        return math.ceil(self.width * self.scale), math.ceil(self.height * self.scale)
+
+    @property
+    def crop_pixels(self) -> Crop | None:
+        """The crop in pixels."""
+        if self.crop is None:
+            return None
+        left, top, width, height = (round(length * self.scale) for length in self.crop)
+        return left, top, width, height
+
+    @property
+    def frame(self) -> tuple[int, int]:
+        """Width and height of a frame, in pixels."""
+        crop = self.crop_pixels
+        return self.pixels if crop is None else crop[2:]
+
+
+def between_us(i: int, view: View) -> list[int]:
+    """When the page is called for frames that nobody sees, after frame i - 1 and before frame i.
+
+    >>> between_us(2, View(fps=Fraction(10), page_fps=Fraction(30)))
+    [133400, 166700]
+    """
+    if view.page_fps is None or i == 0:
+        return []
+    times = int(view.page_fps / view.fps)
+    return [instant_us(k, view.page_fps) for k in range((i - 1) * times + 1, i * times)]

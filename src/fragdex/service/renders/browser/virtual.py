@@ -22,7 +22,13 @@ from typing import Any, Final
 
 from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
-from fragdex.service.renders.browser.timing import GRID_US, View, instant_us, protocol_ms
+from fragdex.service.renders.browser.timing import (
+    GRID_US,
+    View,
+    between_us,
+    instant_us,
+    protocol_ms,
+)
 
 __all__ = ["VirtualClock"]
 
@@ -54,6 +60,7 @@ class VirtualClock:
         # Where the clock was held, how far it is led on since then, and what all seeks took.
         self._held_us = self._late_us = self._lead_us = 0
         self._expired = False
+        self._at = 0
         # The world beside the page's that tells whether frames reach the page; 0 when they do.
         self._beside = 0
         # The last picture given; how many after it were equal; how many must be before frames are
@@ -146,6 +153,10 @@ class VirtualClock:
 
     def hold(self) -> None:
         """As `Clock.hold`."""
+        if self._late_us:
+            # It is held. Told again, it might be a step of the page's clocks later: they are
+            # rounded by chance where an instant is not on their grid.
+            return
         self._held_us = self._now_us
         self._tell_frames("globalThis.__fragdexHold?.()")
 
@@ -190,10 +201,19 @@ class VirtualClock:
     def advance(self, i: int) -> int:
         """As `Clock.advance`."""
         self._let_go()
+        if i == self._at + 1:
+            # a page that is jumped into is not led through what lies between
+            for us in between_us(i, self._view):
+                self._pass_to(us)
+                self.pass_by()
+        self._at = i
         wanted = instant_us(i, self._view.fps)
-        while (left := self._zero_us + self._lead_us + wanted - self._now_us) > 0:
-            self._pass(min(left, _LARGEST_STEP_US))
+        self._pass_to(wanted)
         return wanted
+
+    def _pass_to(self, us: int) -> None:
+        while (left := self._zero_us + self._lead_us + us - self._now_us) > 0:
+            self._pass(min(left, _LARGEST_STEP_US))
 
     def _pass(self, us: int) -> None:
         self._expired = False
@@ -209,6 +229,10 @@ class VirtualClock:
     def pass_by(self) -> None:
         """As `Clock.pass_by`."""
         self._frame(noDisplayUpdates=True)
+
+    def show(self) -> None:
+        """As `Clock.show`."""
+        self._frame()
 
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`.
@@ -293,6 +317,6 @@ class VirtualClock:
             "HeadlessExperimental.beginFrame",
             self._session,
             frameTimeTicks=protocol_ms(self._drawn_us),
-            interval=float(1000 / self._view.fps),
+            interval=float(1000 / (self._view.page_fps or self._view.fps)),
             **how,
         )

@@ -32,6 +32,10 @@ _PAUSES: Final = (0.0, 0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
 _FIRST_STEP_US: Final = 1000
 _LONGEST_STEP_US: Final = 16_000
 _STEP_SECONDS: Final = 0.002
+# For a page that is asked for a frame its clock is of no account: time passes for it, too, soon.
+_SHORT_PAUSES: Final = (0.0, 0.0, 0.0005, 0.001, 0.001, 0.002, 0.002)
+_ASKED_STEP_US: Final = 1000
+_ASKED_LONGEST_US: Final = 8000
 
 
 class Waiting:
@@ -84,6 +88,58 @@ class Waiting:
             self._clock.go_on()
         self._answer(number, f"fragdex.seek({ms}) failed")
 
+    def asked(
+        self, call: str, what: str, seconds: float, why: Callable[[], str] = lambda: ""
+    ) -> Any:
+        """Have a page do what it is asked for, while all that is of the page goes on.
+
+        Args:
+            call: an expression, which may be a promise; its value is returned.
+            what: it is asked, as errors say it.
+            seconds: that it may take.
+            why: tells more where it does not answer.
+
+        Raises:
+            PageFailed: it throws, or does not answer.
+        """
+        number = self._ask(call)
+        # Most are done when anything else is answered.
+        self._pipe.call("Runtime.evaluate", self._session, expression="0")
+        if not self._pipe.answered(number):
+            self._clock.hold()
+            self._go_on_until(number, what, seconds, why)
+            self._clock.go_on()
+        return self._answer(number, f"the page was asked {what}, and failed")
+
+    def _go_on_until(self, number: int, what: str, seconds: float, why: Callable[[], str]) -> None:
+        def answered() -> bool:
+            return self._pipe.answered(number)
+
+        for pause in _SHORT_PAUSES:
+            self._clock.wait(0)
+            self._pipe.listen(pause, answered)
+            if answered():
+                return
+        began = time.monotonic() - self._pipe.excused
+        step = _ASKED_STEP_US
+        while not answered():
+            waited = time.monotonic() - self._pipe.excused - began
+            if waited > seconds:
+                raise PageFailed(
+                    f"the page was asked {what}, and has not answered after {waited:.0f} s{why()}"
+                )
+            self._clock.wait(step)
+            # about as long as it is for the page
+            self._pipe.listen(step / 1_000_000, answered)
+            self._check()
+            step = min(2 * step, _ASKED_LONGEST_US)
+
+    def value(self, expression: str) -> Any:
+        """The value of an expression that waits for nothing; raises as `asked`."""
+        number = self._ask(expression)
+        self._pipe.until(lambda: self._pipe.answered(number))
+        return self._answer(number, "the page could not be asked")
+
     def _give(self, number: int, ms: float) -> None:
         """Give the page what it waits for, until it answers."""
 
@@ -117,7 +173,8 @@ class Waiting:
             returnByValue=True,
         )
 
-    def _answer(self, number: int, failed: str) -> None:
+    def _answer(self, number: int, failed: str) -> Any:
         told: dict[str, Any] = self._pipe.answer(number)
         if "exceptionDetails" in told:
             raise PageFailed(f"{failed}: {text_of(told['exceptionDetails'])}")
+        return told["result"].get("value")

@@ -31,10 +31,12 @@ _FAULTS: Final = (FragdexError, ServiceError, Blocked, OSError, ValueError, Arit
 def mix(
     strips: Iterable[SoundStrip],
     open_media: OpenMedia,
-    duration: float | Fraction,
+    stop: float | Fraction,
     failed: Callable[[str], None] = lambda _: None,
+    *,
+    start: float | Fraction = 0,
 ) -> Iterator[Floats]:
-    """The sound of a render.
+    """The sound of a render, or of a range of it: the same samples.
 
     What is heard at the same time is added; where the sum would pass full scale it is turned down
     for that moment. Memory is that of a few seconds, however long the render is.
@@ -42,20 +44,34 @@ def mix(
     Args:
         strips: of all slices, by `joined`.
         open_media: source of a strip → its bytes.
-        duration: seconds.
+        stop: seconds on the time line of the render; exclusive.
         failed: told what cannot be decoded, and stays silent.
+        start: likewise; inclusive.
 
-    Yields: arrays of shape (at most 48,000, 2), float32 between -1 and 1; together as many samples
-    as the duration has, rounded.
+    Yields: arrays of shape (at most 48,000, 2), float32 between -1 and 1; together the samples
+    between both ends, each end rounded.
 
     >>> sum(len(block) for block in mix([], None, Fraction(5, 2)))
     120000
     """
-    total = round(Fraction(duration) * SAMPLE_RATE)
+    first, total = (round(Fraction(at) * SAMPLE_RATE) for at in (start, stop))
+    blocks = _mixed(strips, open_media, first - first % BLOCK, total, failed)
+    unheard = first % BLOCK
+    for block in blocks:
+        if unheard < len(block):
+            yield block[unheard:]
+        unheard = max(0, unheard - len(block))
+
+
+def _mixed(
+    strips: Iterable[SoundStrip], open_media: OpenMedia, first: int, total: int,
+    failed: Callable[[str], None],
+) -> Iterator[Floats]:  # fmt: skip
+    """The samples from the first, where a block begins, until the last, exclusive."""
     waiting = sorted(strips, key=lambda strip: strip.start, reverse=True)
     voices: list[Voice] = []
     limiter = Limiter()
-    for start in range(0, total, BLOCK):
+    for start in range(first, total, BLOCK):
         stop = min(start + BLOCK, total)
         while waiting and waiting[-1].start * SAMPLE_RATE < stop:
             strip = waiting.pop()

@@ -89,8 +89,8 @@ class Player:
         """The page stands at frame 0: what it plays begins now."""
         self._ask("begin()")
 
-    def before_frame(self) -> bool:
-        """Draw the pictures of a frame; True where one changed.
+    def before_frame(self, *, drawing: bool = True) -> bool:
+        """Draw the pictures of a frame, unless it is heard alone; True where one changed.
 
         Called when the page's clock reached the frame, before it is drawn; the clock stands still.
         """
@@ -100,7 +100,7 @@ class Player:
             self._handed = False
         if self._answers.listens:
             self._hear(self._ask("listen(true)"))
-        return self._answers.shows and self._draw(drawing=True)
+        return self._answers.shows and self._draw(drawing=drawing)
 
     def at_skip(self) -> None:
         """A frame that nobody sees: only pages that wait for pictures are told of them."""

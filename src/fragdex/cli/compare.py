@@ -1,0 +1,148 @@
+"""`fragdex compare`: which frames and samples of two films differ."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fragdex.cli import options
+from fragdex.cli.output import emit, json_line, need_folder, say
+from fragdex.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fragdex.decoding.comparison import Comparison, FrameDifference
+
+__all__ = ["compare"]
+
+_SHOWN = 10
+_LOUDER = 4
+
+
+def compare(
+    one: Annotated[
+        str, typer.Argument(metavar="FILE", help="A film, a still or sound.", show_default=False)
+    ],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="Another one.", show_default=False)],
+    output: Annotated[
+        str | None,
+        options.placed(
+            "Write a .png of the frame that differs most: of FILE, of OTHER, and their difference."
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            min=0,
+            max=255,
+            metavar="N",
+            help="Differences of a channel up to N of 255 count as the same.",
+        ),
+    ] = 0,
+    json: options.Json = False,
+) -> int:
+    """Say which frames and samples of two films differ, how much, and where; exit code 1 if any do.
+
+    Frames are compared by their number, as they are decoded: PSNR of all channels, SSIM of the
+    brightness, and the rectangle that holds every pixel that differs. Sound is compared sample by
+    sample.
+
+    Examples:
+      fragdex compare before.mp4 after.mp4
+      fragdex compare before.mp4 after.mp4 --tolerance 3 -o worst.png
+    """  # fmt: skip
+    from fragdex.decoding.comparison import compare as compared
+
+    if output is not None and Path(output).suffix.lower() != ".png":
+        raise typer.BadParameter(f"-o {output}: a name that ends in .png is expected")
+    if output is not None:
+        need_folder(output)
+    worst: list[np.ndarray[Any, Any]] = []
+
+    def keep(*frames: np.ndarray[Any, Any]) -> None:
+        worst[:] = frames
+
+    made = compared(one, other, tolerance=tolerance, worst=keep)
+    if output is not None and worst:
+        emit([_picture(*worst)], output)
+    say(json_line(_facts(one, other, made)) if json else "".join(_lines(made)))
+    return 0 if made.is_equal else 1
+
+
+def _facts(one: str, other: str, made: Comparison) -> dict[str, Any]:
+    # PSNR and times are finite: frames that are told differ
+    return {"file": one, "other": other, "equal": made.is_equal, **asdict(made)}
+
+
+def _lines(made: Comparison) -> list[str]:
+    lines = [_of_frame(one) + "\n" for one in made.told[:_SHOWN]]
+    (a, b), sound = made.frames, made.sound
+    if made.sizes[0] != made.sizes[1] and a and b:
+        sizes = " and ".join("×".join(map(str, size or ())) for size in made.sizes)
+        lines.append(f"pictures of other sizes: {sizes}\n")
+    elif len(made.told) > _SHOWN:
+        lines.append("… more frames; --json lists them\n")
+    if made.worst is not None and len(made.told) > 1:
+        lines.append(f"most: {_of_frame(made.worst)}\n")
+    if a or b:
+        count = f"{a:,}" if a == b else f"{a:,} and {b:,}"
+        lines.append(f"pictures: {made.differing:,} of {count} frames differ\n")
+    if made.mistimed:
+        lines.append(f"times: {made.mistimed:,} frames are the same, at other times\n")
+    if sound.samples != (None, None):
+        lines.append(_of_sound(made))
+    return [*lines, "equal\n"] if made.is_equal else lines
+
+
+def _of_frame(one: FrameDifference) -> str:
+    left, top, width, height = one.box
+    when = "" if one.seconds is None else f" ({one.seconds:.3f} s)"
+    return (
+        f"frame {one.frame}{when}: PSNR {one.psnr:.2f} dB, SSIM {one.ssim:.4f}, up to "
+        f"{one.largest:g} of 255, {width}×{height} pixels at {left},{top}"
+    )
+
+
+def _of_sound(made: Comparison) -> str:
+    sound = made.sound
+    if None in sound.samples:
+        return "sound: only one has any\n"
+    for what, unit in (("rates", " Hz"), ("channels", " channels")):
+        a, b = getattr(sound, what)
+        if a != b:
+            return f"sound: {a}{unit} and {b}{unit}\n"
+    a, b = sound.samples
+    count = f"{a:,}" if a == b else f"{a:,} and {b:,}"
+    line = f"sound: {sound.differing:,} of {count} samples differ"
+    if sound.first is None:
+        return f"{line}\n"
+    return f"{line}, the first at {sound.first:.6f} s, by up to {sound.largest:.2g} of full scale\n"
+
+
+def _picture(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bytes:
+    """Both frames side by side, and what differs, brighter than it is."""
+    import io
+
+    import numpy as np
+
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        raise MissingExtra(
+            "the picture needs Pillow", advice="pip install 'fragdex[service]'"
+        ) from None
+    differences = np.abs(one.astype(np.int16) - other)
+    shown = np.minimum(differences * _LOUDER, 255).astype(np.uint8)
+    if shown.shape[2] == 4:
+        # where only alpha differs, that has to be seen
+        shown = np.dstack(
+            [np.maximum(shown[:, :, :3], shown[:, :, 3:]), np.full_like(shown[:, :, :1], 255)]
+        )
+    out = io.BytesIO()
+    Image.fromarray(np.concatenate([one, other, shown], axis=1)).save(out, "PNG")
+    return out.getvalue()

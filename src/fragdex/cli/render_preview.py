@@ -1,0 +1,35 @@
+"""`fragdex render --preview`: the film of a page in a browser, before it is made."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import typer
+
+from fragdex.cli.output import json_line, say
+from fragdex.cli.serving import service
+
+if TYPE_CHECKING:
+    from fragdex.service.renders.plan import Wanted
+    from fragdex.service.renders.pool import PageSource
+
+__all__ = ["preview_page"]
+
+
+def preview_page(port: int, name: str, page: PageSource, wanted: Wanted, json: bool) -> int:
+    """Show the film of a page until interrupted; returns the exit code."""
+    preview = service("renders.preview.film_preview").FilmPreview(name, page, wanted)
+    try:
+        server = service("renders.preview.local_server").LocalServer(preview, port)
+    except OSError as error:
+        preview.close()
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        raise typer.BadParameter(f"--port {port}: it cannot be used: {error.strerror}") from None
+    say(json_line({"page": name, "url": server.url}) if json
+        else f"{name}: open {server.url}\nCtrl+C ends the preview.\n")  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        server.run()
+    return 0

@@ -1,0 +1,103 @@
+// Runs in a worker before its own script: timers, frames, Date and performance.now follow the clock
+// of the page, which leads them on by `__fragdexTo` and `__fragdexFrame`. How long a worker computes
+// takes real time.
+(() => {
+  "use strict";
+  const EPOCH = 1700000000000;
+  const TICK = 10; // to a millisecond
+  const OFTEN = 10000;
+  const LITTLE = 2 ** -10; // as on the page
+  const RealDate = Date;
+  const timers = new Map();
+  let [now, zero, numbers, firing] = [0, null, 0, false];
+  const put = (object, name, value) =>
+    Object.defineProperty(object, name, { value, configurable: true, writable: true });
+
+  // As on the page: a script that waits for the clock to move sees it move at last.
+  let [looks, seen, ahead] = [0, 0, 0];
+  const since = () => {
+    const ms = zero === null ? 0 : Math.max(0, Math.round((now - zero) * TICK) / TICK) + LITTLE;
+    if (ms !== seen) [looks, seen, ahead] = [0, ms, Math.max(0, seen + ahead - ms)];
+    else if ((looks += 1) >= OFTEN) [looks, ahead] = [0, ahead + 1 / TICK];
+    return ms + ahead;
+  };
+  put(performance, "now", since);
+  const FakeDate = function Date(...given) {
+    if (!new.target) return new RealDate(FakeDate.now()).toString();
+    return Reflect.construct(RealDate, given.length ? given : [FakeDate.now()], new.target);
+  };
+  FakeDate.prototype = RealDate.prototype;
+  FakeDate.now = () => Math.floor(EPOCH + since());
+  FakeDate.parse = RealDate.parse;
+  FakeDate.UTC = RealDate.UTC;
+  put(RealDate.prototype, "constructor", FakeDate);
+  put(globalThis, "Date", FakeDate);
+
+  const timer = (again) => (callback, delay, ...given) => {
+    // one that is set by another is later, or there would be no end of them
+    const wait = Math.max(again || firing ? 1 : 0, Number(delay) || 0);
+    timers.set((numbers += 1), { callback, wait, due: now + wait, given, again });
+    return numbers;
+  };
+  const forget = (number) => { timers.delete(number); };
+  put(globalThis, "setTimeout", timer(false));
+  put(globalThis, "setInterval", timer(true));
+  put(globalThis, "clearTimeout", forget);
+  put(globalThis, "clearInterval", forget);
+
+  // What a timer has promised happens before the next one.
+  const { port1, port2 } = new MessageChannel();
+  let go = null;
+  port1.onmessage = () => go();
+  const breathe = () => new Promise((done) => { go = done; port2.postMessage(0); });
+  const first = (until) => {
+    let found = null;
+    for (const [number, one] of timers) {
+      if (one.due <= until && (found === null || one.due < found[1].due)) found = [number, one];
+    }
+    return found;
+  };
+  const call = ({ callback, given }) => {
+    firing = true;
+    try {
+      if (typeof callback === "function") callback(...given);
+      else (0, eval)(String(callback));
+    } catch (error) {
+      reportError(error);
+    }
+    firing = false;
+  };
+  // Frames: what was asked for before this one happens now.
+  let frames = new Map();
+  put(globalThis, "requestAnimationFrame", (callback) => {
+    if (typeof callback !== "function") throw new TypeError("not a function");
+    frames.set((numbers += 1), callback);
+    return numbers;
+  });
+  put(globalThis, "cancelAnimationFrame", (number) => { frames.delete(number); });
+  put(globalThis, "__fragdexFrame", async () => {
+    const due = frames;
+    frames = new Map();
+    for (const callback of due.values()) {
+      try {
+        callback(since());
+      } catch (error) {
+        reportError(error);
+      }
+    }
+    await breathe();
+  });
+  put(globalThis, "__fragdexTo", async (until, from) => {
+    zero = from;
+    for (let due = first(until); due !== null; due = first(until)) {
+      const [number, one] = due;
+      now = Math.max(now, one.due);
+      if (one.again) one.due += one.wait;
+      else timers.delete(number);
+      call(one);
+      await breathe();
+    }
+    now = until;
+    await breathe();
+  });
+})();
