@@ -14,7 +14,11 @@ from fragdex.byterange import ByteRange
 from fragdex.fragments import fragment_batches, hop
 from fragdex.fragments.hop_plain import join_plain, walk_plain
 from fragdex.testing import movie
+from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.file_strategies import files
+from fragdex.testing.files import Other, make_file
+from fragdex.testing.fragments import Fragment
+from fragdex.testing.tracks import Moov, Track
 from laws import brute
 
 
@@ -65,6 +69,25 @@ def test_fragments_settled_a_few_at_a_time(data, size):
         patch.setattr("fragdex.build.indexer.AT_ONCE", 1)
         patch.setattr(fragment_batches, "ENOUGH", 1)
         brute.same(fed(data, [size]), late)
+
+
+BETWEEN = [
+    Other(b"\0\0\0\x08free"),
+    Other(b"\0\0\0\x0cmdat...."),
+    Other(b"\0\0\0\x0cstyp...."),
+]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_settled_with_boxes_between(most):
+    one = Fragment((Traf(1, (Run((Sample(size=5, duration=3),)),)),))
+    for between in itertools.product(BETWEEN, repeat=most):
+        data = make_file(Moov((Track(1),)), one, *between, one, *between, one).data
+        late = fragdex.index(data, exact=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("fragdex.build.indexer.AT_ONCE", 1)
+            patch.setattr(fragment_batches, "ENOUGH", 1)
+            brute.same(fed(data, [1]), late)
 
 
 @given(files(), st.lists(st.integers(1, 300), min_size=1, max_size=8))

@@ -18,7 +18,7 @@ from fragdex.boxes.limits import MAX_TRACKS
 from fragdex.errors import LimitExceeded
 from fragdex.fragments import hop
 from fragdex.fragments.batch import Batch, Trafs, decode
-from fragdex.fragments.bounds import MDAT, Layout, lay_out
+from fragdex.fragments.bounds import MDAT, MOOF, Layout, lay_out
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.groups import GroupBox, SampleGroup, fragment_groups
 from fragdex.fragments.headers import Fits, Int64, Rows
@@ -91,8 +91,15 @@ class Section:
             self.unknown_defaults |= batch.unknown_defaults
 
     def _closed(self, top: Rows) -> bool:
-        """Whether the fragments that wait are whole, and what comes begins a new one."""
-        return bool(self._tops[-1]["type"][-1] == MDAT and top["type"][0] != MDAT)
+        """Whether the fragments that wait are whole, and what comes begins a new one.
+
+        Other boxes may stand between: only a moof shows that no more media data comes.
+        """
+        came = _moofs_and_mdats(top)
+        if not len(came) or top["type"][came[0]] != MOOF:
+            return False
+        passed = next(found for found in map(_last_of_them, reversed(self._tops)) if found)
+        return passed == MDAT
 
     def _settle(self, findings: Findings) -> None:
         layout = lay_out(self._tops)
@@ -112,8 +119,15 @@ class Section:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Forget what is settled but for the last box: a moof behind it may have its data there."""
-        self._tops = [self._tops[-1][-1:]]
+        """Forget what is settled but for the last mdat: a moof behind it may have its data there.
+
+        Boxes behind that introduce the moof.
+        """
+        tail = [self._tops.pop()]
+        while not (tail[-1]["type"] == MDAT).any():
+            tail.append(self._tops.pop())
+        tail[-1] = tail[-1][np.flatnonzero(tail[-1]["type"] == MDAT)[-1] :]
+        self._tops = tail[::-1]
         self._batches.clear()
         self._waiting = 0
 
@@ -286,6 +300,16 @@ class Section:
         for one, mine in chosen.items():
             found = fragment_groups(mine, first, self.stbls.get(one))
             self._groups.setdefault(one, []).extend(found)
+
+
+def _moofs_and_mdats(top: Rows) -> Int64:
+    return np.flatnonzero((top["type"] == MOOF) | (top["type"] == MDAT))
+
+
+def _last_of_them(top: Rows) -> int:
+    """Type of the last moof or mdat among boxes, or 0."""
+    found = _moofs_and_mdats(top)
+    return int(top["type"][found[-1]]) if len(found) else 0
 
 
 def read_batch(

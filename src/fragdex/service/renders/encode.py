@@ -20,6 +20,7 @@ from fragdex.service.renders.line import rows_of_line
 from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.plan import View, key_interval
 from fragdex.service.renders.repeats import Numbered, repeat_unit
+from fragdex.service.transcode.x264 import repeatable
 
 __all__ = ["Encoding"]
 
@@ -40,7 +41,8 @@ def _alone(width: int, height: int, changed: dict[str, str]) -> Any:
     context: Any = av.CodecContext.create("libx264", "w")
     settle(context, Film(), width, height, Fraction(30))
     context.time_base, context.framerate = Fraction(1, 30), Fraction(30)
-    context.options = {name: text for name, text in (ENCODER | changed).items() if text}
+    wanted = {name: text for name, text in (ENCODER | changed).items() if text}
+    context.options = repeatable(wanted)
     context.flags |= Flags.global_header
     return context
 
@@ -68,7 +70,7 @@ class _File:
         self._container = av.open(str(path), "w", format=container, options=settings)
         encoder = film.video.encoder
         stream: Any = self._container.add_stream(
-            encoder, rate=view.fps, options=options(film, view.fps)
+            encoder, rate=view.fps, options=repeatable(options(film, view.fps))
         )
         settle(stream.codec_context, film, *self._size, view.fps)
         stream.codec_context.time_base = stream.time_base = 1 / view.fps

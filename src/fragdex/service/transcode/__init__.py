@@ -6,6 +6,7 @@ track_writers
             writes one track: copied packets, or encoded frames, as a fragmented file
 made        what comes of it
 process     a whole file: every track, the scrub track, the indexes
+x264        which code of the encoder gives the same bytes in every run
 running     the same in a process of its own
 
 FFmpeg's libraries read hostile bytes here, so they never run in a process of the service: a crash,

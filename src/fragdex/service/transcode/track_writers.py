@@ -26,6 +26,7 @@ from av.video.reformatter import VideoReformatter
 from fragdex.service.transcode.probe import codec_of
 from fragdex.service.transcode.survey import random_access
 from fragdex.service.transcode.track_file import SEGMENT_SECONDS, TrackFile, hole_after
+from fragdex.service.transcode.x264 import repeatable
 
 __all__ = ["AudioEncoder", "Copier", "Scrubber", "VideoEncoder"]
 
@@ -112,7 +113,9 @@ class VideoEncoder:
     def _open(self, frame: Any) -> None:
         rate = self.source.average_rate or Fraction(25)
         stream: Any = self.file.container.add_stream(
-            "libx264", rate=min(max(rate, Fraction(1)), Fraction(120)), options=dict(self.preset)
+            "libx264",
+            rate=min(max(rate, Fraction(1)), Fraction(120)),
+            options=repeatable(self.preset),
         )
         self.size = self.wanted_size(frame.width, frame.height)
         stream.width, stream.height = self.size
