@@ -31,6 +31,7 @@ ROOMS = (
     "fragments",
     "seeking",
     "formats",
+    "views",
     "build",
     "decoding",
     "",

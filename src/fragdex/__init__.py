@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from fragdex.seeking.seek import Hit, Hits
     from fragdex.seeking.times import Time
     from fragdex.sources import Source, md5, open_source
+    from fragdex.views.kinds import view
+    from fragdex.views.package import Package, package
+    from fragdex.views.view import View
 
 __version__ = "0.1.0"
 
@@ -52,6 +55,7 @@ _HOMES = {
     "Hits": "seeking.seek",
     "Indexer": "build",
     "Md5": "digest",
+    "Package": "views.package",
     "Plan": "seeking.plan",
     "SampleTable": "fragments.table",
     "Source": "sources",
@@ -59,6 +63,7 @@ _HOMES = {
     "SyncTable": "fragments.table",
     "Time": "seeking.times",
     "TrackIndex": "seeking.model",
+    "View": "views.view",
     "audio": "decoding.audio",
     "coalesce": "byterange",
     "content_range": "byterange",
@@ -67,11 +72,13 @@ _HOMES = {
     "md5": "sources",
     "open_index": "formats.fidx",
     "open_source": "sources",
+    "package": "views.package",
     "parse": "boxes",
     "parse_box": "boxes",
     "parse_content_range": "byterange",
     "parse_range": "byterange",
     "plan_reads": "byterange",
+    "view": "views.kinds",
 }
 
 __all__ = [
@@ -87,6 +94,7 @@ __all__ = [
     "Hits",
     "Indexer",
     "Md5",
+    "Package",
     "Plan",
     "SampleTable",
     "Source",
@@ -94,6 +102,7 @@ __all__ = [
     "SyncTable",
     "Time",
     "TrackIndex",
+    "View",
     "audio",
     "coalesce",
     "content_range",
@@ -102,11 +111,13 @@ __all__ = [
     "md5",
     "open_index",
     "open_source",
+    "package",
     "parse",
     "parse_box",
     "parse_content_range",
     "parse_range",
     "plan_reads",
+    "view",
 ]
 
 

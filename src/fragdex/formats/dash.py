@@ -28,7 +28,7 @@ from fragdex.formats.subsegments import (
 from fragdex.formats.wire import MIN_SEGMENT_MS
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = ["index_range", "write"]
+__all__ = ["NAMESPACE", "index_range", "write", "xml_duration", "xml_text"]
 
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
@@ -81,7 +81,11 @@ def write(
         element = ET.SubElement(
             mpd,
             "Period",
-            {"id": str(period.number), "start": _duration(total), "duration": _duration(shown)},
+            {
+                "id": str(period.number),
+                "start": xml_duration(total),
+                "duration": xml_duration(shown),
+            },
         )
         total += shown
         init = (
@@ -92,8 +96,8 @@ def write(
         _adaptation(element, period, chosen, found, address, ready, init)
         plain &= ready is not None and sum(len(t.fragments) > 0 for t in period.tracks) == 1
     longest = Fraction(2)
-    mpd.set("mediaPresentationDuration", _duration(total))
-    mpd.set("minBufferTime", _duration(longest))
+    mpd.set("mediaPresentationDuration", xml_duration(total))
+    mpd.set("minBufferTime", xml_duration(longest))
     mpd.set("profiles", ON_DEMAND if plain and index.periods else LISTED)
     ET.indent(mpd)
     text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
@@ -176,12 +180,12 @@ def _adaptation(
     if len(tracks) == 1:
         adaptation.set("contentType", "text" if kind == "application" else kind)
         if chosen.info.language:
-            adaptation.set("lang", _legal(chosen.info.language))
+            adaptation.set("lang", xml_text(chosen.info.language))
     else:
         for track in tracks:
             about = {"id": str(track.id), "contentType": _content(track.kind)}
             if track.info.language:
-                about["lang"] = _legal(track.info.language)
+                about["lang"] = xml_text(track.info.language)
             ET.SubElement(adaptation, "ContentComponent", about)
     seconds = Fraction(int(found.duration.sum()), chosen.timescale)
     size = int(found.size.sum())
@@ -201,10 +205,10 @@ def _adaptation(
     _segments(representation, chosen, found, ready, init)
 
 
-def _legal(text: str) -> str:
+def xml_text(text: str) -> str:
     r"""Text without the characters that XML cannot hold in any form (XML 1.0, 2.2).
 
-    >>> _legal("a\x00b") == "a\ufffdb"
+    >>> xml_text("a\x00b") == "a\ufffdb"
     True
     """
     return _NO_XML.sub("\ufffd", text)
@@ -281,7 +285,7 @@ def _span(part: ByteRange) -> str:
     return f"{part.start}-{part.stop - 1}"
 
 
-def _duration(seconds: Fraction) -> str:
+def xml_duration(seconds: Fraction) -> str:
     """Seconds as an XML duration, to the microsecond."""
     text = f"{float(round(seconds, 6)):.6f}".rstrip("0").rstrip(".")
     return f"PT{text}S"

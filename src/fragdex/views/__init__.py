@@ -1,0 +1,17 @@
+"""Files that do not exist: described by an index, made byte by byte when they are read.
+
+view            the value: size, entity tag, parts of any range
+parts           made bytes and ranges of sources
+view_sources    the bytes behind the parts, never those of two versions of a file
+media           a track's samples on the timeline of fragments
+segmentation    where tracks are cut
+fragments_made  how large made fragments are, and their boxes
+init_segment    their initialization segment
+segments        all of that for some tracks
+media_type      what players are told
+kinds           `fragdex.view`
+renditions      tracks of a title, with their segments
+playlists       HLS
+manifest        DASH
+package         `fragdex.package`
+"""

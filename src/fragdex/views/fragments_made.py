@@ -1,0 +1,259 @@
+"""Fragments around samples of a source: how large each is, and its boxes once they are needed.
+
+One moof for all tracks of a segment, a traf for each, then one mdat. Values that all samples share
+stand in the tfhd, the others in rows of the trun; which these are is decided for a whole track, so
+that the size of a moof follows from how many samples it has.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from fragdex.boxes.tfhd import (
+    DEFAULT_BASE_IS_MOOF,
+    DEFAULT_SAMPLE_DURATION,
+    DEFAULT_SAMPLE_FLAGS,
+    DEFAULT_SAMPLE_SIZE,
+    SAMPLE_DESCRIPTION_INDEX,
+)
+from fragdex.boxes.trun import (
+    DATA_OFFSET,
+    FIRST_SAMPLE_FLAGS,
+    SAMPLE_COMPOSITION_TIME_OFFSET,
+    SAMPLE_DURATION,
+    SAMPLE_FLAGS,
+    SAMPLE_SIZE,
+)
+from fragdex.errors import BuildError
+from fragdex.formats.clip_samples import OTHER_FLAGS, SYNC_FLAGS, ranges
+from fragdex.fragments.table import Int64
+from fragdex.views.media import Media
+from fragdex.views.parts import Part, SourceRange
+
+__all__ = ["Fragments"]
+
+_WIDE: Final = 1 << 32
+_EVEN_SYNC, _FIRST_SYNC, _NO_SYNC, _MIXED = range(4)
+"""Which samples of a fragment are sync: all, the first alone, none, or as its rows say."""
+_MOOF, _TRAF, _TFDT = 24, 8, 20
+"""Bytes of a moof with its mfhd, of a traf's header, of a tfdt of version 1."""
+STYP: Final = struct.pack(">I4s4sI4s4s", 24, b"styp", b"msdh", 0, b"msdh", b"msix")
+"""A media segment (ISO/IEC 23009-1, 6.3.4.2)."""
+
+
+class Fragments:
+    """Fragments of some tracks.
+
+    Args:
+        media: the tracks; those that have no samples in a fragment are not in it.
+        edges: of each track, the first sample of each fragment, and the end; equally many.
+        descriptions: of each track the sample_description_index of its samples, or None: 1.
+        lead: bytes in front of each fragment.
+
+    Attributes:
+        sizes: int64 bytes of each fragment, with what leads it.
+
+    Raises:
+        BuildError: a value does not fit into a fragment.
+    """
+
+    def __init__(
+        self,
+        media: Sequence[Media],
+        edges: Sequence[Int64],
+        descriptions: Sequence[Int64 | None],
+        lead: bytes = b"",
+    ) -> None:
+        self._tracks = [_Track(*one) for one in zip(media, edges, descriptions, strict=True)]
+        self._lead = lead
+        payload = sum(track.payload for track in self._tracks)
+        self.payload: Int64 = np.asarray(payload, np.int64)
+        self._header = np.where(self.payload + 8 >= _WIDE, 16, 8)
+        boxes = _MOOF + sum(track.boxes for track in self._tracks)
+        self._moof: Int64 = np.asarray(boxes, np.int64)
+        self.sizes: Int64 = len(lead) + self._moof + self._header + self.payload
+        ahead = self._moof + self._header + self.payload - self._tracks[-1].payload
+        if len(ahead) and int(ahead.max()) >= _WIDE >> 1:
+            raise BuildError(
+                "a fragment is so large that the samples of its last track cannot be named",
+                path="moof/traf/trun",
+                expected=f"data_offset below {_WIDE >> 1}",
+                found=int(ahead.max()),
+                advice="take one track alone, or shorter fragments",
+            )
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def parts(self, number: int) -> list[Part]:
+        """The parts of a fragment, by its number from 0."""
+        payload, header = int(self.payload[number]), int(self._header[number])
+        at = int(self._moof[number]) + header
+        trafs, media = [], []
+        for track in self._tracks:
+            made, inside, size = track.traf(number, at)
+            trafs.append(made)
+            media += inside
+            at += size
+        moof = struct.pack(
+            ">I4sI4sII", int(self._moof[number]), b"moof", 16, b"mfhd", 0, number + 1
+        )
+        mdat = struct.pack(">I4s", payload + 8, b"mdat")
+        if header == 16:
+            mdat = struct.pack(">I4sQ", 1, b"mdat", payload + 16)
+        return [b"".join([self._lead, moof, *trafs, mdat]), *media]
+
+
+class _Track:
+    """What the fragments hold of one track."""
+
+    def __init__(self, media: Media, edges: Int64, descriptions: Int64 | None) -> None:
+        samples = media.samples
+        _refuse_wide(media)
+        self._media, self._edges = media, edges
+        self._descriptions = descriptions
+        self._duration = _only(media.durations)
+        self._size = _only(samples.size)
+        self._offset_from = media.offsets
+        self._has_offsets = bool(self._offset_from.any())
+        columns = [("duration", ">u4")] * (self._duration is None)
+        columns += [("size", ">u4")] * (self._size is None)
+        self._columns = columns
+        self._width = 4 * (len(columns) + self._has_offsets)
+        self._bytes_before = np.concatenate([[0], np.cumsum(samples.size)])
+        self._sync_before = np.concatenate([[0], np.cumsum(samples.sync)])
+        self.payload: Int64 = np.diff(self._bytes_before[edges])
+        runs = self._runs(edges)
+        # sizes of all runs at once, then of the fragments that they are in
+        low, high = runs[:-1], runs[1:]
+        kind = self._kinds(low, high)
+        sizes = (
+            _TRAF + _TFDT + 16 + 20 + 4 * (self._duration is not None)
+            + 4 * (self._size is not None) + 4 * (kind != _MIXED)
+            + 4 * (kind == _FIRST_SYNC)
+            + (high - low) * (self._width + 4 * (kind == _MIXED))
+        )  # fmt: skip
+        if descriptions is not None:
+            sizes = sizes + 4 * (descriptions[np.minimum(low, len(samples) - 1)] != 1)
+        sizes = np.where(high > low, sizes, 0)
+        self.boxes: Int64 = np.zeros(len(edges) - 1, np.int64)
+        np.add.at(self.boxes, np.searchsorted(edges, low, side="right") - 1, sizes)
+
+    def _runs(self, edges: Int64) -> Int64:
+        """Where trafs begin: at each fragment, and where another sample description is used."""
+        if self._descriptions is None:
+            return np.unique(edges)
+        changes = np.flatnonzero(np.diff(self._descriptions)) + 1
+        return np.unique(np.concatenate([edges, changes]))
+
+    def _kinds(self, low: Int64, high: Int64) -> Int64:
+        """Which of their samples are sync, of runs."""
+        count = self._sync_before[high] - self._sync_before[low]
+        first = self._media.samples.sync[np.minimum(low, len(self._media) - 1)]
+        kind: Int64 = np.select(
+            [count == high - low, (count == 1) & first, count == 0],
+            [_EVEN_SYNC, _FIRST_SYNC, _NO_SYNC],
+            _MIXED,
+        )
+        return kind
+
+    def traf(self, number: int, at: int) -> tuple[bytes, list[Part], int]:
+        """The trafs of a fragment, where their samples are, and bytes of these.
+
+        Args:
+            number: of the fragment.
+            at: where the samples begin, in bytes from the moof's start.
+        """
+        low, high = int(self._edges[number]), int(self._edges[number + 1])
+        made, media, start = [], [], at
+        edges = np.array([low, high]) if low < high else np.zeros(0, np.int64)
+        if self._descriptions is not None and low < high:
+            changes = np.flatnonzero(np.diff(self._descriptions[low:high])) + low + 1
+            edges = np.concatenate([[low], changes, [high]])
+        for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            made.append(self._run(first, stop, at))
+            at += int(self._bytes_before[stop] - self._bytes_before[first])
+        if low < high:
+            samples = self._media.samples.rows(slice(low, high))
+            media = [SourceRange(self._media.source, one) for one in ranges(samples)]
+        return b"".join(made), list(media), at - start
+
+    def _run(self, low: int, high: int, at: int) -> bytes:
+        samples = self._media.samples
+        kind = int(self._kinds(np.array([low]), np.array([high]))[0])
+        description = 1 if self._descriptions is None else int(self._descriptions[low])
+        flags, shared = DEFAULT_BASE_IS_MOOF, b""
+        for value, flag in (
+            (description if description != 1 else None, SAMPLE_DESCRIPTION_INDEX),
+            (self._duration, DEFAULT_SAMPLE_DURATION),
+            (self._size, DEFAULT_SAMPLE_SIZE),
+            (_shared_flags(kind), DEFAULT_SAMPLE_FLAGS),
+        ):
+            if value is not None:
+                flags |= flag
+                shared += struct.pack(">I", value)
+        tfhd = (
+            struct.pack(">I4sII", 16 + len(shared), b"tfhd", flags, self._media.track.id) + shared
+        )
+        tfdt = struct.pack(">I4sIQ", 20, b"tfdt", 1 << 24, int(self._media.decode[low]))
+        columns = list(self._columns)
+        if kind == _MIXED:
+            columns.append(("flags", ">u4"))
+        if self._has_offsets:
+            columns.append(("offset", ">i4"))
+        rows = np.empty(high - low, np.dtype(columns))
+        flags, first = 1 << 24 | DATA_OFFSET, b""
+        for name, _ in columns:
+            flags |= _FLAG_OF[name]
+            if name == "flags":
+                rows[name] = np.where(samples.sync[low:high], SYNC_FLAGS, OTHER_FLAGS)
+            elif name == "offset":
+                rows[name] = self._offset_from[low:high]
+            elif name == "duration":
+                rows[name] = self._media.durations[low:high]
+            else:
+                rows[name] = samples.size[low:high]
+        if kind == _FIRST_SYNC:
+            flags |= FIRST_SAMPLE_FLAGS
+            first = struct.pack(">I", SYNC_FLAGS)
+        size = 20 + len(first) + rows.nbytes
+        trun = struct.pack(">I4sIIi", size, b"trun", flags, high - low, at) + first
+        traf = tfhd + tfdt + trun + rows.tobytes()
+        return struct.pack(">I4s", 8 + len(traf), b"traf") + traf
+
+
+_FLAG_OF: Final = {
+    "duration": SAMPLE_DURATION,
+    "size": SAMPLE_SIZE,
+    "flags": SAMPLE_FLAGS,
+    "offset": SAMPLE_COMPOSITION_TIME_OFFSET,
+}
+
+
+def _shared_flags(kind: int) -> int | None:
+    return {_EVEN_SYNC: SYNC_FLAGS, _FIRST_SYNC: OTHER_FLAGS, _NO_SYNC: OTHER_FLAGS}.get(kind)
+
+
+def _only(column: Int64) -> int | None:
+    """The value that all samples share, or None."""
+    return int(column[0]) if len(column) and (column == column[0]).all() else None
+
+
+def _refuse_wide(media: Media) -> None:
+    offsets = media.offsets
+    for name, column, least, most in (
+        ("sample_duration", media.durations, 0, _WIDE),
+        ("sample_size", media.samples.size, 0, _WIDE),
+        ("sample_composition_time_offset", offsets, -(_WIDE >> 1), _WIDE >> 1),
+    ):
+        if len(column) and not (least <= int(column.min()) and int(column.max()) < most):
+            raise BuildError(
+                f"{name} of track {media.track.id} does not fit into a fragment",
+                path="moof/traf/trun",
+                expected=f"{least} to {most - 1}",
+                found=f"{int(column.min())} to {int(column.max())}",
+            )

@@ -1,0 +1,91 @@
+"""The initialization segment of fragments that are made: ftyp and moov without samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fragdex.boxes import Box, build, find_all, make_box, parse
+from fragdex.errors import BuildError
+from fragdex.formats.clip_movie import clip_init
+from fragdex.formats.clip_samples import described
+from fragdex.fragments.table import FragmentFlags, Int64
+from fragdex.views.media import Media
+
+__all__ = ["descriptions_of", "init_segment"]
+
+
+def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
+    """The initialization segment for some tracks.
+
+    Args:
+        init: the source's ftyp and moov.
+        media: the tracks; an edit list of one entry says their `media_time`.
+
+    Raises:
+        BuildError: there is no moov.
+    """
+    taken_off = {one.track.id: one.media_time for one in media}
+    made = []
+    for piece in clip_init(init, set(taken_off), delays=False, from_samples=True):
+        if piece[4:8] == b"moov":
+            (moov,) = parse(piece)
+            piece = build(moov.replace(children=[_child(box, taken_off) for box in moov.children]))
+        made.append(piece)
+    return b"".join(piece for piece in made if piece[4:8] in (b"ftyp", b"moov"))
+
+
+def _child(box: Box, taken_off: dict[int, int]) -> Box:
+    if box.type != "trak":
+        return box
+    children = []
+    for child in box.children:
+        if child.type == "edts":
+            continue
+        children.append(child)
+        ticks = taken_off.get(_track_id(box), 0)
+        if child.type == "tkhd" and ticks:
+            elst = make_box("elst", version=int(ticks >= 1 << 31), entries=[(0, ticks, 1, 0)])
+            children.append(make_box("edts", children=[elst]))
+    return box.replace(children=children)
+
+
+def _track_id(trak: Box) -> int:
+    tkhd = trak.find("tkhd")
+    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
+
+
+def descriptions_of(init: bytes, media: Media) -> Int64 | None:
+    """sample_description_index of each sample of a track; None: 1 for all.
+
+    Raises:
+        BuildError: the moov does not describe the track, or fragments use several descriptions,
+            and which one is not known here; or the samples are encrypted.
+    """
+    track = media.track
+    traks = {_track_id(trak): trak for trak in find_all(parse(init), "moov/trak")}
+    trak = traks.get(track.id)
+    stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
+    if trak is None or stsd is None or not stsd.children:
+        raise BuildError(
+            f"the moov describes no samples of track {track.id}", path="moov/trak/mdia/minf/stbl"
+        )
+    if track.info.encryption is not None:
+        raise BuildError(
+            f"track {track.id} is encrypted ({track.info.encryption.scheme}), and what decrypts "
+            "its samples cannot be moved into made fragments yet",
+            path="moov/trak/mdia/minf/stbl/stsd",
+            advice="serve the file by byte ranges: index.export('hls')",
+        )
+    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
+    if len(stsd.children) == 1:
+        return None
+    if not virtual.all():
+        raise BuildError(
+            f"fragments of track {track.id} have several sample descriptions, and which one each "
+            "uses is not in the index",
+            path="moov/trak/mdia/minf/stbl/stsd",
+        )
+    found = described(trak, np.arange(len(media)))
+    return None if (found == 1).all() else found

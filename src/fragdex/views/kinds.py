@@ -1,0 +1,215 @@
+"""The kinds of views of one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from fragdex.boxes import build
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, NoSyncSample
+from fragdex.formats.clip import clip
+from fragdex.formats.embed import MENDING, walked
+from fragdex.formats.embed_fragments import joined, whole
+from fragdex.formats.embed_mending import Shifts, mended_box
+from fragdex.formats.sidx import boxes
+from fragdex.formats.subsegments import period_of
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.times import TimeLike
+from fragdex.sources import Source
+from fragdex.views.fragments_made import STYP
+from fragdex.views.media import media_of
+from fragdex.views.media_type import KEPT, media_type
+from fragdex.views.parts import Part, SourceRange, sizes_of
+from fragdex.views.segments import Segments, seconds_of
+from fragdex.views.view import View
+from fragdex.views.view_sources import Sources
+
+__all__ = ["Kind", "view"]
+
+Kind: TypeAlias = Literal["faststart", "fragmented", "clip", "tracks", "init", "segment"]
+
+_MOST_WALKED: Final = 4096
+"""Boxes at the top level that are looked at for what must be mended."""
+
+
+def view(
+    index: FragmentIndex,
+    kind: Kind = "fragmented",
+    *,
+    source: Any = None,
+    tracks: Iterable[int] | None = None,
+    start: TimeLike = 0,
+    stop: TimeLike = float("inf"),
+    exact: bool = True,
+    seconds: TimeLike | None = 4,
+    number: int = 0,
+    period: int | None = None,
+) -> View:
+    """A file that is described by an index and never stored.
+
+    Args:
+        index: of the source.
+        kind: what it is:
+
+            - `faststart`: the file with its moov in front, so that players begin at once;
+            - `fragmented`: its samples in fragments that begin with a sync sample, with a sidx;
+            - `clip`: from `start` to `stop` (exclusive), as `fragdex extract` makes it;
+            - `tracks`: a choice of tracks as a progressive file;
+            - `init`, `segment`: what a playlist names: the initialization segment and one media
+              segment.
+
+        source: the media in any form that `fragdex.open_source` takes; None: the file that the
+            index was made from. Only its moov is read here.
+        tracks: track ids; None: all, of fragments those of video, audio and text.
+        start, stop: of a clip, presentation times as `TrackIndex.seek` takes them.
+        exact: a clip shows exactly its span, by an edit list; False: it begins at the sync sample
+            at or before `start`, in fragments, for readers that do not know edit lists.
+        seconds: wanted length of fragments and segments; None: one for each sync sample.
+        number: of the segment, from 0.
+        period: number of the period; needed where there are several.
+
+    Raises:
+        ValueError: there is no such kind, or a time is none.
+        TrackNotFound, NoSyncSample: there is no such track, no sample to show or to begin with.
+        BuildError: the view cannot say what the source does; the message says what and why.
+        InexactIndex: the index does not know the samples.
+        IndexError: there is no such segment.
+        SourceError: the source cannot be read, or changed since it was indexed.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie(8, samples=5, fps=5)
+    >>> made = view(fragdex.index(data), source=data)
+    >>> made.media_type, made.read(source=data)[4:8]
+    ('video/mp4; codecs="avc1.42000A"', b'ftyp')
+    """
+    if kind not in Kind.__args__:  # type: ignore[attr-defined]
+        raise ValueError(f"no kind {kind!r}: expected one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
+    ids = None if tracks is None else list(dict.fromkeys(tracks))
+    with Sources([index.source], source) as sources:
+        opened = sources.source(0)
+        if kind == "faststart":
+            return _faststart(index, opened)
+        if kind in ("clip", "tracks"):
+            if kind == "tracks":
+                start, stop, exact = -float("inf"), float("inf"), True
+            return _clip(index, opened, kind, start, stop, ids, exact)
+        found = period_of(index, period)
+        chosen = _chosen(found, ids)
+        init = b"".join(opened.read(part) for part in found.init)
+    size = index.source.size
+    head = b"" if kind == "fragmented" else STYP
+    made = Segments(init, [media_of(t, size=size) for t in chosen], seconds_of(seconds), head=head)
+    recipe = [kind, [t.id for t in chosen], found.number, _text(seconds)]
+    if kind == "fragmented":
+        return _fragmented(index, made, recipe)
+    if kind == "init":
+        return View(
+            made.media_type, [index.source], recipe, [len(made.init)], lambda _: [made.init]
+        )
+    if not 0 <= number < len(made):
+        raise IndexError(f"there is no segment {number}: there are {len(made)}, from 0")
+    return made.view(number, index.source, recipe)
+
+
+def _chosen(period: Period, ids: Sequence[int] | None) -> list[TrackIndex]:
+    if ids is not None:
+        return [period.track(track) for track in ids]
+    found = [t for t in period.tracks if t.kind in KEPT and t.timescale and t.sample_count != 0]
+    if not found:
+        raise NoSyncSample("the file has no samples of video, audio or text")
+    return found
+
+
+def _text(seconds: TimeLike | None) -> str:
+    return "all" if seconds is None else str(seconds_of(seconds))
+
+
+def _fragmented(index: FragmentIndex, made: Segments, recipe: Any) -> View:
+    head = made.init + build(boxes(made.subsegments, made.lead.track.id, made.lead.track.timescale))
+    sizes = np.concatenate([[len(head)], made.fragments.sizes])
+
+    def block(number: int) -> Sequence[Part]:
+        return made.fragments.parts(number - 1) if number else [head]
+
+    return View(made.media_type, [index.source], recipe, sizes, block)
+
+
+def _clip(
+    index: FragmentIndex,
+    source: Source,
+    kind: str,
+    start: TimeLike,
+    stop: TimeLike,
+    ids: list[int] | None,
+    exact: bool,
+) -> View:
+    made = clip(
+        index,
+        source.read,
+        start,
+        stop,
+        tracks=ids,
+        fragmented=not exact,
+        at_once=False,
+    )
+    parts = [_whole_part(piece) for piece in made.pieces]
+    wanted = set(made.tracks)
+    shown = [t for p in index.periods for t in p.tracks if t.id in wanted]
+    recipe = [kind, str(start), str(stop), sorted(made.tracks), exact]
+    return View(media_type(shown), [index.source], recipe, [sizes_of(parts)], lambda _: parts)
+
+
+def _whole_part(piece: bytes | ByteRange) -> Part:
+    return piece if isinstance(piece, bytes) else SourceRange(0, piece)
+
+
+def _faststart(index: FragmentIndex, source: Source) -> View:
+    size = source.size if index.source.size is None else index.source.size
+    if size is None:
+        raise BuildError("the size of the source is not known")
+    parts: list[Part] = [_whole_part(piece) for piece in joined(_moov_in_front(source, size), size)]
+    kind = media_type(track for period in index.periods for track in period.tracks)
+    return View(kind, [index.source], ["faststart"], [sizes_of(parts)], lambda _: parts)
+
+
+def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
+    """The edits that put the moov in front of the media; none where it stands there."""
+    found = list(islice(walked(source.read, 0, size), _MOST_WALKED))
+    types = [code for code, _ in found]
+    if "moov" not in types:
+        raise BuildError("there is no moov, so that it could not be put in front", path="moov")
+    moov = types.index("moov")
+    if not {"mdat", "moof"} & set(types[:moov]):
+        return []
+    if "moof" in types:
+        raise BuildError(
+            "the moov stands behind fragments, and only a progressive file is put in order so",
+            path="moov",
+            offset=found[moov][1].start,
+            advice="make a fragmented view instead",
+        )
+    part = found[moov][1]
+    place = found[0][1].stop if types[0] == "ftyp" else 0
+    others = [
+        (MENDING[code], where, whole(source.read, where))
+        for number, (code, where) in enumerate(found)
+        if code in MENDING and number != moov
+    ]
+    given = whole(source.read, part)
+    made, made_others = given, [data for _, _, data in others]
+    while True:
+        edits = [(ByteRange(place, place), made), (part, b"")]
+        edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
+        shifts = Shifts((where, len(data)) for where, data in edits)
+        before = [len(made), *map(len, made_others)]
+        made = mended_box(given, part.start, shifts)
+        made_others = [mend(data, where.start, shifts) for mend, where, data in others]
+        if [len(made), *map(len, made_others)] == before:
+            edits[0] = (edits[0][0], made)
+            edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
+            return edits

@@ -1,0 +1,123 @@
+"""The DASH manifest of made segments (ISO/IEC 23009-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from xml.etree import ElementTree as ET
+
+from fragdex.formats.dash import NAMESPACE, xml_duration, xml_text
+from fragdex.formats.hls_attributes import WRITABLE_CODEC
+from fragdex.views.renditions import Rendition, Title, uneven
+
+__all__ = ["write"]
+
+LIVE = "urn:mpeg:dash:profile:isoff-live:2011"
+CHANNELS = "urn:mpeg:mpegB:cicp:ChannelConfiguration"
+"""By number of channels, where that is the layout's number as well: 1 to 6 (ISO/IEC 23091-3)."""
+
+
+def write(title: Title) -> bytes:
+    """The manifest, as UTF-8 text: a SegmentTimeline in ticks for each rendition.
+
+    Video renditions whose segments begin at the same times are one adaptation set, audio
+    renditions are one if they have one language and codec.
+
+    >>> write(Title(()))[:38]
+    b"<?xml version='1.0' encoding='utf-8'?>"
+    """
+    longest = max(
+        (s.seconds for one in title.renditions for s in one.segments), default=Fraction(2)
+    )
+    total = max((one.seconds for one in title.renditions), default=Fraction(0))
+    about = {
+        "xmlns": NAMESPACE,
+        "type": "static",
+        "profiles": LIVE,
+        "mediaPresentationDuration": xml_duration(total),
+        "maxSegmentDuration": xml_duration(longest),
+        "minBufferTime": "PT2S",
+    }
+    mpd = ET.Element("MPD", about)
+    period = ET.SubElement(mpd, "Period", {"id": "0", "start": "PT0S"})
+    for number, members in enumerate(_sets(title)):
+        _adaptation(period, number, members)
+    ET.indent(mpd)
+    text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _sets(title: Title) -> list[list[Rendition]]:
+    """Renditions that players may change between without a break."""
+    video = title.of("video")
+    found = [video] if video and not uneven(video) else [[one] for one in video]
+    audio: dict[object, list[Rendition]] = {}
+    for one in title.of("audio"):
+        key = one.language, one.track.codec, one.track.timescale, [s.time for s in one.segments]
+        audio.setdefault(repr(key), []).append(one)
+    return [*found, *audio.values()]
+
+
+def _adaptation(period: ET.Element, number: int, members: Sequence[Rendition]) -> None:
+    first = members[0]
+    about = {
+        "id": str(number),
+        "contentType": first.kind,
+        "mimeType": f"{first.kind}/mp4",
+        "segmentAlignment": "true",
+    }
+    if all(one.starts_with_sync for one in members):
+        about["startWithSAP"] = "1" if all(one.is_closed for one in members) else "3"
+    if first.language:
+        about["lang"] = xml_text(first.language)
+    adaptation = ET.SubElement(period, "AdaptationSet", about)
+    if first.kind == "audio":
+        role = "main" if first.name == "a1" else "alternate"
+        ET.SubElement(adaptation, "Role", {"schemeIdUri": "urn:mpeg:dash:role:2011", "value": role})
+    for one in members:
+        _representation(adaptation, one)
+
+
+def _representation(adaptation: ET.Element, one: Rendition) -> None:
+    info, track = one.track.info, one.track
+    size = sum(segment.size for segment in one.segments)
+    about = {
+        "id": one.name,
+        "bandwidth": str(int(8 * size / one.seconds) + 1 if one.seconds else 1),
+    }
+    if track.codec and WRITABLE_CODEC.fullmatch(track.codec):
+        about["codecs"] = track.codec
+    if one.kind == "video":
+        if info.width and info.height:
+            about |= {"width": str(info.width), "height": str(info.height)}
+        rate = one.frame_rate
+        if rate is not None:
+            about["frameRate"] = f"{rate.numerator}/{rate.denominator}".removesuffix("/1")
+    elif info.sample_rate:
+        about["audioSamplingRate"] = str(info.sample_rate)
+    representation = ET.SubElement(adaptation, "Representation", about)
+    if one.kind == "audio" and info.channel_count in range(1, 7):
+        ET.SubElement(
+            representation,
+            "AudioChannelConfiguration",
+            {"schemeIdUri": CHANNELS, "value": str(info.channel_count)},
+        )
+    template = ET.SubElement(
+        representation,
+        "SegmentTemplate",
+        {
+            "timescale": str(track.timescale),
+            "initialization": "$RepresentationID$/init.mp4",
+            "media": "$RepresentationID$/$Time$.m4s",
+        },
+    )
+    timeline = ET.SubElement(template, "SegmentTimeline")
+    run: ET.Element | None = None
+    reached: int | None = None
+    for time, duration in zip(one.made.time.tolist(), one.made.duration.tolist(), strict=True):
+        if run is not None and reached == time and run.get("d") == str(duration):
+            run.set("r", str(int(run.get("r", "0")) + 1))
+        else:
+            told = {} if reached == time else {"t": str(time)}
+            run = ET.SubElement(timeline, "S", told | {"d": str(duration)})
+        reached = time + duration

@@ -1,0 +1,129 @@
+"""The samples of a track on the timeline of fragments, where the edit list is told by the times.
+
+Players of fragments agree on one edit list only: none, or one entry that takes off a time at the
+start (ISO/IEC 23000-19, 7.5.13). So the edit list of a file is told by decode times: a track that
+begins late has late times. The one entry takes off what the edit list hides before time 0, and the
+time that pictures wait because others are decoded before them: composition offsets stay at 0 or
+above, since players disagree about negative ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from fragdex.errors import BuildError, NoSyncSample
+from fragdex.fragments.table import FAR, Int64, SampleTable
+from fragdex.seeking.model import TrackIndex
+
+__all__ = ["Media", "media_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Media:
+    """Samples of a track, and their times in fragments.
+
+    Attributes:
+        track: where they come from.
+        source: number of the source that holds them.
+        samples: in decode order, with the times of the source.
+        presentation: int64 presentation time of each, in ticks of the track; below 0: hidden.
+        decode: int64 decode time of each in fragments, in ticks; never below 0, nor behind the
+            composition time.
+        durations: int64 ticks of each to the next one's decode time; the last one's own.
+        media_time: ticks that the edit list of the fragments takes off; 0: they have none.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> media = media_of(fragdex.index(movie(2, samples=3)).track(1))
+    >>> media.presentation.tolist() == media.decode.tolist(), media.media_time
+    (True, 0)
+    """
+
+    track: TrackIndex
+    source: int
+    samples: SampleTable
+    presentation: Int64
+    decode: Int64
+    durations: Int64
+    media_time: int
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def offsets(self) -> Int64:
+        """int64 composition offset of each sample in fragments, in ticks."""
+        offsets: Int64 = self.presentation + self.media_time - self.decode
+        return offsets
+
+    @property
+    def end(self) -> int:
+        """Presentation time in ticks at which the last sample ends."""
+        return int((self.presentation + self.durations).max())
+
+
+def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> Media:
+    """A track's samples on the timeline of fragments.
+
+    Samples that the edit list hides at the end are left out, where nothing shown follows them; and
+    those that a file which was cut off no longer has.
+
+    Args:
+        track: of an index that knows its samples.
+        size: bytes of the source; None: not known.
+        source: its number.
+
+    Raises:
+        InexactIndex: the index does not know the track's samples.
+        NoSyncSample: the track has no samples that are shown.
+        BuildError: its edit list has several parts, or another rate than 1; or its decode times
+            fall back.
+    """
+    shown = [segment for segment in track.segments if segment.media_time >= 0]
+    if len(shown) > 1 or any(segment.rate != 1 for segment in shown):
+        raise BuildError(
+            f"the edit list of track {track.id} shows several parts of its media, or not at their "
+            "own rate, and fragments cannot say that",
+            path="moov/trak/edts/elst",
+            expected="one part, at rate 1",
+            found=f"{len(shown)} parts",
+            advice="make a clip of the whole file instead: it keeps the edit list",
+        )
+    samples = track.samples
+    shift = round(track.shift)
+    if shown and track.end is not None:
+        samples = _until(samples, track.end.exact * track.timescale - track.shift, track)
+    outside = np.flatnonzero(samples.offset + samples.size > (FAR if size is None else size))
+    if len(outside):
+        samples = samples.rows(slice(0, int(outside[0])))
+    if not len(samples):
+        raise NoSyncSample(f"track {track.id} has no samples that are shown")
+    presentation = samples.cts + shift
+    earliest = shift + int((samples.cts - samples.dts).min())
+    media_time = max(0, -(int(samples.dts[0]) + earliest))
+    decode = samples.dts + (earliest + media_time)
+    durations = np.diff(decode, append=decode[-1] + samples.duration[-1])
+    if int(durations.min()) < 0:
+        back = int(durations.argmin())
+        raise BuildError(
+            f"decode times of track {track.id} fall back, and fragments cannot say that",
+            path="moof/traf/tfdt",
+            offset=int(samples.offset[back + 1]),
+            expected=f"{int(samples.dts[back])} or later",
+            found=int(samples.dts[back + 1]),
+        )
+    if int((presentation + durations).max()) <= 0:
+        raise NoSyncSample(f"the edit list hides all of track {track.id}")
+    return Media(track, source, samples, presentation, decode, durations, media_time)
+
+
+def _until(samples: SampleTable, stop: Fraction, track: TrackIndex) -> SampleTable:
+    """Without samples at the end that begin at `stop` or later, a composition time in ticks."""
+    # The edit list counts in the movie's timescale: a tick of it is rounding.
+    stop += Fraction(track.timescale, track.movie_timescale or track.timescale)
+    inside = np.flatnonzero(samples.cts < ceil(stop))
+    return samples.rows(slice(0, int(inside[-1]) + 1 if len(inside) else 0))

@@ -1,0 +1,203 @@
+"""The value of a view: parts in order, each made bytes or a range of a source; nothing is stored.
+
+A view consists of blocks. How many bytes each has is known beforehand; a block is made when a
+range touches it, and forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.fragments.table import Int64
+from fragdex.seeking.origin import SourceInfo
+from fragdex.views.parts import Part, SourceRange
+from fragdex.views.view_sources import Sources
+
+__all__ = ["View"]
+
+_FORMAT: Final = 1
+"""Grows with each change of the bytes that a recipe gives, so that no cache mixes two."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A file that is described and never stored.
+
+    Attributes:
+        media_type: of all of it, with codecs (RFC 6381).
+        sources: the files whose bytes it holds, as their indexes know them.
+        size: bytes.
+        etag: a strong entity tag (RFC 9110, 8.8.3), in quotes: equal for equal sources and recipe.
+
+    >>> view = View("text/plain", (), "example", [3, 2], lambda block: [b"abc", b"de"][block:][:1])
+    >>> view.size, view.read(ByteRange(2, 4))
+    (5, b'cd')
+    """
+
+    media_type: str
+    sources: tuple[SourceInfo, ...]
+    recipe: str
+    starts: Int64
+    make: Callable[[int], Sequence[Part]]
+
+    def __init__(
+        self,
+        media_type: str,
+        sources: Iterable[SourceInfo],
+        recipe: Any,
+        sizes: Any,
+        make: Callable[[int], Sequence[Part]],
+    ) -> None:
+        """Describe a view.
+
+        Args:
+            media_type, sources: as the attributes.
+            recipe: what decides the bytes besides the sources, of values that JSON knows.
+            sizes: bytes of each block.
+            make: gives the parts of a block, by its number from 0.
+        """
+        lengths = np.asarray(sizes, np.int64)
+        starts = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        for name, value in (
+            ("media_type", media_type),
+            ("sources", tuple(sources)),
+            ("recipe", json.dumps(recipe, sort_keys=True)),
+            ("starts", starts),
+            ("make", make),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def size(self) -> int:
+        """Bytes, known before any of them is made."""
+        return int(self.starts[-1])
+
+    @property
+    def etag(self) -> str:
+        """A strong entity tag, of the sources' validators and the recipe."""
+        known = [[s.size, s.md5] if s.md5 else [s.size, s.etag, s.mtime_ns] for s in self.sources]
+        told = json.dumps([_FORMAT, known, self.recipe]).encode()
+        return f'"{hashlib.md5(told, usedforsecurity=False).hexdigest()}"'
+
+    def parts(self, range: ByteRange | None = None) -> Iterator[Part]:
+        """The parts of a range of bytes, cut at its ends; of the whole view without one.
+
+        Only blocks that the range touches are made. Bytes behind the end are left out.
+
+        >>> view = View("text/plain", (), "", [3, 2], lambda block: [b"abc", b"de"][block:][:1])
+        >>> list(view.parts(ByteRange(1, 99)))
+        [b'bc', b'de']
+        """
+        start = 0 if range is None else range.start
+        stop = self.size if range is None else min(range.stop, self.size)
+        block = int(np.searchsorted(self.starts, start, side="right")) - 1
+        while start < stop:
+            at = int(self.starts[block])
+            for part in self.make(block):
+                size = len(part) if isinstance(part, bytes) else part.range.size
+                low, high = max(start - at, 0), min(stop - at, size)
+                if low < high:
+                    yield part if high - low == size else _cut(part, low, high)
+                at += size
+            start = max(start, int(self.starts[block + 1]))
+            block += 1
+
+    def read(self, range: ByteRange | None = None, *, source: Any = None) -> bytes:
+        """The bytes of a range, or of the whole view.
+
+        Args:
+            range: bytes of the view; behind its end there are none.
+            source: the media, in any form that `fragdex.open_source` takes, or one for each of
+                `sources`; None: the files that the indexes were made from.
+
+        Raises:
+            SourceChanged: a source is not the one that was indexed, or changes meanwhile.
+            SourceError: it cannot be read.
+        """
+        with Sources(self.sources, source) as sources:
+            return b"".join(sources.bytes_of(self.parts(range)))
+
+    def write_to(self, file: Any, *, source: Any = None) -> int:
+        """Write the whole view into an open binary file; returns how many bytes that were.
+
+        Args:
+            file: with a method `write`.
+            source: as in `read`.
+
+        Raises: as `read`.
+        """
+        with Sources(self.sources, source) as sources:
+            for piece in sources.bytes_of(self.parts()):
+                file.write(piece)
+        return self.size
+
+    def open(self, *, source: Any = None) -> io.BufferedReader:
+        """The view as a binary file that can seek, for libraries that want one.
+
+        Args:
+            source: as in `read`; open until the file is closed.
+
+        >>> view = View("text/plain", (), "", [5], lambda block: [b"abcde"])
+        >>> with view.open() as file:
+        ...     file.seek(-2, 2), file.read()
+        (3, b'de')
+        """
+        return io.BufferedReader(_File(self, Sources(self.sources, source)), 1 << 16)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"<View: {self.media_type}, {self.size:,} bytes>"
+
+
+def _cut(part: Part, low: int, high: int) -> Part:
+    if isinstance(part, bytes):
+        return part[low:high]
+    return SourceRange(part.source, ByteRange(part.range.start + low, part.range.start + high))
+
+
+class _File(io.RawIOBase):
+    def __init__(self, view: View, sources: Sources) -> None:
+        self._view, self._sources, self._at = view, sources, 0
+        sources.__enter__()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        base = (0, self._at, self._view.size)[whence]
+        if base + offset < 0:
+            raise ValueError(f"negative position {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        target = memoryview(buffer).cast("B")
+        at = 0
+        asked = ByteRange(self._at, self._at + len(target))
+        for piece in self._sources.bytes_of(self._view.parts(asked)):
+            target[at : at + len(piece)] = piece
+            at += len(piece)
+        self._at += at
+        return at
+
+    def close(self) -> None:
+        if not self.closed:
+            self._sources.__exit__(None, None, None)
+        super().close()

@@ -1,0 +1,205 @@
+"""HLS and DASH: what playlists say of segments is what segments are."""
+
+import re
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.boxes import find_all, parse
+from fragdex.errors import BuildError, NoSyncSample
+from fragdex.testing import movie
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+MPD = "{urn:mpeg:dash:schema:mpd:2011}"
+MOVIES = st.builds(
+    movie,
+    st.integers(1, 12),
+    tracks=st.integers(1, 3),
+    samples=st.integers(1, 5),
+    fps=st.integers(1, 30),
+    reordered=st.booleans(),
+    edit=st.none() | st.integers(0, 9000),
+    fragmented=st.booleans(),
+)
+PLAYED = ["faststart", "moov-last", "frag-default-base", "hevc-aac", "audio-late", "video-late"]
+
+
+def packaged(data, **options):
+    try:
+        return fragdex.package(fragdex.index(data, exact=True), source=data, **options)
+    except NoSyncSample as error:
+        assume("hides all" not in str(error))
+        raise
+
+
+def played(text):
+    """(seconds, address) of the segments of a media playlist."""
+    lines = text.decode().splitlines()
+    found = []
+    for line, behind in pairwise(lines):
+        if line.startswith("#EXTINF:"):
+            found.append((Fraction(line[8:].rstrip(",")), behind))
+    return found
+
+
+def on_timeline(data):
+    """Presentation times and ends, in ticks, of the samples of one track, less its edit list."""
+    track = fragdex.index(data, exact=True).tracks[0]
+    samples = track.samples
+    shown = (samples.cts + round(track.shift)).tolist()
+    return track, sorted(zip(shown, samples.duration.tolist(), strict=True))
+
+
+@given(MOVIES, st.sampled_from([None, 0.3, 1, 4]))
+def test_what_the_playlist_says_is_what_segments_are(data, seconds):
+    made = packaged(data, seconds=seconds)
+    for one in made.title.renditions:
+        init = made[f"{one.name}/init.mp4"].read(source=data)
+        segments = played(made[f"{one.name}.m3u8"].read(source=data))
+        pieces = [made[name].read(source=data) for _, name in segments]
+        track, whole = on_timeline(b"".join([init, *pieces]))
+        end = Fraction(max(at + long for at, long in whole), track.timescale)
+        assert abs(sum(s for s, _ in segments) - end) <= Fraction(1, 1_000_000)
+        reached = Fraction(0)
+        for number, ((lasts, name), piece) in enumerate(zip(segments, pieces, strict=True)):
+            _, rows = on_timeline(init + piece)
+            start = Fraction(rows[0][0], track.timescale)
+            assert name == f"{one.name}/{max(rows[0][0], 0)}.m4s"
+            if number:
+                assert abs(start - reached) <= Fraction(1, 1_000_000)
+            reached += lasts
+            assert len(piece) == one.segments[number].size
+            (moof,) = (box for box in parse(piece) if box.type == "moof")
+            assert len(find_all([moof], "moof/traf")) == 1
+        assert set(made) >= {name for _, name in segments}
+
+
+@given(MOVIES)
+def test_the_manifest_names_the_same_segments(data):
+    made = packaged(data, seconds=1)
+    root = ET.fromstring(made["manifest.mpd"].read(source=data))
+    seen = {}
+    for representation in root.iter(f"{MPD}Representation"):
+        time, names = 0, []
+        for entry in representation.iter(f"{MPD}S"):
+            time = int(entry.get("t", time))
+            for _ in range(int(entry.get("r", 0)) + 1):
+                names.append(f"{representation.get('id')}/{time}.m4s")
+                time += int(entry.get("d"))
+        seen[representation.get("id")] = names
+    for one in made.title.renditions:
+        listed = [name for _, name in played(made[f"{one.name}.m3u8"].read(source=data))]
+        assert seen.pop(one.name) == listed
+    assert not seen
+
+
+@given(MOVIES)
+def test_bandwidth_is_that_of_the_dearest_segment(data):
+    made = packaged(data, seconds=1)
+    text = made["master.m3u8"].read(source=data).decode()
+    for line, uri in re.findall(r"#EXT-X-STREAM-INF:(.*)\n(.*)", text):
+        peak = int(re.search(r"(?<!-)BANDWIDTH=(\d+)", line)[1])
+        one = made.title.renditions[int(uri[1:-5]) - 1 if uri[0] == "v" else 0]
+        target = max(s.seconds for s in one.segments)
+        most = max(
+            (8 * s.size / s.seconds for s in one.segments if 2 * s.seconds >= target), default=0
+        )
+        assert peak >= most
+
+
+def test_an_iframe_playlist_ends_behind_the_first_picture():
+    data = movie(6, samples=5, fps=5)
+    made = packaged(data, seconds=1)
+    text = made["v1-iframes.m3u8"].read(source=data).decode()
+    assert "#EXT-X-I-FRAMES-ONLY" in text
+    pairs = re.findall(r"#EXT-X-BYTERANGE:(\d+)@0\n(.*)", text)
+    assert len(pairs) == 6
+    for size, name in pairs:
+        piece = made[name].read(source=data)
+        samples = fragdex.index(made["v1/init.mp4"].read() + piece, exact=True).track(1).samples
+        init = made["v1/init.mp4"].size
+        assert int(samples.offset[0] + samples.size[0]) - init == int(size)
+
+
+def test_names_that_are_not_there():
+    made = packaged(movie(3), seconds=1)
+    for name in (
+        *("", "v1", "v2.m3u8", "v1/", "v1/init.mp5", "v1/1.m4s", "v1/01.m4s", "v1/00.m4s"),
+        *("v1/-0.m4s", "v1/²/.m4s", "a1-iframes.m3u8", "v1/0.m4s/x", "../master.m3u8", "v1/²‎.m4s"),
+    ):
+        with pytest.raises(KeyError):
+            made[name]
+
+
+def test_renditions_of_several_files():
+    low, high = movie(8, samples=5, fps=5), movie(8, samples=10, fps=10)
+    other = movie(5, samples=8, fps=5)
+    made = fragdex.package(
+        [fragdex.index(low, exact=True), fragdex.index(high, exact=True)],
+        source=[low, high],
+        seconds=2,
+    )
+    assert [one.name for one in made.title.renditions] == ["v1", "v2"]
+    assert made.findings == ()
+    names = [line for line in made["master.m3u8"].read().decode().splitlines() if line[:1] != "#"]
+    assert names == ["v1.m3u8", "v2.m3u8"]
+    assert len(ET.fromstring(made["manifest.mpd"].read()).findall(f".//{MPD}AdaptationSet")) == 1
+    uneven = fragdex.package(
+        [fragdex.index(low, exact=True), fragdex.index(other, exact=True)],
+        source=[low, other],
+        seconds=2,
+    )
+    assert "do not agree" in uneven.findings[0]
+    assert len(ET.fromstring(uneven["manifest.mpd"].read()).findall(f".//{MPD}AdaptationSet")) == 2
+
+
+def test_sound_of_several_languages():
+    path = FIXTURES / "frag-two-languages.mp4"
+    made = fragdex.package(fragdex.index(path, exact=True))
+    text = made["master.m3u8"].read().decode()
+    media = re.findall(r"#EXT-X-MEDIA:(.*)", text)
+    assert len(media) == 2
+    assert len({re.search('NAME="(.*?)"', line)[1] for line in media}) == 2
+    assert sum("DEFAULT=YES" in line for line in media) == 1
+    assert re.search(r'#EXT-X-STREAM-INF:.*CODECS="avc1[^,]*,mp4a[^"]*".*AUDIO="audio"', text)
+
+
+@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("playlist", ["master.m3u8", "v1.m3u8"])
+def test_ffmpeg_plays_it_on_the_timeline_of_the_file(name, playlist, tmp_path):
+    av = pytest.importorskip("av")
+    path = FIXTURES / f"{name}.mp4"
+    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    for part in made:
+        (tmp_path / part).parent.mkdir(exist_ok=True)
+        with (tmp_path / part).open("wb") as file:
+            made[part].write_to(file)
+
+    def packets(what, kind, **options):
+        with av.open(str(what), options=options) as container:
+            stream = next((s for s in container.streams if s.type == kind), None)
+            return [
+                (round(float(p.pts * p.time_base), 2), bytes(p))
+                for p in container.demux(stream)
+                if stream is not None and p.size
+            ]
+
+    for kind in ("video", "audio"):
+        found = packets(tmp_path / playlist, kind, allowed_extensions="ALL")
+        if found or playlist == "master.m3u8":
+            assert found == packets(path, kind)
+
+
+def test_what_cannot_be_packaged_is_refused():
+    with pytest.raises(BuildError, match="no samples of video or audio"):
+        packaged(movie(0))
+    with pytest.raises(BuildError, match="encrypted"):
+        fragdex.package(fragdex.index(FIXTURES / "encrypted.mp4", exact=True))
+    with pytest.raises(BuildError, match="several periods"):
+        fragdex.package(fragdex.index(FIXTURES / "two-inits.mp4", exact=True))
