@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from math import lcm
+from typing import Any
 from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
 
 from fragdex.seeking.model import TrackIndex
 
@@ -14,6 +19,7 @@ __all__ = [
     "Range",
     "address",
     "bandwidths",
+    "bit_rates",
     "bytes_of_name",
     "media",
     "named_codecs",
@@ -28,8 +34,8 @@ WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
 
 Range = tuple[Fraction, int, int]
 """Seconds, offset and size of a segment."""
-FURTHER = 64
-"""Segments by which a stretch is made longer than it must be, to look for a higher bit rate."""
+MOST_TOGETHER = 256
+"""Segments of a stretch whose bit rate is looked at."""
 
 
 def address(uri: str) -> str:
@@ -80,27 +86,40 @@ def bandwidths(segments: Sequence[Range]) -> tuple[int, int]:
     >>> bandwidths([(Fraction(2), 0, 1000), (Fraction(2), 1000, 3000), (Fraction(2), 4000, 1000)])
     (12001, 6667)
     """
-    target = target_duration(seconds for seconds, _, _ in segments)
-    peak = Fraction(0)
-    stop, duration, size = 0, Fraction(0), 0
-    for seconds, _, bytes_ in segments:
-        while stop < len(segments) and 2 * duration < target:
-            duration, size = duration + segments[stop][0], size + segments[stop][2]
-            stop += 1
-        if 2 * duration < target:
+    unit = lcm(*(seconds.denominator for seconds, _, _ in segments))
+    ticks = np.array([int(seconds * unit) for seconds, _, _ in segments], object)
+    sizes = np.array([size for _, _, size in segments], object)
+    return bit_rates(ticks, sizes, unit)
+
+
+def bit_rates(ticks: npt.NDArray[Any], sizes: npt.NDArray[Any], timescale: int) -> tuple[int, int]:
+    """`bandwidths` of segments whose durations are in ticks.
+
+    >>> bit_rates(np.array([4, 4, 2]), np.array([1000, 3000, 1000]), 2)
+    (12001, 8001)
+    """
+    if not len(ticks):
+        return 1, 1
+    target = max(1, (2 * int(ticks.max()) + timescale) // (2 * timescale)) * timescale
+    times, bytes_ = (np.concatenate([[0], np.cumsum(column)]) for column in (ticks, sizes))
+    best: tuple[float, int, int] = (0.0, 0, 1)
+    for count in range(1, min(len(ticks), MOST_TOGETHER) + 1):
+        lasts = times[count:] - times[:-count]
+        if 2 * int(lasts.min()) > 3 * target:
             break
-        longer, larger = duration, size
-        for more in (None, *segments[stop : stop + FURTHER]):
-            if more is not None:
-                longer, larger = longer + more[0], larger + more[2]
-            if 2 * longer > 3 * target:
-                break
-            peak = max(peak, Fraction(8 * larger) / longer)
-        duration, size = duration - seconds, size - bytes_
-    whole = sum(seconds for seconds, _, _ in segments)
-    average = Fraction(8 * sum(size for _, _, size in segments)) / whole if whole else Fraction(0)
+        fits = np.flatnonzero((2 * lasts >= target) & (2 * lasts <= 3 * target) & (lasts > 0))
+        if len(fits):
+            held = (bytes_[count:] - bytes_[:-count])[fits]
+            at = int((held.astype(float) / lasts[fits].astype(float)).argmax())
+            rate = int(held[at]) / int(lasts[fits][at])
+            best = max(best, (rate, int(held[at]), int(lasts[fits][at])))
+    _, most, lasts_ = best
+    peak = Fraction(8 * most * timescale, lasts_)
+    whole, all_bytes = int(times[-1]), int(bytes_[-1])
+    average = Fraction(8 * all_bytes * timescale, whole) if whole else Fraction(0)
     if not peak:
-        peak = max((Fraction(8 * size) / s for s, _, size in segments if s), default=Fraction(0))
+        known = [(int(s), int(t)) for s, t in zip(sizes, ticks, strict=True) if t]
+        peak = max((Fraction(8 * s * timescale, t) for s, t in known), default=Fraction(0))
     return int(max(peak, average)) + 1, int(average) + 1
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from xml.etree import ElementTree as ET
 
+import numpy as np
+
 from fragdex.formats.dash import NAMESPACE, xml_duration, xml_text
 from fragdex.formats.hls_attributes import WRITABLE_CODEC
 from fragdex.views.renditions import Rendition, Title, uneven
@@ -26,9 +28,10 @@ def write(title: Title) -> bytes:
     >>> write(Title(()))[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
-    longest = max(
-        (s.seconds for one in title.renditions for s in one.segments), default=Fraction(2)
-    )
+    lasts = [
+        Fraction(int(np.diff(one.edges).max()), one.track.timescale) for one in title.renditions
+    ]
+    longest = max(lasts, default=Fraction(2))
     total = max((one.seconds for one in title.renditions), default=Fraction(0))
     about = {
         "xmlns": NAMESPACE,
@@ -53,7 +56,7 @@ def _sets(title: Title) -> list[list[Rendition]]:
     found = [video] if video and not uneven(video) else [[one] for one in video]
     audio: dict[object, list[Rendition]] = {}
     for one in title.of("audio"):
-        key = one.language, one.track.codec, one.track.timescale, [s.time for s in one.segments]
+        key = one.language, one.track.codec, one.track.timescale, one.edges.tolist()
         audio.setdefault(repr(key), []).append(one)
     return [*found, *audio.values()]
 
@@ -80,7 +83,7 @@ def _adaptation(period: ET.Element, number: int, members: Sequence[Rendition]) -
 
 def _representation(adaptation: ET.Element, one: Rendition) -> None:
     info, track = one.track.info, one.track
-    size = sum(segment.size for segment in one.segments)
+    size = int(one.made.fragments.sizes.sum())
     about = {
         "id": one.name,
         "bandwidth": str(int(8 * size / one.seconds) + 1 if one.seconds else 1),

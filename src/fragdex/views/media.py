@@ -35,6 +35,7 @@ class Media:
             composition time.
         durations: int64 ticks of each to the next one's decode time; the last one's own.
         media_time: ticks that the edit list of the fragments takes off; 0: they have none.
+        end: presentation time in ticks at which the last sample ends.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -50,6 +51,7 @@ class Media:
     decode: Int64
     durations: Int64
     media_time: int
+    end: int
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -59,11 +61,6 @@ class Media:
         """int64 composition offset of each sample in fragments, in ticks."""
         offsets: Int64 = self.presentation + self.media_time - self.decode
         return offsets
-
-    @property
-    def end(self) -> int:
-        """Presentation time in ticks at which the last sample ends."""
-        return int((self.presentation + self.durations).max())
 
 
 def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> Media:
@@ -116,9 +113,10 @@ def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> 
             expected=f"{int(samples.dts[back])} or later",
             found=int(samples.dts[back + 1]),
         )
-    if int((presentation + durations).max()) <= 0:
+    end = int((presentation + durations).max())
+    if end <= 0:
         raise NoSyncSample(f"the edit list hides all of track {track.id}")
-    return Media(track, source, samples, presentation, decode, durations, media_time)
+    return Media(track, source, samples, presentation, decode, durations, media_time, end)
 
 
 def _until(samples: SampleTable, stop: Fraction, track: TrackIndex) -> SampleTable:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
 
 from fragdex.formats.hls_attributes import (
-    Range,
-    bandwidths,
+    bit_rates,
     named_codecs,
     picture_size,
     quoted,
@@ -16,6 +18,7 @@ from fragdex.formats.hls_attributes import (
 from fragdex.formats.hls_attributes import (
     media as media_line,
 )
+from fragdex.fragments.table import Int64
 from fragdex.views.renditions import Rendition, Title
 
 __all__ = ["has_iframes", "iframes", "media", "multivariant"]
@@ -50,7 +53,7 @@ def multivariant(title: Title) -> bytes:
             lines += _variant(variant, name, members)
     for one in video:
         if has_iframes(one):
-            peak, average = bandwidths([(s, 0, size) for s, size in _pictures(one)])
+            peak, average = bit_rates(np.diff(one.edges), _pictures(one), one.track.timescale)
             about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
             about += [*named_codecs([one.track.codec]), *picture_size(one.track), *_range(one)]
             about.append(f'URI="{one.name}-iframes.m3u8"')
@@ -60,25 +63,23 @@ def multivariant(title: Title) -> bytes:
 
 def media(rendition: Rendition) -> bytes:
     """The media playlist of a rendition (4.3.3), as UTF-8 text."""
-    lines = _head([s.seconds for s in rendition.segments])
+    lines = _head(rendition)
     if rendition.starts_with_sync:
         lines.append("#EXT-X-INDEPENDENT-SEGMENTS")
     lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
-    rounded = _rounded(s.seconds for s in rendition.segments)
-    for segment, duration in zip(rendition.segments, rounded, strict=True):
-        lines += [f"#EXTINF:{duration},", f"{rendition.name}/{segment.time}.m4s"]
+    for duration, time in zip(_rounded(rendition), rendition.made.time.tolist(), strict=True):
+        lines += [f"#EXTINF:{duration},", f"{rendition.name}/{time}.m4s"]
     return _text([*lines, "#EXT-X-ENDLIST"])
 
 
 def iframes(rendition: Rendition) -> bytes:
     """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment."""
-    pictures = _pictures(rendition)
-    lines = [*_head([seconds for seconds, _ in pictures]), "#EXT-X-I-FRAMES-ONLY"]
+    lines = [*_head(rendition), "#EXT-X-I-FRAMES-ONLY"]
     lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
-    rounded = _rounded(seconds for seconds, _ in pictures)
-    for segment, (_, size), duration in zip(rendition.segments, pictures, rounded, strict=True):
+    columns = _rounded(rendition), _pictures(rendition).tolist(), rendition.made.time.tolist()
+    for duration, size, time in zip(*columns, strict=True):
         lines += [f"#EXTINF:{duration},", f"#EXT-X-BYTERANGE:{size}@0"]
-        lines.append(f"{rendition.name}/{segment.time}.m4s")
+        lines.append(f"{rendition.name}/{time}.m4s")
     return _text([*lines, "#EXT-X-ENDLIST"])
 
 
@@ -87,15 +88,12 @@ def has_iframes(rendition: Rendition) -> bool:
     return rendition.kind == "video" and rendition.starts_with_sync
 
 
-def _pictures(rendition: Rendition) -> list[tuple[Fraction, int]]:
-    """Seconds that the first picture of each segment stands for, and bytes to its end."""
+def _pictures(rendition: Rendition) -> Int64:
+    """int64 bytes of each segment up to the end of its first picture."""
     made = rendition.made.fragments
-    sizes = rendition.media.samples.size[rendition.cuts[:-1]].tolist()
-    before = (made.sizes - made.payload).tolist()
-    return [
-        (segment.seconds, boxes + size)
-        for segment, boxes, size in zip(rendition.segments, before, sizes, strict=True)
-    ]
+    sizes = rendition.media.samples.size[rendition.cuts[:-1]]
+    ends: Int64 = made.sizes - made.payload + sizes
+    return ends
 
 
 def _groups(audio: Sequence[Rendition]) -> dict[str | None, list[Rendition]]:
@@ -109,8 +107,8 @@ def _groups(audio: Sequence[Rendition]) -> dict[str | None, list[Rendition]]:
 
 
 def _variant(variant: Rendition, group: str | None, members: Sequence[Rendition]) -> list[str]:
-    own = bandwidths(_ranges(variant))
-    rates = [bandwidths(_ranges(one)) for one in members]
+    own = _bit_rates(variant)
+    rates = [_bit_rates(one) for one in members]
     # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
     peak, average = (own[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
     about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
@@ -121,8 +119,9 @@ def _variant(variant: Rendition, group: str | None, members: Sequence[Rendition]
     return ["#EXT-X-STREAM-INF:" + ",".join(about), f"{variant.name}.m3u8"]
 
 
-def _ranges(rendition: Rendition) -> list[Range]:
-    return [(segment.seconds, 0, segment.size) for segment in rendition.segments]
+def _bit_rates(rendition: Rendition) -> tuple[int, int]:
+    sizes = rendition.made.fragments.sizes
+    return bit_rates(np.diff(rendition.edges), sizes, rendition.track.timescale)
 
 
 def _rate(rendition: Rendition) -> list[str]:
@@ -137,24 +136,23 @@ def _range(rendition: Rendition) -> list[str]:
     return [] if colour is None else [f"VIDEO-RANGE={colour.dynamic_range or 'SDR'}"]
 
 
-def _head(durations: Sequence[Fraction]) -> list[str]:
+def _head(rendition: Rendition) -> list[str]:
+    longest = Fraction(int(np.diff(rendition.edges).max()), rendition.track.timescale)
     return [
         "#EXTM3U",
         f"#EXT-X-VERSION:{VERSION}",
-        f"#EXT-X-TARGETDURATION:{target_duration(durations)}",
+        f"#EXT-X-TARGETDURATION:{target_duration([longest])}",
         "#EXT-X-MEDIA-SEQUENCE:0",
         "#EXT-X-PLAYLIST-TYPE:VOD",
     ]
 
 
-def _rounded(durations: Iterable[Fraction]) -> list[str]:
-    """To the microsecond: rounded ends, not rounded durations, so that the sum does not drift."""
-    found, reached = [], Fraction(0)
-    for seconds in durations:
-        micros = round((reached + seconds) * 1_000_000) - round(reached * 1_000_000)
-        reached += seconds
-        found.append(f"{micros // 1_000_000}.{micros % 1_000_000:06d}")
-    return found
+def _rounded(rendition: Rendition) -> list[str]:
+    """Durations to the microsecond: of rounded ends, so that the sum does not drift."""
+    scale = rendition.track.timescale
+    ends = [(2_000_000 * at + scale) // (2 * scale) for at in rendition.edges.tolist()]
+    lasts = (stop - start for start, stop in pairwise(ends))
+    return [f"{micros // 1_000_000}.{micros % 1_000_000:06d}" for micros in lasts]
 
 
 def _text(lines: Sequence[str]) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +18,10 @@ from fragdex.views.fragments_made import STYP
 from fragdex.views.media import Media
 from fragdex.views.segments import Segments
 
-__all__ = ["Rendition", "Segment", "Title"]
+__all__ = ["Rendition", "Segment", "Title", "uneven"]
+
+LATE: Final = 1e-3
+"""Seconds that segments may begin apart: times of different timescales are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +93,30 @@ class Rendition:
         )
 
     @cached_property
+    def edges(self) -> Int64:
+        """int64 ticks of the presentation at which segments begin, and the end; the first is 0."""
+        times = self.made.time
+        edges = np.append(times, max(self.media.end, int(times[-1])))
+        edges[0] = 0
+        return edges
+
+    @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """Its segments in order. Their seconds add up to the end of the track, exactly."""
         scale = self.track.timescale
-        times = self.made.time.tolist()
-        starts = [Fraction(0), *(Fraction(time, scale) for time in times[1:])]
-        starts.append(Fraction(max(self.media.end, times[-1]), scale))
+        edges = [Fraction(at, scale) for at in self.edges.tolist()]
+        sizes = self.made.fragments.sizes.tolist()
         return tuple(
             Segment(number, time, start, stop - start, size)
             for number, (time, (start, stop), size) in enumerate(
-                zip(times, pairwise(starts), self.made.fragments.sizes.tolist(), strict=True)
+                zip(self.made.time.tolist(), pairwise(edges), sizes, strict=True)
             )
         )
 
-    @cached_property
+    @property
     def seconds(self) -> Fraction:
         """From 0 to its end."""
-        return self.segments[-1].start + self.segments[-1].seconds
+        return Fraction(int(self.edges[-1]), self.track.timescale)
 
     @cached_property
     def starts_with_sync(self) -> bool:
@@ -158,15 +169,15 @@ def uneven(renditions: Sequence[Rendition]) -> tuple[str, ...]:
     first = renditions[0] if renditions else None
     for other in renditions[1:]:
         assert first is not None
-        mine, theirs = ([s.start for s in one.segments] for one in (first, other))
-        apart = next(
-            (a for a, b in zip(mine, theirs, strict=False) if abs(a - b) > Fraction(1, 1000)), None
-        )
+        mine, theirs = (one.edges[:-1] / one.track.timescale for one in (first, other))
+        both = min(len(mine), len(theirs))
+        different = np.flatnonzero(np.abs(mine[:both] - theirs[:both]) > LATE)
+        apart = float(mine[different[0]]) if len(different) else None
         if apart is None and len(mine) != len(theirs):
-            apart = min(mine, theirs, key=len)[-1]
+            apart = float(max(mine, theirs, key=len)[both])
         if apart is not None:
             found.append(
                 f"key frames of {first.title} and {other.title} do not agree from "
-                f"{float(apart):.3f} s on, so that players cannot change between them there"
+                f"{apart:.3f} s on, so that players cannot change between them there"
             )
     return tuple(found)

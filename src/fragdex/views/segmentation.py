@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from fragdex.errors import NoSyncSample
-from fragdex.fragments.table import Int64
+from fragdex.fragments.table import FAR, Int64
 from fragdex.views.media import Media
 
 __all__ = ["cut", "reference"]
@@ -57,10 +57,10 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
     lead = lead or reference(media)
     numbers, times = _starts(lead)
     chosen = _near(times.tolist(), lead.end, seconds, lead.track.timescale)
-    moments = [Fraction(int(at), lead.track.timescale) for at in times[chosen].tolist()]
     found = []
     for one in media:
-        edges = numbers[chosen] if one is lead else _nearest(one, moments)
+        same = one is lead
+        edges = numbers[chosen] if same else _nearest(one, times[chosen], lead.track.timescale)
         found.append(np.concatenate([[0], edges[1:], [len(one)]]).astype(np.int64))
     return found
 
@@ -90,12 +90,13 @@ def _near(times: list[int], end: int, seconds: Fraction | None, timescale: int) 
     """
     if seconds is None:
         return list(range(len(times)))
-    length = seconds * timescale
-    places = [*times, max(end, times[-1])]
+    # whole numbers: fractions of thousands of times take a while
+    length, unit = (seconds * timescale).as_integer_ratio()
+    places = [at * unit for at in (*times, max(end, times[-1]))]
     chosen = [0]
     while True:
         last = chosen[-1]
-        wanted = times[last] + length
+        wanted = places[last] + length
         at = bisect_left(places, wanted, lo=last + 1)
         at = min(at, len(times))
         if at > last + 1 and wanted - places[at - 1] <= places[at] - wanted:
@@ -105,27 +106,18 @@ def _near(times: list[int], end: int, seconds: Fraction | None, timescale: int) 
         chosen.append(at)
 
 
-def _nearest(media: Media, moments: Sequence[Fraction]) -> Int64:
-    """The sync samples presented nearest to some moments; of two as near, the earlier."""
+def _nearest(media: Media, moments: Int64, timescale: int) -> Int64:
+    """The sync samples presented nearest to some moments in ticks; of two as near, the earlier."""
     numbers, times = _starts(media)
-    wanted = [moment * media.track.timescale for moment in moments]
-    floors = np.array([int(at // 1) for at in wanted], np.int64)
-    behind = np.searchsorted(times, floors, side="right")
+    own = media.track.timescale
+    # both in ticks of both timescales, as Python's integers where 64 bits may not do
+    kind = np.int64 if max(int(times[-1]) * timescale, int(moments[-1]) * own) < FAR else object
+    wanted, places = moments.astype(kind) * own, times.astype(kind) * timescale
+    behind = np.searchsorted(places, wanted, side="right")
     before = np.maximum(behind - 1, 0)
-    behind = np.minimum(behind, len(times) - 1)
-    nearer = [
-        b if abs(times_b - at) < abs(at - times_a) else a
-        for a, b, times_a, times_b, at in zip(
-            before.tolist(),
-            behind.tolist(),
-            times[before].tolist(),
-            times[behind].tolist(),
-            wanted,
-            strict=True,
-        )
-    ]
-    # where a track ends before such a moment, or begins behind it, there is nothing to cut
-    edges = numbers[np.array(nearer, np.int64)]
-    late = np.array([at >= media.end for at in wanted], np.bool_)
-    edges[late] = len(media)
+    behind = np.minimum(behind, len(places) - 1)
+    nearer = np.abs(places[behind] - wanted) < np.abs(wanted - places[before])
+    edges = numbers[np.where(nearer.astype(np.bool_), behind, before)]
+    # where the track has ended there is nothing to cut
+    edges[(wanted >= media.end * timescale).astype(np.bool_)] = len(media)
     return np.maximum.accumulate(edges)
