@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         plan_reads,
     )
     from fragdex.decoding.audio import audio
+    from fragdex.decoding.thumbnails import thumbnail
     from fragdex.digest import Md5
     from fragdex.errors import FragdexError
     from fragdex.formats.fidx import open_index
@@ -78,6 +79,7 @@ _HOMES = {
     "parse_content_range": "byterange",
     "parse_range": "byterange",
     "plan_reads": "byterange",
+    "thumbnail": "decoding.thumbnails",
     "view": "views.kinds",
 }
 
@@ -117,6 +119,7 @@ __all__ = [
     "parse_content_range",
     "parse_range",
     "plan_reads",
+    "thumbnail",
     "view",
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import fragdex
+from decoding.filming import number_in, numbered
 from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.formats.fidx import open_index
@@ -18,37 +18,10 @@ from fragdex.sources import open_source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RATES = [Fraction(30), Fraction(60), Fraction(30000, 1001)]
-BIT = 16
-FRAGMENTED = {"movflags": "frag_keyframe+delay_moov+default_base_moof"}
-
-
-def numbered(count, fps, *, bframes=2, keys=30, fragmented=True, size=(256, 48)):
-    """A film whose pictures say their number in 16 columns, the lowest bit first."""
-    file = io.BytesIO()
-    container = av.open(file, "w", format="mp4", options=FRAGMENTED if fragmented else {})
-    x264 = f"bframes={bframes}:keyint={keys}:scenecut=0:threads=1"
-    stream = container.add_stream(
-        "libx264", rate=fps, options={"preset": "ultrafast", "x264-params": x264}
-    )
-    stream.width, stream.height = size
-    stream.pix_fmt = "yuv420p"
-    stream.codec_context.gop_size, stream.codec_context.max_b_frames = keys, bframes
-    columns = np.arange(size[0]) * 16 // size[0]
-    for number in range(count):
-        luma = np.where(number >> columns & 1, 235, 16).astype(np.uint8)
-        planes = np.full((size[1] * 3 // 2, size[0]), 128, np.uint8)
-        planes[: size[1]] = luma
-        container.mux(stream.encode(av.VideoFrame.from_ndarray(planes, format="yuv420p")))
-    container.mux(stream.encode())
-    container.close()
-    return file.getvalue()
 
 
 def number_of(picture):
-    luma = picture.frame.to_ndarray(format="gray")
-    row = luma[luma.shape[0] // 2]
-    width = luma.shape[1] // 16
-    return sum(1 << bit for bit in range(16) if row[bit * width + width // 2] > 125)
+    return number_in(picture.frame.to_ndarray(format="gray"))
 
 
 @pytest.mark.parametrize("fragmented", [True, False])

@@ -6,6 +6,12 @@ mixing      decoded frames as float32 columns of one or two channels
 resampling  from one rate to another, the same for any cut
 blocks      two seconds of decoded sound: the unit in which sound is decoded and kept
 audio       the sound of any span
+video_track  a track of pictures that is open for decoding
+pictures    the picture of any time
+key_frames  key frames, of which nothing else is read
+upright     a picture as it is shown
+picture_files  pictures as JPEG, WebP, AVIF, PNG
+thumbnails  a picture of a moment, as a file
 
 Sound is always decoded in the same blocks, each by a fresh decoder that is warmed up with the
 samples before it. So a span is the same samples whatever was decoded before, on any machine.

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import io
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 
-__all__ = ["TrackCodec"]
+__all__ = ["MOST_PIXELS", "TrackCodec"]
+
+MOST_PIXELS: Final = 8192 * 8192
+"""Larger pictures would take the memory of a whole machine to decode."""
 
 _OPUS_HEAD = b"OpusHead"
 _WITHOUT_MEMORY = ("flac", "alac", "adpcm_ima_qt")
@@ -101,6 +104,8 @@ class TrackCodec:
             raise self._unknown()
         # One thread: frames come out with the packet they belong to.
         context.thread_count = 1
+        if context.type == "video":
+            context.options = {"max_pixels": str(MOST_PIXELS)}
         extra = context.extradata or b""
         if context.codec.canonical_name == "opus" and extra[:8] == _OPUS_HEAD:
             # Each block would lose its first samples: only the start of the track may.

@@ -7,26 +7,18 @@ pictures follow, decoding goes on where it is and nothing is read or decoded twi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fragdex.byterange import ByteRange
-from fragdex.decoding.ahead import Ahead
-from fragdex.decoding.codec import TrackCodec
 from fragdex.decoding.fetching import fetched
-from fragdex.decoding.samples import TrackSamples, decodable
-from fragdex.errors import TrackNotFound, UndecodableMedia
-from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.decoding.video_track import Picture, VideoTrack
+from fragdex.fragments.table import NULL, SampleTable
+from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
-from fragdex.sources import Source, open_source
-
-if TYPE_CHECKING:
-    from typing import Self
+from fragdex.sources import SourceLike
 
 __all__ = ["Picture", "PictureReader"]
 
@@ -45,42 +37,13 @@ Place = tuple[int, int]
 """Row of the fragment table, sample in that fragment."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Picture:
-    """A decoded picture and when it is shown.
-
-    Attributes:
-        time: seconds of presentation time, exact.
-        frame: PyAV's VideoFrame, in the coded size and format.
-        aspect: width of a pixel over its height.
-
-    >>> Picture(Fraction(1, 2), None).time
-    Fraction(1, 2)
-    """
-
-    time: Fraction
-    frame: Any
-    aspect: Fraction = Fraction(1)
-
-
-class PictureReader:
+class PictureReader(VideoTrack):
     """Pictures of one track, at any time, and in order for less.
 
     Attributes:
         track: the `TrackIndex` that is read.
 
-    Args:
-        index: of the file; where it holds no samples, moofs are read with their fragments.
-        source: the file: anything that `open_source` takes, or a Source, which stays open.
-        track: track_ID; None: the first with pictures.
-        init: the initialization segment, where the file has none.
-
-    A context manager. To be used by one thread at a time.
-
-    Raises:
-        TrackNotFound: there is no such track of pictures.
-        UndecodableMedia: it is encrypted, or there is no decoder for it.
-        MissingExtra: PyAV is not installed (`pip install 'fragdex[media]'`).
+    Args and errors as of `VideoTrack`.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -94,29 +57,12 @@ class PictureReader:
     def __init__(
         self,
         index: FragmentIndex,
-        source: Any,
+        source: SourceLike,
         *,
         track: int | None = None,
         init: bytes | None = None,
     ) -> None:
-        self.track = _chosen(index, track)
-        if self.track.info.encryption is not None:
-            raise UndecodableMedia(f"the pictures of track {self.track.id} are encrypted")
-        self._ours = not isinstance(source, Source)
-        self._source: Source = open_source(source) if self._ours else source
-        try:
-            index, self.track = decodable(index, self.track, self._source, init)
-            if init is None:
-                places = index.periods[self.track.period].init
-                init = b"".join(self._source.read(part) for part in places)
-            codec = TrackCodec(init, self.track.id, self.track.codec)
-            self._context = codec.fresh()
-        except BaseException:
-            self.close()
-            raise
-        self._ahead = Ahead(self._source)
-        self._samples = TrackSamples(index, self.track, self._ahead)
-        self._tables: dict[int, SampleTable] = {}
+        super().__init__(index, source, track=track, init=init)
         self._feed: Iterator[tuple[Place, Any]] = iter(())
         self._next: Place | None = None  # None: the decoder has to begin anew
         self._given = -(1 << 62)  # cts of the latest picture that the decoder gave
@@ -160,8 +106,7 @@ class PictureReader:
             found = max(before)
         frame = self._waiting[found]
         self._waiting = {cts: kept for cts, kept in self._waiting.items() if cts >= found}
-        aspect = Fraction(self._context.sample_aspect_ratio or 1)
-        picture = Picture(self.track.presentation(found).exact, frame, aspect)
+        picture = self._picture(found, frame)
         first = -(1 << 62) if target < wanted else wanted
         self._shown = first, until, picture
         return picture
@@ -173,22 +118,6 @@ class PictureReader:
         last = self._rows_until(hit.fragment, target)
         wanted, *_ = self._wanted(hit.fragment, hit.cts, last, target)
         return self.track.presentation(wanted).exact
-
-    def close(self) -> None:
-        """Close the source, if it was opened here."""
-        if self._ours:
-            self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # -- which sample
 
@@ -226,31 +155,8 @@ class PictureReader:
         found = np.flatnonzero((table.cts == cts) & table.sync)
         return row, int(found[0]) if len(found) else 0
 
-    def _table(self, row: int) -> SampleTable:
-        """The samples of one fragment; its bytes are at hand then, where they are read at once."""
-        if row not in self._tables:
-            self._fill(row)
-            if len(self._tables) >= 4 * REORDERED:
-                self._tables.pop(next(iter(self._tables)))
-            self._tables[row] = self._timed(row, self._samples.rows(row, row + 1))
-        return self._tables[row]
-
-    def _timed(self, row: int, samples: SampleTable) -> SampleTable:
-        """With times, where the index knows only when a fragment is first shown (sidx, mfra)."""
-        table = self.track.fragments
-        first = int(table.cts_min[row])
-        if table.dts[row] != NULL or first == NULL or not len(samples):
-            return samples
-        columns = samples.columns()
-        late = first - int((samples.cts - NULL).min())
-        moved = {name: columns[name] - NULL + late for name in ("cts", "dts")}
-        return SampleTable.of(columns | moved)
-
-    def _fill(self, row: int) -> None:
-        table = self.track.fragments
-        virtual = bool(table.flags[row] & FragmentFlags.VIRTUAL)
-        if not virtual and 0 < table.size[row] <= AT_ONCE:
-            self._ahead.take(ByteRange.of(int(table.offset[row]), int(table.size[row])))
+    def _before_samples(self, row: int) -> None:
+        self._take_ahead(row, AT_ONCE, whole=True)
 
     # -- decoding
 
@@ -277,19 +183,7 @@ class PictureReader:
         self._next = None
 
     def _take(self, packet: Any, time: float) -> None:
-        import av.error
-
-        try:
-            frames = self._context.decode(packet)
-        except av.error.EOFError:
-            return
-        except av.error.InvalidDataError:
-            return  # of a damaged sample there is no picture
-        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sample's
-            raise
-        except av.FFmpegError as error:
-            raise self._undecodable(time) from error
-        for frame in frames:
+        for frame in self._frames(packet, time):
             if frame.pts is not None:
                 self._waiting[frame.pts] = frame
                 self._given = max(self._given, frame.pts)
@@ -298,45 +192,20 @@ class PictureReader:
 
     def _packets(self, begin: Place) -> Iterator[tuple[Place, Any]]:
         """The samples from a place on, each as a packet for the decoder."""
-        import av
-
         row, first = begin
-        base = Fraction(1, self.track.timescale)
         for number in range(row, len(self.track.fragments)):
             table = self._table(number)
             chosen = table.rows(slice(first, len(table)))
-            self._fill(number)
+            self._before_samples(number)
             held = fetched(self._ahead, [chosen]).ranges(
                 [ByteRange.of(max(at, 0), max(size, 0)) for at, size in _extents(chosen)]
             )
             for n, data in enumerate(held):
                 if not data:
                     continue
-                packet = av.Packet(data)
-                packet.pts, packet.dts = int(chosen.cts[n]), int(chosen.dts[n])
-                packet.time_base = base
-                packet.is_keyframe = bool(chosen.sync[n])
-                yield (number, first + n), packet
+                yield (number, first + n), self._packet(data, chosen, n)
             first = 0
-
-    def _undecodable(self, time: float) -> UndecodableMedia:
-        return UndecodableMedia(
-            f"the pictures of track {self.track.id} at {time:.3f} s cannot be decoded"
-        )
 
 
 def _extents(table: SampleTable) -> Iterator[tuple[int, int]]:
     return zip(table.offset.tolist(), table.size.tolist(), strict=True)
-
-
-def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
-    if track is not None:
-        chosen = index.track(track)
-    else:
-        pictures = [t for t in index.tracks if t.kind == "video" and len(t.sync)]
-        if not pictures:
-            raise TrackNotFound("there is no video track")
-        chosen = pictures[0]
-    if chosen.kind != "video" or not chosen.timescale:
-        raise TrackNotFound(f"track {chosen.id} has no pictures with times", found=chosen.kind)
-    return chosen

@@ -17,6 +17,7 @@ import av.error
 from av.container import InputContainer
 from av.stream import Disposition
 
+from fragdex.decoding.codec import MOST_PIXELS
 from fragdex.service.errors import Unprocessable
 
 __all__ = ["FileInfo", "StreamInfo", "codec_of", "opened", "probe", "streams_of"]
@@ -28,8 +29,6 @@ DEMUXERS: Final = (
     "mp3", "wav", "w64", "flac", "aac", "aiff", "caf", "au", "amr", "ac3", "eac3", "wv", "tta",
 )  # fmt: skip
 MOST_STREAMS: Final = 64
-MOST_PIXELS: Final = 8192 * 8192
-"""Larger pictures would take the memory of a whole machine to decode."""
 LONGEST_SECONDS: Final = 48 * 3600
 """Times beyond are those of a broken or hostile file; a day of surveillance fits."""
 

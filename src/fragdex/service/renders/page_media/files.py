@@ -13,13 +13,14 @@ import av
 import av.error
 import numpy as np
 
+from fragdex.decoding.codec import MOST_PIXELS
 from fragdex.decoding.mixing import Floats, mixed
 from fragdex.decoding.pictures import Picture
 from fragdex.decoding.resampling import needed, resampled
+from fragdex.decoding.upright import shown_size
 from fragdex.errors import UndecodableMedia
-from fragdex.service.renders.page_media.drawing import shown_size
 from fragdex.service.renders.page_media.strips import SAMPLE_RATE
-from fragdex.service.transcode.probe import MOST_PIXELS, opened, probe, streams_of
+from fragdex.service.transcode.probe import opened, probe, streams_of
 
 __all__ = ["FileFacts", "FilePictures", "FileSound", "look"]
 

@@ -18,10 +18,10 @@ import fragdex
 from fragdex.byterange import ByteRange
 from fragdex.decoding.audio import AudioReader
 from fragdex.decoding.pictures import PictureReader
+from fragdex.decoding.upright import shown_size
 from fragdex.errors import FragdexError, UndecodableMedia
 from fragdex.fragments.table import NULL
 from fragdex.seeking.model import FragmentIndex, TrackIndex
-from fragdex.service.renders.page_media.drawing import shown_size
 from fragdex.service.renders.page_media.files import FilePictures, FileSound, look
 from fragdex.service.renders.page_media.opening import OpenMedia
 from fragdex.service.renders.page_media.strips import SAMPLE_RATE

@@ -1,0 +1,131 @@
+"""Pictures as files that browsers show: JPEG, WebP, AVIF, PNG, in the size that is asked for."""
+
+from __future__ import annotations
+
+import io
+import operator
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from fragdex.decoding.codec import MOST_PIXELS
+from fragdex.errors import LimitExceeded, MissingExtra
+
+__all__ = ["FORMATS", "Fit", "PictureFormat", "encoded", "media_type", "scaled_and_cropped"]
+
+PictureFormat = Literal["jpeg", "webp", "avif", "png"]
+Fit = Literal["contain", "cover", "fill"]
+
+FORMATS: Final = {"jpeg": ".jpg", "webp": ".webp", "avif": ".avif", "png": ".png"}
+"""Each format and the suffix of its files."""
+FITS: Final = ("contain", "cover", "fill")
+LONGEST_SIDE: Final = 16_383
+"""Pixels: what WebP has room for (RFC 9649, 2.4), and one picture needs."""
+
+
+def media_type(format: str) -> str:
+    """The media type of a format.
+
+    Raises: ValueError: there is no such format.
+
+    >>> media_type("jpeg")
+    'image/jpeg'
+    """
+    if format not in FORMATS:
+        raise ValueError(f"no picture format {format!r}: expected {', '.join(FORMATS)}")
+    return f"image/{format}"
+
+
+def scaled_and_cropped(
+    shown: tuple[int, int], width: int | None, height: int | None, fit: str
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The size that a picture is scaled to, and the size that is cut out of its middle.
+
+    Args:
+        shown: width and height of the picture.
+        width, height: pixels of the result; None: what follows from the other and the picture.
+        fit: `contain`: the largest picture that fits in width × height; `cover`: the smallest that
+            covers it, cut at the edges; `fill`: exactly that, out of proportion.
+
+    Raises:
+        ValueError: no such fit, or a side that is not 1 to 16,383.
+        LimitExceeded: more pixels than anyone may ask for.
+
+    >>> scaled_and_cropped((1920, 1080), 320, 320, "contain")
+    ((320, 180), (320, 180))
+    >>> scaled_and_cropped((1920, 1080), 320, 320, "cover")
+    ((569, 320), (320, 320))
+    """
+    if fit not in FITS:
+        raise ValueError(f"no fit {fit!r}: expected {', '.join(FITS)}")
+    for name, side in (("width", width), ("height", height)):
+        if side is not None and not 1 <= operator.index(side) <= LONGEST_SIDE:
+            raise ValueError(f"{name}: 1 to {LONGEST_SIDE:,} pixels, not {side}")
+    wide, high = shown
+    if width is None or height is None:
+        # One side is asked for, or none: the other follows, whatever the fit.
+        if width is not None:
+            scaled = width, max(1, round(high * width / wide))
+        elif height is not None:
+            scaled = max(1, round(wide * height / high)), height
+        else:
+            scaled = shown
+        cut = scaled
+    elif fit == "fill":
+        scaled = cut = width, height
+    else:
+        by_width = width * high < height * wide
+        if fit == "cover":
+            by_width = not by_width
+        by = (width, wide) if by_width else (height, high)
+        scaled = max(1, round(wide * by[0] / by[1])), max(1, round(high * by[0] / by[1]))
+        cut = (width, height) if fit == "cover" else scaled
+        # Rounding leaves a side one pixel short at most.
+        scaled = max(scaled[0], cut[0]), max(scaled[1], cut[1])
+    if scaled[0] * scaled[1] > MOST_PIXELS or max(cut) > LONGEST_SIDE:
+        raise LimitExceeded(
+            "the picture would be too large",
+            expected=f"at most {MOST_PIXELS:,} pixels, {LONGEST_SIDE:,} a side",
+            found=f"{scaled[0]} × {scaled[1]}",
+        )
+    return scaled, cut
+
+
+def encoded(pixels: np.ndarray[Any, Any], format: str, quality: int) -> bytes:
+    """A picture as a file.
+
+    Args:
+        pixels: uint8 of shape (height, width, 3 or 4); JPEG has no opacity: black shows through.
+        format: of `FORMATS`.
+        quality: 1 to 100; PNG loses nothing and ignores it.
+
+    Raises:
+        ValueError: no such format or quality.
+        MissingExtra: Pillow is not installed, or without this format.
+
+    >>> encoded(np.zeros((2, 2, 3), np.uint8), "png", 80)[1:4]
+    b'PNG'
+    """
+    media_type(format)
+    if not 1 <= operator.index(quality) <= 100:
+        raise ValueError(f"quality: 1 to 100, not {quality}")
+    try:
+        from PIL import Image, features
+    except ImportError as error:
+        raise MissingExtra("pictures need Pillow", advice="pip install 'fragdex[media]'") from error
+    if format in ("webp", "avif") and not features.check(format):
+        raise MissingExtra(f"this Pillow writes no {format}", advice="pip install -U pillow")
+    if format == "jpeg" and pixels.shape[2] == 4:
+        opacity = pixels[:, :, 3:].astype(np.uint16)
+        pixels = (pixels[:, :, :3] * opacity // 255).astype(np.uint8)
+    options: dict[str, Any] = {"quality": quality}
+    if format == "jpeg":
+        options["subsampling"] = "4:2:0"
+    elif format == "avif":
+        # The default takes ten times as long, for some bytes less.
+        options["speed"] = 8
+    elif format == "png":
+        options = {}
+    file = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels)).save(file, format.upper(), **options)
+    return file.getvalue()

@@ -1,0 +1,70 @@
+"""Decoded pictures as they are shown: pixels square, the picture upright, in RGB."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from fragdex.decoding.codec import MOST_PIXELS
+from fragdex.decoding.video_track import Picture
+from fragdex.errors import UndecodableMedia
+
+__all__ = ["matrix_of", "shown_size", "upright"]
+
+_UNSPECIFIED: Final = 2
+_HD_LINES: Final = 720
+# Matrix coefficients by their number (ITU-T H.273, 8.3): names for swscale and for VideoFrame.
+_BT709: Final = ("ITU709", "bt709")
+_BT601: Final = ("ITU601", "smpte170m")
+_MATRICES: Final = {1: _BT709, 5: ("ITU601", "bt470bg"), 6: _BT601, 9: ("BT2020", "bt2020-ncl")}
+
+
+def shown_size(picture: Picture) -> tuple[int, int]:
+    """Width and height of a decoded picture as it is shown: its pixels square, itself upright.
+
+    Raises:
+        UndecodableMedia: it has more pixels than anyone may ask for.
+    """
+    frame = picture.frame
+    height = frame.height
+    width = max(1, round(frame.width * (picture.aspect if picture.aspect > 0 else 1)))
+    if width * height > MOST_PIXELS:
+        raise UndecodableMedia(f"pictures of {width} × {height} are too large")
+    return (height, width) if frame.rotation % 180 else (width, height)
+
+
+def matrix_of(frame: Any) -> tuple[str, str]:
+    """Names of the matrix that its colours are made by; of one that does not say, by its height."""
+    said = int(frame.colorspace)
+    guess = _BT709 if frame.height >= _HD_LINES else _BT601
+    return guess if said == _UNSPECIFIED else _MATRICES.get(said, guess)
+
+
+def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
+    """Red, green, blue (and opacity, where it has any), as it is shown.
+
+    Args:
+        size: width and height; None: `shown_size`.
+
+    Returns: uint8 of shape (height, width, 3 or 4).
+
+    Raises: as `shown_size`.
+    """
+    frame = picture.frame
+    name = frame.format.name
+    clear = "yuva" in name or "rgba" in name or "argb" in name or name in ("bgra", "abgr", "ya8")
+    width, height = size or shown_size(picture)
+    if frame.rotation % 180:
+        width, height = height, width
+    is_yuv = name.startswith(("yuv", "nv", "p0"))
+    ready = frame.reformat(
+        width=width,
+        height=height,
+        format="rgba" if clear else "rgb24",
+        src_colorspace=matrix_of(frame)[0] if is_yuv else None,
+        interpolation="BICUBIC",
+    )
+    array: np.ndarray[Any, Any] = ready.to_ndarray()
+    turns = round(frame.rotation / 90) % 4
+    return np.ascontiguousarray(np.rot90(array, turns)) if turns else array

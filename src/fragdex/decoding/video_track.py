@@ -1,0 +1,195 @@
+"""A track of pictures that is open for decoding: its samples by row, and a decoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from fragdex.byterange import ByteRange
+from fragdex.decoding.ahead import Ahead
+from fragdex.decoding.codec import TrackCodec
+from fragdex.decoding.samples import TrackSamples, decodable
+from fragdex.errors import TrackNotFound, UndecodableMedia
+from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
+from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.sources import Source, SourceLike, open_source
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Picture", "VideoTrack"]
+
+KEPT_TABLES = 64
+"""Rows of the fragment table whose samples are kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """A decoded picture and when it is shown.
+
+    Attributes:
+        time: seconds of presentation time, exact.
+        frame: PyAV's VideoFrame, in the coded size and format.
+        aspect: width of a pixel over its height.
+
+    >>> Picture(Fraction(1, 2), None).time
+    Fraction(1, 2)
+    """
+
+    time: Fraction
+    frame: Any
+    aspect: Fraction = Fraction(1)
+
+
+class VideoTrack:
+    """A track of pictures that is open for decoding.
+
+    Attributes:
+        track: the `TrackIndex` that is read.
+
+    Args:
+        index: of the file; where it holds no samples, moofs are read with their fragments.
+        source: the file: anything that `open_source` takes, or a Source, which stays open.
+        track: track_ID; None: the first with pictures.
+        init: the initialization segment, where the file has none.
+
+    A context manager. To be used by one thread at a time.
+
+    Raises:
+        TrackNotFound: there is no such track of pictures.
+        UndecodableMedia: it is encrypted, or there is no decoder for it.
+        MissingExtra: PyAV is not installed (`pip install 'fragdex[media]'`).
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> data = movie()
+    >>> VideoTrack(fragdex.index(data), data, track=7)
+    Traceback (most recent call last):
+    ...
+    fragdex.errors.TrackNotFound: there is no track 7: expected one of 1, found 7
+    """
+
+    def __init__(
+        self,
+        index: FragmentIndex,
+        source: SourceLike,
+        *,
+        track: int | None = None,
+        init: bytes | None = None,
+    ) -> None:
+        self.track = _chosen(index, track)
+        if self.track.info.encryption is not None:
+            raise UndecodableMedia(f"the pictures of track {self.track.id} are encrypted")
+        self._ours = not isinstance(source, Source)
+        self._source = source if isinstance(source, Source) else open_source(source)
+        try:
+            index, self.track = decodable(index, self.track, self._source, init)
+            if init is None:
+                places = index.periods[self.track.period].init
+                init = b"".join(self._source.read(part) for part in places)
+            self._context = TrackCodec(init, self.track.id, self.track.codec).fresh()
+        except BaseException:
+            self.close()
+            raise
+        self._ahead = Ahead(self._source)
+        self._samples = TrackSamples(index, self.track, self._ahead)
+        self._tables: dict[int, SampleTable] = {}
+
+    def close(self) -> None:
+        """Close the source, if it was opened here."""
+        if self._ours:
+            self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _take_ahead(self, row: int, most: int, *, whole: bool) -> None:
+        """Read bytes of a fragment by one request, unless they are at hand.
+
+        Args:
+            most: bytes; of a longer fragment nothing is read if it has to be `whole`.
+        """
+        table = self.track.fragments
+        size = int(table.size[row])
+        if table.flags[row] & FragmentFlags.VIRTUAL or size <= 0 or (whole and size > most):
+            return
+        self._ahead.take(ByteRange.of(int(table.offset[row]), min(size, most)))
+
+    def _before_samples(self, row: int) -> None:
+        """Called before the samples of a row are asked for: what can be read with them."""
+
+    def _table(self, row: int) -> SampleTable:
+        """The samples of one fragment."""
+        if row not in self._tables:
+            self._before_samples(row)
+            if len(self._tables) >= KEPT_TABLES:
+                self._tables.pop(next(iter(self._tables)))
+            self._tables[row] = self._timed(row, self._samples.rows(row, row + 1))
+        return self._tables[row]
+
+    def _timed(self, row: int, samples: SampleTable) -> SampleTable:
+        """With times, where the index knows only when a fragment is first shown (sidx, mfra)."""
+        table = self.track.fragments
+        first = int(table.cts_min[row])
+        if table.dts[row] != NULL or first == NULL or not len(samples):
+            return samples
+        columns = samples.columns()
+        late = first - int((samples.cts - NULL).min())
+        moved = {name: columns[name] - NULL + late for name in ("cts", "dts")}
+        return SampleTable.of(columns | moved)
+
+    def _packet(self, data: bytes, samples: SampleTable, place: int) -> Any:
+        """A sample as a packet for the decoder."""
+        import av
+
+        packet = av.Packet(data)
+        packet.pts, packet.dts = int(samples.cts[place]), int(samples.dts[place])
+        packet.time_base = Fraction(1, self.track.timescale)
+        packet.is_keyframe = bool(samples.sync[place])
+        return packet
+
+    def _frames(self, packet: Any, time: float) -> list[Any]:
+        """Pictures that the decoder gives for a packet (None: the last ones); of damage none."""
+        import av.error
+
+        try:
+            frames: list[Any] = self._context.decode(packet)
+        except (av.error.EOFError, av.error.InvalidDataError):
+            return []
+        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sample's
+            raise
+        except av.FFmpegError as error:
+            raise self._undecodable(time) from error
+        return frames
+
+    def _picture(self, cts: int, frame: Any) -> Picture:
+        aspect = Fraction(self._context.sample_aspect_ratio or 1)
+        return Picture(self.track.presentation(cts).exact, frame, aspect)
+
+    def _undecodable(self, time: float) -> UndecodableMedia:
+        return UndecodableMedia(
+            f"the pictures of track {self.track.id} at {time:.3f} s cannot be decoded"
+        )
+
+
+def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
+    if track is not None:
+        chosen = index.track(track)
+    else:
+        pictures = [t for t in index.tracks if t.kind == "video" and len(t.fragments)]
+        if not pictures:
+            raise TrackNotFound("there is no video track")
+        chosen = next((t for t in pictures if len(t.sync)), pictures[0])
+    if chosen.kind != "video" or not chosen.timescale:
+        raise TrackNotFound(f"track {chosen.id} has no pictures with times", found=chosen.kind)
+    return chosen
