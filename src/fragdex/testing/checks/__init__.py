@@ -1,0 +1,6 @@
+"""Rules of HLS, DASH and CMAF as checks, for tests of what is packaged."""
+
+from fragdex.testing.checks.hls import check_hls
+from fragdex.testing.checks.violation import Violation
+
+__all__ = ["Violation", "check_hls"]

@@ -1,0 +1,231 @@
+"""HLS playlists held against RFC 8216, and against the segments that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from urllib.parse import urljoin
+
+from fragdex.testing.checks.hls_media import MediaPlaylist, MediaSegment, media_playlist
+from fragdex.testing.checks.hls_multivariant import Variant, multivariant
+from fragdex.testing.checks.hls_syntax import MEDIA_TAGS, MULTIVARIANT_TAGS, Line, lines_of
+from fragdex.testing.checks.samples import (
+    InitTrack,
+    SegmentSample,
+    init_tracks,
+    segment_samples,
+    segment_seconds,
+)
+from fragdex.testing.checks.violation import Read, Violation
+
+__all__ = ["check_hls"]
+
+
+def check_hls(
+    playlist: str | bytes | Mapping[str, str | bytes], read: Read | None = None
+) -> list[Violation]:
+    r"""What breaks a MUST of RFC 8216 in a media or a multivariant playlist, in order of lines.
+
+    Args:
+        playlist: its text; or several playlists and segments by URI, the first of which is
+            checked and the others are read.
+        read: gives the bytes of a URI. With it the playlists that a multivariant one names are
+            checked too, and segments are held against EXTINF, BANDWIDTH, CODECS and
+            EXT-X-INDEPENDENT-SEGMENTS. Relative URIs of nested playlists are resolved first.
+
+    Raises: what `read` raises.
+
+    >>> [str(one) for one in check_hls("#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-TARGETDURATION:3")]
+    ['line 3: EXTINF 4.0 exceeds the target duration 3 (target-exceeded; RFC 8216, 4.3.3.1)']
+    """
+    base = ""
+    if isinstance(playlist, Mapping):
+        files = dict(playlist)
+        base = next(iter(files))
+        if len(files) > 1 or read is not None:
+            read = _reader(files, read)
+        text = files[base]
+    else:
+        text = playlist
+    found: list[Violation] = []
+    lines = _text(text, found)
+    tags = {line.tag for line in lines}
+    if tags & MEDIA_TAGS and tags & MULTIVARIANT_TAGS:
+        message = "tags of a media playlist and of a multivariant playlist"
+        found.append(Line(1, "", "").violation("one-kind", "4.1", message))
+    elif tags & MULTIVARIANT_TAGS:
+        variants = multivariant(lines, found)
+        if read is not None:
+            found += _follow(variants, base, read)
+    else:
+        media = media_playlist(lines, found)
+        if read is not None:
+            found += _Media(media, base, read).violations()
+    return sorted(found, key=_place)
+
+
+def _place(one: Violation) -> tuple[str, int]:
+    name, _, number = one.where.rpartition("line ")
+    return name, int(number)
+
+
+def _reader(files: Mapping[str, str | bytes], read: Read | None) -> Read:
+    def read_file(uri: str) -> bytes:
+        if uri in files:
+            data = files[uri]
+            return data.encode() if isinstance(data, str) else data
+        if read is None:
+            raise KeyError(uri)
+        return read(uri)
+
+    return read_file
+
+
+def _text(playlist: str | bytes, found: list[Violation]) -> list[Line]:
+    start = Line(1, "", "")
+    if isinstance(playlist, bytes):
+        data = playlist
+        try:
+            playlist = data.decode()
+        except UnicodeDecodeError as error:
+            found.append(start.violation("utf-8", "4.1", str(error)))
+            playlist = data.decode(errors="replace")
+    if playlist.startswith("\ufeff"):
+        found.append(start.violation("bom", "4.1", "a byte order mark"))
+        playlist = playlist[1:]
+    lines = list(lines_of(playlist, found))
+    if playlist.splitlines()[:1] != ["#EXTM3U"]:
+        found.append(start.violation("extm3u", "4.3.1.1", "#EXTM3U is not the first line"))
+    return lines
+
+
+class _Media:
+    """A media playlist together with its segments."""
+
+    def __init__(self, playlist: MediaPlaylist, base: str, read: Read) -> None:
+        self.playlist = playlist
+        self.sizes: list[tuple[Fraction, int]] = []
+        self.codecs: set[str] = set()
+        self._base, self._read = base, read
+
+    def _bytes(self, uri: str, part: tuple[int, int] | None) -> bytes:
+        data = self._read(urljoin(self._base, uri))
+        return data if part is None else data[slice(*part)]
+
+    def violations(self) -> Iterator[Violation]:
+        """What is wrong with the segments, one by one and where one follows another."""
+        before: tuple[MediaSegment, InitTrack, list[SegmentSample]] | None = None
+        for segment in self.playlist.segments:
+            now = None
+            if not segment.gap:
+                data = self._bytes(segment.uri, segment.part)
+                self.sizes.append((segment.seconds, len(data)))
+                found: list[Violation] = []
+                now = self._segment(segment, data, found)
+                yield from found
+            if before is not None:
+                follows = not segment.discontinuity and segment.init == before[0].init
+                yield from _duration(*before, now[2] if now is not None and follows else None)
+            before = None if now is None else now
+        if before is not None:
+            yield from _duration(*before, None)
+
+    def _segment(
+        self, segment: MediaSegment, data: bytes, found: list[Violation]
+    ) -> tuple[MediaSegment, InitTrack, list[SegmentSample]] | None:
+        line = Line(segment.line, "", segment.uri)
+        if segment.part is not None and len(data) < segment.part[1] - segment.part[0]:
+            message = "the range ends behind the resource"
+            found.append(line.violation("byterange-end", "4.3.2.2", message))
+        if segment.init is None or self.playlist.images:
+            return None
+        tracks = init_tracks(self._bytes(*segment.init))
+        if not tracks:
+            message = "EXT-X-MAP names no initialization segment"
+            found.append(line.violation("map-content", "3.3", message))
+            return None
+        self.codecs |= {track.codec for track in tracks if track.codec}
+        if self.playlist.iframes or (segment.encrypted and b"moof" not in data):
+            return None
+        reference = next((track for track in tracks if track.kind == "vide"), tracks[0])
+        samples = segment_samples(data, reference)
+        if not samples:
+            message = f"no sample of track {reference.id}"
+            found.append(line.violation("segment-empty", "3", message))
+            return None
+        if self.playlist.independent and reference.kind == "vide" and not samples[0].sync:
+            message = "an independent segment begins with no sync sample"
+            found.append(line.violation("independent", "4.3.5.1", message))
+        return segment, reference, samples
+
+    def peak(self) -> Fraction:
+        """Largest bit rate of consecutive segments of 0.5 to 1.5 target durations (4.3.4.2)."""
+        low, high = (Fraction(self.playlist.target * n, 2) for n in (1, 3))
+        best = Fraction(0)
+        for first in range(len(self.sizes)):
+            seconds, size = Fraction(0), 0
+            for more, bytes_ in self.sizes[first:]:
+                seconds, size = seconds + more, size + bytes_
+                if seconds > high:
+                    break
+                if seconds >= low:
+                    best = max(best, 8 * size / seconds)
+        return best
+
+
+def _duration(
+    segment: MediaSegment,
+    track: InitTrack,
+    samples: list[SegmentSample],
+    following: list[SegmentSample] | None,
+) -> Iterator[Violation]:
+    """EXTINF against the segment: its durations, its span, or the time until the next one."""
+    real = list(segment_seconds(samples, track))
+    if following and track.timescale:
+        begin = max(min(sample.cts for sample in samples), track.start)
+        until = min(sample.cts for sample in following) - begin
+        real.append(Fraction(until, track.timescale))
+    if all(abs(one - segment.seconds) > segment.step for one in real):
+        message = f"EXTINF {float(segment.seconds)}, the segment lasts {float(real[0])} s"
+        line = Line(segment.line, "", segment.uri)
+        yield line.violation("extinf-real", "4.3.2.1", message)
+
+
+def _follow(variants: list[Variant], base: str, read: Read) -> Iterator[Violation]:
+    known: dict[str, _Media] = {}
+    for uri in dict.fromkeys(
+        uri for one in variants for uri in (one.uri, *(u for group in one.beside for u in group))
+    ):
+        address = urljoin(base, uri)
+        found: list[Violation] = []
+        lines = _text(read(address), found)
+        known[uri] = _Media(media_playlist(lines, found), address, read)
+        if not any(segment.uri.endswith((".vtt", ".webvtt")) for segment in _all(known[uri])):
+            found += known[uri].violations()
+        yield from (replace(one, where=f"{uri} {one.where}") for one in found)
+    for variant in variants:
+        yield from _variant(variant, known)
+
+
+def _all(media: _Media) -> tuple[MediaSegment, ...]:
+    return media.playlist.segments
+
+
+def _variant(variant: Variant, known: Mapping[str, _Media]) -> Iterator[Violation]:
+    line, main = variant.line, known[variant.uri]
+    groups = [[known[uri] for uri in group if uri != variant.uri] for group in variant.beside]
+    peak = main.peak() + sum(max((one.peak() for one in group), default=0) for group in groups)
+    told = line.attributes.get("BANDWIDTH", "")
+    if told.isdecimal() and int(told) < peak:
+        message = f"BANDWIDTH {told}, the segments need {-(-peak.numerator // peak.denominator)}"
+        yield line.violation("bandwidth-real", "4.3.4.2", message)
+    named = {name.strip() for name in line.attributes.get("CODECS", "").split(",")}
+    real = main.codecs.union(*(one.codecs for group in groups for one in group))
+    if "CODECS" in line.attributes and real - named:
+        message = f"CODECS does not name {', '.join(sorted(real - named))}"
+        yield line.violation("codecs-real", "4.3.4.2", message)
+    wanted = line.tag == "EXT-X-I-FRAME-STREAM-INF"
+    if wanted != main.playlist.iframes:
+        message = "EXT-X-I-FRAMES-ONLY is of I-frame playlists, and of them alone"
+        yield line.violation("iframes-only", "4.3.4.3", message)

@@ -1,0 +1,236 @@
+"""Rules of one media playlist, by its text alone (RFC 8216, 4.3.1 to 4.3.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fragdex.testing.checks.hls_syntax import RANGE, SEGMENT_TAGS, Line
+from fragdex.testing.checks.violation import Violation
+
+__all__ = ["MediaPlaylist", "MediaSegment", "media_playlist"]
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
+_EXTINF = re.compile(r"(\d+(?:\.(\d+))?),(.*)|(\d+(?:\.(\d+))?)")
+_FMP4 = re.compile(r"\.(?:mp4|m4s|m4v|m4a|cmf[vamt])(?:[?#]|\Z)", re.IGNORECASE)
+ONCE = {
+    *("EXTM3U", "EXT-X-VERSION", "EXT-X-TARGETDURATION", "EXT-X-MEDIA-SEQUENCE", "EXT-X-ENDLIST"),
+    *("EXT-X-DISCONTINUITY-SEQUENCE", "EXT-X-PLAYLIST-TYPE", "EXT-X-I-FRAMES-ONLY"),
+    *("EXT-X-INDEPENDENT-SEGMENTS", "EXT-X-START"),
+}
+NUMBERS = {
+    "EXT-X-VERSION": "4.3.1.2",
+    "EXT-X-TARGETDURATION": "4.3.3.1",
+    "EXT-X-MEDIA-SEQUENCE": "4.3.3.2",
+    "EXT-X-DISCONTINUITY-SEQUENCE": "4.3.3.3",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MediaSegment:
+    """A segment as its playlist describes it.
+
+    Attributes:
+        line: number of the line of its URI.
+        uri: as it stands there.
+        seconds: EXTINF; 0 where there is none.
+        step: of the last decimal of EXTINF.
+        part: start and stop in the resource, exclusive; None: all of it.
+        init: URI and part of the EXT-X-MAP that is in force.
+        discontinuity: whether EXT-X-DISCONTINUITY stands before it.
+        gap: whether it is missing (EXT-X-GAP).
+        encrypted: whether an EXT-X-KEY is in force.
+    """
+
+    line: int
+    uri: str
+    seconds: Fraction
+    step: Fraction
+    part: tuple[int, int] | None
+    init: tuple[str, tuple[int, int] | None] | None
+    discontinuity: bool
+    gap: bool
+    encrypted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPlaylist:
+    """The segments of a media playlist, and what it says of all."""
+
+    segments: tuple[MediaSegment, ...]
+    target: int
+    independent: bool
+    iframes: bool
+    images: bool
+
+
+def once(lines: list[Line]) -> Iterator[Violation]:
+    """Tags that stand twice, and numbers that are none."""
+    seen: set[str] = set()
+    for line in lines:
+        if line.tag in ONCE:
+            if line.tag in seen:
+                yield line.violation("tag-twice", "4.3", f"{line.tag} stands twice")
+            seen.add(line.tag)
+        clause = NUMBERS.get(line.tag)
+        if clause and not re.fullmatch(r"\d{1,20}", line.value):
+            message = f"{line.tag}:{line.value} is no decimal integer"
+            yield line.violation("tag-number", clause, message)
+
+
+def media_playlist(lines: list[Line], found: list[Violation]) -> MediaPlaylist:
+    """Read the lines of a media playlist; what is wrong goes to `found`."""
+    first = {line.tag: line for line in reversed(lines)}
+    found += once(lines)
+    found += _head(lines, first)
+    segments = list(_segments(lines, first, found))
+    target = _number(first.get("EXT-X-TARGETDURATION"))
+    for segment in segments:
+        if target is not None and int(segment.seconds + Fraction(1, 2)) > target:
+            where = f"line {segment.line}"
+            message = f"EXTINF {float(segment.seconds)} exceeds the target duration {target}"
+            found.append(Violation("target-exceeded", "RFC 8216, 4.3.3.1", where, message))
+    found += _versions(lines, first, segments)
+    return MediaPlaylist(
+        tuple(segments),
+        target or 1,
+        "EXT-X-INDEPENDENT-SEGMENTS" in first,
+        "EXT-X-I-FRAMES-ONLY" in first,
+        "EXT-X-IMAGES-ONLY" in first or "EXT-X-TILES" in first,
+    )
+
+
+def _number(line: Line | None) -> int | None:
+    return int(line.value) if line is not None and re.fullmatch(r"\d{1,20}", line.value) else None
+
+
+def _head(lines: list[Line], first: dict[str, Line]) -> Iterator[Violation]:
+    if "EXT-X-TARGETDURATION" not in first:
+        message = "EXT-X-TARGETDURATION is missing"
+        yield Line(1, "", "").violation("target-duration", "4.3.3.1", message)
+    behind = False
+    discontinuity = False
+    for line in lines:
+        behind |= line.tag in ("EXTINF", "")
+        discontinuity |= line.tag == "EXT-X-DISCONTINUITY"
+        if line.tag in ("EXT-X-MEDIA-SEQUENCE", "EXT-X-DISCONTINUITY-SEQUENCE") and behind:
+            message = f"{line.tag} stands behind the first segment"
+            yield line.violation("sequence-late", NUMBERS[line.tag], message)
+        elif line.tag == "EXT-X-DISCONTINUITY-SEQUENCE" and discontinuity:
+            message = f"{line.tag} stands behind an EXT-X-DISCONTINUITY"
+            yield line.violation("sequence-late", "4.3.3.3", message)
+        if line.tag == "EXT-X-PROGRAM-DATE-TIME" and not _DATE.fullmatch(line.value):
+            yield line.violation("date", "4.3.2.6", f"{line.value!r} is no ISO 8601 date and time")
+    kind = first.get("EXT-X-PLAYLIST-TYPE")
+    if kind is not None and kind.value not in ("VOD", "EVENT"):
+        yield kind.violation("playlist-type", "4.3.3.5", f"{kind.value}: expected VOD or EVENT")
+    if kind is not None and kind.value == "VOD" and "EXT-X-ENDLIST" not in first:
+        message = "a VOD playlist cannot change and has no EXT-X-ENDLIST"
+        yield kind.violation("endlist", "4.3.3.5 and 6.2.1", message)
+    ranges = first.get("EXT-X-DATERANGE")
+    if ranges is not None and "EXT-X-PROGRAM-DATE-TIME" not in first:
+        message = "EXT-X-DATERANGE without an EXT-X-PROGRAM-DATE-TIME"
+        yield ranges.violation("daterange", "4.3.2.7", message)
+
+
+def _segments(
+    lines: list[Line], first: dict[str, Line], found: list[Violation]
+) -> Iterator[MediaSegment]:
+    pending: dict[str, Line] = {}
+    init: tuple[str, tuple[int, int] | None] | None = None
+    encrypted = False
+    before: tuple[str, int] | None = None
+    images = "EXT-X-IMAGES-ONLY" in first or "EXT-X-TILES" in first
+    for line in lines:
+        if line.tag == "EXT-X-MAP":
+            init = line.attributes.get("URI", ""), _part(line.attributes.get("BYTERANGE"), 0)
+        elif line.tag == "EXT-X-KEY":
+            encrypted = line.attributes.get("METHOD") != "NONE"
+            found += key_rules(line)
+        if line.tag in ("EXTINF", "EXT-X-BYTERANGE") and line.tag in pending:
+            found.append(line.violation("tag-of-segment", "4.3.2", f"a second {line.tag}"))
+        if line.tag in SEGMENT_TAGS:
+            pending[line.tag] = line
+        if line.tag:
+            continue
+        timed = _EXTINF.fullmatch(pending["EXTINF"].value) if "EXTINF" in pending else None
+        if "EXTINF" not in pending:
+            found.append(line.violation("extinf", "4.3.2.1", "a segment without EXTINF"))
+        elif timed is None or timed[3] is None:
+            wrong = pending["EXTINF"]
+            message = f"{wrong.value!r}: expected a duration and a comma"
+            found.append(wrong.violation("extinf", "4.3.2.1", message))
+        part = None
+        if "EXT-X-BYTERANGE" in pending:
+            told = pending["EXT-X-BYTERANGE"]
+            follows = before[1] if before is not None and before[0] == line.value else None
+            part = _part(told.value, follows)
+            if RANGE.fullmatch(told.value) is None:
+                found.append(told.violation("byterange", "4.3.2.2", f"{told.value!r}"))
+            elif part is None:
+                message = "no offset, and the segment before is no range of this resource"
+                found.append(told.violation("byterange-offset", "4.3.2.2", message))
+        before = None if part is None else (line.value, part[1])
+        if init is None and not images and _FMP4.search(line.value):
+            message = "a segment of fragmented MP4 without EXT-X-MAP"
+            found.append(line.violation("map", "3.3", message))
+        decimals = len((timed[2] or timed[5] or "") if timed else "")
+        yield MediaSegment(
+            line.number,
+            line.value,
+            Fraction(timed[1] or timed[4]) if timed else Fraction(0),
+            Fraction(1, 10**decimals),
+            part,
+            init,
+            "EXT-X-DISCONTINUITY" in pending,
+            "EXT-X-GAP" in pending,
+            encrypted,
+        )
+        pending = {}
+    for tag in ("EXTINF", "EXT-X-BYTERANGE"):
+        if tag in pending:
+            message = f"{tag} without a segment behind it"
+            found.append(pending[tag].violation("tag-of-segment", "4.3.2", message))
+
+
+def _part(text: str | None, follows: int | None) -> tuple[int, int] | None:
+    match = RANGE.fullmatch(text or "")
+    if match is None or (match[2] is None and follows is None):
+        return None
+    start = int(match[2]) if match[2] is not None else follows or 0
+    return start, start + int(match[1])
+
+
+def key_rules(line: Line) -> Iterator[Violation]:
+    """Rules of EXT-X-KEY and EXT-X-SESSION-KEY (4.3.2.4)."""
+    about = line.attributes
+    if about.get("METHOD") == "NONE" and len(about) > 1:
+        yield line.violation("key-none", "4.3.2.4", "METHOD=NONE with other attributes")
+    elif about.get("METHOD", "NONE") != "NONE" and "URI" not in about:
+        yield line.violation("key-uri", "4.3.2.4", "a key without URI")
+    if len(about.get("IV", "0x")) > 34:
+        yield line.violation("key-iv", "4.3.2.4", "IV has more than 128 bits")
+
+
+def _versions(
+    lines: list[Line], first: dict[str, Line], segments: list[MediaSegment]
+) -> Iterator[Violation]:
+    """What needs a later version than the playlist has (7)."""
+    version = _number(first.get("EXT-X-VERSION")) or 1
+    iframes = "EXT-X-I-FRAMES-ONLY" in first
+    needs = {"EXT-X-BYTERANGE": 4, "EXT-X-I-FRAMES-ONLY": 4, "EXT-X-MAP": 5 if iframes else 6}
+    needs |= {"EXT-X-GAP": 8, "EXT-X-DEFINE": 8}
+    for line in lines:
+        need = needs.get(line.tag, 1)
+        if line.tag == "EXTINF" and "." in line.value.partition(",")[0]:
+            need = 3
+        elif line.tag == "EXT-X-KEY":
+            need = 2 if "IV" in line.attributes else 1
+            if {"KEYFORMAT", "KEYFORMATVERSIONS"} & line.attributes.keys():
+                need = 5
+        if version < need:
+            message = f"{line.tag} needs version {need}, the playlist has {version}"
+            yield line.violation("version", "7", message)
+            return

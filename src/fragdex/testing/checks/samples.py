@@ -1,0 +1,169 @@
+"""Samples of media segments, resolved box by box without the library's own fragment reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from fragdex.boxes import Box, find_all, parse
+from fragdex.fragments.codecs import codec_string
+
+__all__ = ["InitTrack", "SegmentSample", "init_tracks", "segment_samples", "segment_seconds"]
+
+NON_SYNC = 0x10000
+
+
+class SegmentSample(NamedTuple):
+    """One sample: position in the segment, bytes, and ticks of the media timeline.
+
+    >>> SegmentSample(0, 8, 0, 0, 1, True).sync
+    True
+    """
+
+    offset: int
+    size: int
+    dts: int
+    cts: int
+    duration: int
+    sync: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InitTrack:
+    """What an initialization segment says of a track.
+
+    Attributes:
+        id: track_ID.
+        kind: handler_type, such as `vide`.
+        timescale: ticks a second.
+        codec: RFC 6381 codec string, or None.
+        start: media time at which the presentation begins, by the first edit; 0 without one.
+        defaults: duration, size and flags of the trex; None: there is no trex.
+
+    >>> InitTrack(1, "vide", 1000, "avc1.42000A", 0, None).kind
+    'vide'
+    """
+
+    id: int
+    kind: str
+    timescale: int
+    codec: str | None
+    start: int
+    defaults: tuple[int, int, int] | None
+
+
+def init_tracks(init: bytes) -> list[InitTrack]:
+    """The tracks of an initialization segment, in file order.
+
+    >>> from fragdex.testing import movie
+    >>> [track.codec for track in init_tracks(movie(1))]
+    ['avc1.42000A']
+    """
+    boxes = parse(init)
+    trex = {box["track_ID"]: box for box in find_all(boxes, "moov/mvex/trex") if "track_ID" in box}
+    found = []
+    for trak in find_all(boxes, "moov/trak"):
+        number = _field(trak, "tkhd", "track_ID")
+        entry = trak.find("mdia/minf/stbl/stsd/*")
+        edits = trak.find("edts/elst")
+        rows = edits.get("entries", ()) if edits is not None else ()
+        shown = [int(row["media_time"]) for row in rows if int(row["media_time"]) >= 0]
+        extends = trex.get(number)
+        found.append(
+            InitTrack(
+                number,
+                str(_field(trak, "mdia/hdlr", "handler_type")),
+                _field(trak, "mdia/mdhd", "timescale"),
+                codec_string(entry) if entry is not None else None,
+                shown[0] if shown else 0,
+                None
+                if extends is None
+                else (
+                    extends["default_sample_duration"],
+                    extends["default_sample_size"],
+                    extends["default_sample_flags"],
+                ),
+            )
+        )
+    return found
+
+
+def _field(box: Box, path: str, name: str) -> Any:
+    found = box.find(path)
+    return found.get(name, 0) if found is not None else 0
+
+
+def segment_samples(segment: bytes, track: InitTrack) -> list[SegmentSample]:
+    """The samples of one track in a segment, in decode order (ISO/IEC 14496-12, 8.8).
+
+    Durations, sizes and flags are those of the trun, else of the tfhd, else of the trex.
+
+    >>> from fragdex.testing import movie
+    >>> data = movie(2, samples=3)
+    >>> [sample.sync for sample in segment_samples(data, init_tracks(data)[0])]
+    [True, False, False, True, False, False]
+    """
+    found: list[SegmentSample] = []
+    time = 0
+    for moof in (box for box in parse(segment) if box.type == "moof"):
+        for traf in moof.find_all("traf"):
+            head = traf.find("tfhd")
+            if head is None or head.get("track_ID") != track.id:
+                continue
+            tfdt = traf.find("tfdt")
+            if tfdt is not None:
+                time = int(tfdt.get("baseMediaDecodeTime", time))
+            base = int(head.get("base_data_offset", moof.offset))
+            at = base
+            for trun in traf.find_all("trun"):
+                at = base + trun["data_offset"] if "data_offset" in trun else at
+                for sample in _run(trun, head, track.defaults or (0, 0, 0), at, time):
+                    found.append(sample)
+                    at, time = at + sample.size, time + sample.duration
+    return found
+
+
+def _run(
+    trun: Box, head: Box, trex: tuple[int, int, int], at: int, time: int
+) -> list[SegmentSample]:
+    names = ("duration", "size", "flags")
+    usual = {
+        name: int(head.get(f"default_sample_{name}", default))
+        for name, default in zip(names, trex, strict=True)
+    }
+    rows = trun.get("samples", ())
+    columns = set(getattr(getattr(rows, "dtype", None), "names", None) or ())
+    found = []
+    for number in range(trun["sample_count"]):
+        row = rows[number] if columns else {}
+        told = {
+            name: int(row[f"sample_{name}"]) if f"sample_{name}" in columns else usual[name]
+            for name in names
+        }
+        if number == 0 and "first_sample_flags" in trun:
+            told["flags"] = trun["first_sample_flags"]
+        name = "sample_composition_time_offset"
+        shift = int(row[name]) if name in columns else 0
+        sync = not told["flags"] & NON_SYNC
+        found.append(SegmentSample(at, told["size"], time, time + shift, told["duration"], sync))
+        at, time = at + told["size"], time + told["duration"]
+    return found
+
+
+def segment_seconds(samples: list[SegmentSample], track: InitTrack) -> tuple[Fraction, ...]:
+    """How long a segment lasts: the sum of its durations, and the span that is presented.
+
+    The span leaves out what the edit list hides before the start; both are equal where no sample
+    is presented in another segment's time.
+
+    >>> track = InitTrack(1, "vide", 1000, None, 100, None)
+    >>> segment_seconds([SegmentSample(0, 1, 0, 0, 500, True)], track)
+    (Fraction(1, 2), Fraction(2, 5))
+    """
+    if not samples or not track.timescale:
+        return (Fraction(0),)
+    total = sum(sample.duration for sample in samples)
+    first = max(min(sample.cts for sample in samples), track.start)
+    last = max(sample.cts + sample.duration for sample in samples)
+    return Fraction(total, track.timescale), Fraction(last - first, track.timescale)

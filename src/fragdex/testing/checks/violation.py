@@ -1,0 +1,35 @@
+"""What a check reports: the rule that is broken, where it is written, and where it is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = ["Read", "Violation"]
+
+Read: TypeAlias = Callable[[str], bytes]
+"""The bytes of a URI, as it stands in the playlist or manifest, resolved against its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule of a standard that is broken at a place.
+
+    Attributes:
+        rule: a short name that does not change, such as `target-duration`.
+        clause: the standard and its clause.
+        where: a line, the path of an element, or a box and its offset.
+        message: what is wrong there.
+
+    >>> str(Violation("extm3u", "RFC 8216, 4.3.1.1", "line 1", "#EXTM3U is missing"))
+    'line 1: #EXTM3U is missing (extm3u; RFC 8216, 4.3.1.1)'
+    """
+
+    rule: str
+    clause: str
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message} ({self.rule}; {self.clause})"
