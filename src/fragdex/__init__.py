@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         plan_reads,
     )
     from fragdex.decoding.audio import audio
+    from fragdex.decoding.loudness import loudness
+    from fragdex.decoding.peaks import peaks
     from fragdex.decoding.thumbnails import thumbnail
     from fragdex.digest import Md5
     from fragdex.errors import FragdexError
@@ -69,6 +71,7 @@ _HOMES = {
     "coalesce": "byterange",
     "content_range": "byterange",
     "index": "build",
+    "loudness": "decoding.loudness",
     "make_box": "boxes",
     "md5": "sources",
     "open_index": "formats.fidx",
@@ -78,6 +81,7 @@ _HOMES = {
     "parse_box": "boxes",
     "parse_content_range": "byterange",
     "parse_range": "byterange",
+    "peaks": "decoding.peaks",
     "plan_reads": "byterange",
     "thumbnail": "decoding.thumbnails",
     "view": "views.kinds",
@@ -109,6 +113,7 @@ __all__ = [
     "coalesce",
     "content_range",
     "index",
+    "loudness",
     "make_box",
     "md5",
     "open_index",
@@ -118,6 +123,7 @@ __all__ = [
     "parse_box",
     "parse_content_range",
     "parse_range",
+    "peaks",
     "plan_reads",
     "thumbnail",
     "view",

@@ -5,7 +5,12 @@ codec       a fresh decoder for a track, from its initialization segment alone
 mixing      decoded frames as float32 columns of one or two channels
 resampling  from one rate to another, the same for any cut
 blocks      two seconds of decoded sound: the unit in which sound is decoded and kept
+open_track  a track of a file that is open for decoding
+audio_track  the same of sound, and what could not be decoded
 audio       the sound of any span
+sound_stream  all sound of a track, decoded once
+peaks       waveforms
+loudness    how loud it is
 video_track  a track of pictures that is open for decoding
 pictures    the picture of any time
 key_frames  key frames, of which nothing else is read
@@ -13,7 +18,7 @@ upright     a picture as it is shown
 picture_files  pictures as JPEG, WebP, AVIF, PNG
 thumbnails  a picture of a moment, as a file
 
-Sound is always decoded in the same blocks, each by a fresh decoder that is warmed up with the
+Spans of sound are always decoded in the same blocks, each by a fresh decoder that is warmed up with the
 samples before it. So a span is the same samples whatever was decoded before, on any machine.
 """
 

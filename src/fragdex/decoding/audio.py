@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.decoding.audio_track import AudioTrack, Gap, joined
 from fragdex.decoding.blocks import (
     BLOCK_SECONDS,
     Block,
@@ -21,18 +20,13 @@ from fragdex.decoding.blocks import (
     positions,
     wanted,
 )
-from fragdex.decoding.codec import TrackCodec
 from fragdex.decoding.fetching import fetched
 from fragdex.decoding.mixing import Floats
 from fragdex.decoding.resampling import MARGIN, needed, resampled
-from fragdex.decoding.samples import TrackSamples, decodable
-from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
-from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.errors import LimitExceeded, UndecodableMedia
+from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.times import TimeLike, exact_time
-from fragdex.sources import Source, SourceLike, open_source
-
-if TYPE_CHECKING:
-    from typing import Self
+from fragdex.sources import SourceLike
 
 __all__ = ["AudioReader", "Gap", "audio"]
 
@@ -42,23 +36,6 @@ AT_ONCE = 16
 """Seconds that are put together at once: bounds the memory beside the answer."""
 MOST_VALUES = 1 << 31
 """Values of one answer: twelve hours at 48 kHz."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A span without sound, because its samples cannot be had.
-
-    Attributes:
-        start, stop: seconds of presentation time (exclusive).
-        reason: why, in some words.
-
-    >>> Gap(1.0, 2.5, "missing from the file").stop
-    2.5
-    """
-
-    start: float
-    stop: float
-    reason: str
 
 
 def audio(
@@ -126,7 +103,7 @@ def audio(
         return samples
 
 
-class AudioReader:
+class AudioReader(AudioTrack):
     """Sound of one track, for many spans: decoded blocks are kept for the next one.
 
     Attributes:
@@ -162,20 +139,7 @@ class AudioReader:
             raise ValueError("1 or 2 channels, and 1,000 to 384,000 samples a second")
         if self._dtype not in (np.dtype(np.int16), np.dtype(np.float32)):
             raise ValueError("sound is int16 or float32")
-        self.track = _chosen(index, track)
-        self._ours = not isinstance(source, Source)
-        self._source = source if isinstance(source, Source) else open_source(source)
-        try:
-            index, self.track = decodable(index, self.track, self._source, init)
-            period = index.periods[self.track.period]
-            if init is None:
-                init = b"".join(self._source.read(part) for part in period.init)
-            self._codec = TrackCodec(init, self.track.id, self.track.codec)
-        except BaseException:
-            self.close()
-            raise
-        self._shown = _shown(self.track, period.movie, self._codec.skip)
-        self.samples = TrackSamples(index, self.track, self._source)
+        super().__init__(index, source, track=track, init=init)
         self._block_ticks = BLOCK_SECONDS * self.track.timescale
         self._before = math.ceil(self._codec.memory * self.track.timescale)
         self._blocks: OrderedDict[int, Block] = OrderedDict()
@@ -213,23 +177,7 @@ class AudioReader:
         begin, end = exact_time(start), exact_time(stop)
         every = (gap for gaps in self._gaps.values() for gap in gaps)
         found = sorted(every, key=lambda gap: gap.start)
-        return tuple(_joined([g for g in found if g.stop > begin and g.start < end]))
-
-    def close(self) -> None:
-        """Close the source, if it was opened here."""
-        if self._ours:
-            self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        return tuple(joined([g for g in found if g.stop > begin and g.start < end]))
 
     def _span(self, start: int, stop: int) -> Floats | None:
         """Samples [start, stop) of the wanted rate; None where there is only silence."""
@@ -323,51 +271,4 @@ class AudioReader:
             Gap(shown(start).seconds, shown(stop).seconds, why) for start, stop, why in block.gaps
         ]
         if found:
-            self._gaps[number] = _joined(found)
-
-
-def _joined(gaps: Sequence[Gap]) -> list[Gap]:
-    """Gaps that touch, and have one reason, as one."""
-    joined: list[Gap] = []
-    for gap in gaps:
-        last = joined[-1] if joined else None
-        if last is not None and last.reason == gap.reason and gap.start <= last.stop + 0.05:
-            joined[-1] = Gap(last.start, max(last.stop, gap.stop), gap.reason)
-        else:
-            joined.append(gap)
-    return joined
-
-
-def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
-    sounds = [t for t in index.tracks if t.kind == "audio"]
-    if track is None:
-        if not sounds:
-            raise TrackNotFound("there is no audio track")
-        chosen = sounds[0]
-    else:
-        chosen = index.track(track)
-        if chosen.kind != "audio":
-            names = ", ".join(str(t.id) for t in sounds) or "none"
-            raise TrackNotFound(
-                f"track {track} is not an audio track",
-                expected=f"one of {names}",
-                found=chosen.kind,
-            )
-    if not chosen.timescale:
-        raise TrackNotFound(f"the timescale of track {chosen.id} is unknown, so it has no times")
-    return chosen
-
-
-def _shown(track: TrackIndex, movie: Any, skip: int) -> tuple[int | None, int | None]:
-    """First (inclusive) and last (exclusive) tick of cts that the edit list shows; None: all."""
-    edits = [edit for edit in track.info.edits if edit.media_time >= 0]
-    if not edits:
-        first = min((int(c) for c in track.fragments.cts_min[:1]), default=0)
-        return (first + skip * track.timescale // 48000 if skip else None), None
-    begin = edits[0].media_time
-    # Of several edits only the first is applied, as in the whole library: what follows stays.
-    whole = len(edits) > 1 or track.info.edits[-1] is not edits[0] or not edits[0].duration
-    if whole or movie.fragmented or not movie.timescale:
-        return begin, None
-    ticks = Fraction(edits[0].duration * track.timescale, movie.timescale)
-    return begin, begin + math.ceil(ticks)
+            self._gaps[number] = joined(found)

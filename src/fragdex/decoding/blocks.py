@@ -22,7 +22,17 @@ from fragdex.decoding.mixing import Floats, mixed
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.track import TrackIndex
 
-__all__ = ["BLOCK_SECONDS", "Block", "Piece", "decode_block", "positions", "wanted"]
+__all__ = [
+    "BLOCK_SECONDS",
+    "MOST_PACKET",
+    "Block",
+    "Piece",
+    "decode_block",
+    "decoded",
+    "packets",
+    "positions",
+    "wanted",
+]
 
 BLOCK_SECONDS = 2
 MOST_PACKET = 16 << 20
@@ -141,10 +151,10 @@ def decode_block(
         decoder = codec.fresh()
         for (_, size, cts, duration, warms), data in zip(chosen, bytes_of, strict=True):
             if warms:
-                for _frame in _decoded(decoder, data)[0]:
+                for _frame in decoded(decoder, data)[0]:
                     pass
                 continue
-            frames, why = _decoded(decoder, data if size <= MOST_PACKET else None)
+            frames, why = decoded(decoder, data if size <= MOST_PACKET else None)
             for frame in frames:
                 left -= frame.samples
                 if left < 0:
@@ -158,7 +168,7 @@ def decode_block(
     return block
 
 
-def _decoded(decoder: Any, data: bytes | None) -> tuple[list[Any], str]:
+def decoded(decoder: Any, data: bytes | None) -> tuple[list[Any], str]:
     """Frames of a packet, and why there are none."""
     import av
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "mixed"]
+__all__ = ["Floats", "columns", "mixed"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -40,19 +40,26 @@ def mixed(frame: Any, channels: int) -> Floats:
     >>> mixed(frame, 1).tolist()
     [[0.25]]
     """
-    columns = _columns(frame)
-    count = columns.shape[1]
+    own = columns(frame)
+    count = own.shape[1]
     if count == channels:
-        return columns
+        return own
     if count == 1:
-        return np.repeat(columns, channels, axis=1)
-    left, right = _sides(frame, columns)
+        return np.repeat(own, channels, axis=1)
+    left, right = _sides(frame, own)
     if channels == 1:
         return ((left + right) * np.float32(0.5))[:, None]
     return np.stack([left, right], axis=1)
 
 
-def _columns(frame: Any) -> Floats:
+def columns(frame: Any) -> Floats:
+    """The samples of a PyAV audio frame in its own channels: shape (samples, channels).
+
+    >>> import av
+    >>> frame = av.AudioFrame.from_ndarray(np.array([[16384, 0]], np.int16), "s16", "stereo")
+    >>> columns(frame).tolist()
+    [[0.5, 0.0]]
+    """
     array = frame.to_ndarray()
     count = len(frame.layout.channels)
     array = array.T if frame.format.is_planar else array.reshape(-1, count)
@@ -60,24 +67,26 @@ def _columns(frame: Any) -> Floats:
         levels: Floats = (array.astype(np.float32) - 128) / np.float32(128)
         return levels
     scale = _FULL_SCALE.get(array.dtype, 1.0)
-    values: Floats = array.astype(np.float32)
+    values: Floats = array.astype(np.float32, copy=False)
     if scale != 1.0:
         values /= np.float32(scale)
     # What a broken stream decodes to must not spread through a mix or a filter.
-    return np.nan_to_num(values, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(values.sum())
+    return values if is_finite else np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
 
 
-def _sides(frame: Any, columns: Floats) -> tuple[Floats, Floats]:
+def _sides(frame: Any, own: Floats) -> tuple[Floats, Floats]:
     names = [channel.name for channel in frame.layout.channels]
     if len(names) == 2:
-        return columns[:, 0], columns[:, 1]
+        return own[:, 0], own[:, 1]
     shares = [_SHARES.get(name, (0.5, 0.5)) for name in names]
     sides = []
     for side in (0, 1):
         total = sum(share[side] for share in shares) or 1.0
-        mix = np.zeros(len(columns), np.float32)
+        mix = np.zeros(len(own), np.float32)
         for place, share in enumerate(shares):
             if share[side]:
-                mix += columns[:, place] * np.float32(share[side] / total)
+                mix += own[:, place] * np.float32(share[side] / total)
         sides.append(mix)
     return sides[0], sides[1]

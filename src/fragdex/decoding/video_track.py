@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.ahead import Ahead
-from fragdex.decoding.codec import TrackCodec
-from fragdex.decoding.samples import TrackSamples, decodable
+from fragdex.decoding.open_track import OpenTrack
+from fragdex.decoding.samples import TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
-from fragdex.sources import Source, SourceLike, open_source
-
-if TYPE_CHECKING:
-    from typing import Self
+from fragdex.sources import SourceLike
 
 __all__ = ["Picture", "VideoTrack"]
 
@@ -43,7 +39,7 @@ class Picture:
     aspect: Fraction = Fraction(1)
 
 
-class VideoTrack:
+class VideoTrack(OpenTrack):
     """A track of pictures that is open for decoding.
 
     Attributes:
@@ -79,39 +75,14 @@ class VideoTrack:
         track: int | None = None,
         init: bytes | None = None,
     ) -> None:
-        self.track = _chosen(index, track)
-        if self.track.info.encryption is not None:
-            raise UndecodableMedia(f"the pictures of track {self.track.id} are encrypted")
-        self._ours = not isinstance(source, Source)
-        self._source = source if isinstance(source, Source) else open_source(source)
-        try:
-            index, self.track = decodable(index, self.track, self._source, init)
-            if init is None:
-                places = index.periods[self.track.period].init
-                init = b"".join(self._source.read(part) for part in places)
-            self._context = TrackCodec(init, self.track.id, self.track.codec).fresh()
-        except BaseException:
-            self.close()
-            raise
+        chosen = _chosen(index, track)
+        if chosen.info.encryption is not None:
+            raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
+        super().__init__(index, chosen, source, init)
+        self._context = self._codec.fresh()
         self._ahead = Ahead(self._source)
-        self._samples = TrackSamples(index, self.track, self._ahead)
+        self._samples = TrackSamples(self._index, self.track, self._ahead)
         self._tables: dict[int, SampleTable] = {}
-
-    def close(self) -> None:
-        """Close the source, if it was opened here."""
-        if self._ours:
-            self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _take_ahead(self, row: int, most: int, *, whole: bool) -> None:
         """Read bytes of a fragment by one request, unless they are at hand.

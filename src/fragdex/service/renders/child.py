@@ -112,7 +112,7 @@ class _Work:
         failed: list[str] = []
         loudness = None
         if strips or stored.is_sound:
-            from fragdex.service.renders.loudness import normalized
+            from fragdex.service.renders.normalizing import normalized
             from fragdex.service.renders.page_media.mixing import mix
 
             # its memory is of use to the decoders

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
-from fragdex.service.renders.loudness import LOUDEST, SOFTEST
+from fragdex.service.renders.normalizing import LOUDEST, SOFTEST
 from fragdex.service.renders.rates import MAX_FPS
 from fragdex.service.renders.stills import Still
 

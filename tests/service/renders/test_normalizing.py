@@ -4,8 +4,9 @@ import av
 import numpy as np
 import pytest
 
+from fragdex.decoding.loudness import measured
 from fragdex.service.renders.films import Film
-from fragdex.service.renders.loudness import CEILING, measured, normalized
+from fragdex.service.renders.normalizing import CEILING, normalized
 from fragdex.service.renders.plan import Wanted
 from fragdex.service.renders.render import render
 from service.renders.frames.test_ranges import NTSC, noisy

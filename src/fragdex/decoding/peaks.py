@@ -1,0 +1,249 @@
+"""Peaks of sound, as waveforms are drawn from: in the forms of BBC's audiowaveform."""
+
+from __future__ import annotations
+
+import json
+import operator
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.decoding.audio_track import Gap
+from fragdex.decoding.sound_stream import LONGEST_SECONDS, SoundStream
+from fragdex.errors import LimitExceeded
+from fragdex.seeking.model import FragmentIndex
+from fragdex.sources import SourceLike
+
+__all__ = ["Peaks", "peaks"]
+
+MOST_VALUES = 1 << 26
+"""Minima and maxima of one answer."""
+MOST_SAMPLES = (1 << 31) - 1
+"""Samples of a pixel: what the format has room for."""
+MOST_ZOOMS = 32
+SILENCE = 1 << 16
+"""Samples of silence that are looked at together."""
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Peaks:
+    r"""The least and the greatest sample of each pixel of a waveform.
+
+    Attributes:
+        rate: samples a second.
+        samples_per_pixel: of one channel; the last pixel may stand for fewer.
+        bits: 8 or 16.
+        values: int8 or int16 of shape (pixels, channels, 2): minimum and maximum.
+        gaps: what could not be decoded, and is silence here.
+
+    >>> made = Peaks(8000, 256, 8, np.array([[[-3, 5]]], np.int8))
+    >>> made.json()
+    b'{"version":2,"channels":1,"sample_rate":8000,"samples_per_pixel":256,"bits":8,"length":1,"data":[-3,5]}\n'
+    >>> made.dat().hex(" ", -4)
+    '02000000 01000000 401f0000 00010000 01000000 01000000 fd05'
+    """
+
+    rate: int
+    samples_per_pixel: int
+    bits: int
+    values: Values
+    gaps: tuple[Gap, ...] = ()
+
+    def json(self) -> bytes:
+        """As audiowaveform's JSON, version 2."""
+        length, channels, _ = self.values.shape
+        head = {
+            "version": 2, "channels": channels, "sample_rate": self.rate,
+            "samples_per_pixel": self.samples_per_pixel, "bits": self.bits, "length": length,
+            "data": self.values.ravel().tolist(),
+        }  # fmt: skip
+        return json.dumps(head, separators=(",", ":")).encode() + b"\n"
+
+    def dat(self) -> bytes:
+        """As audiowaveform's binary data, version 2, little-endian."""
+        length, channels, _ = self.values.shape
+        flags = 1 if self.bits == 8 else 0
+        head = struct.pack("<iIiiIi", 2, flags, self.rate, self.samples_per_pixel, length, channels)
+        return head + self.values.astype(f"<i{self.bits // 8}").tobytes()
+
+
+@overload
+def peaks(
+    index: FragmentIndex, source: SourceLike, *, samples_per_pixel: int = ..., bits: int = ...,
+    split: bool = ..., track: int | None = ..., init: bytes | None = ...,
+) -> Peaks: ...  # fmt: skip
+@overload
+def peaks(
+    index: FragmentIndex, source: SourceLike, *, samples_per_pixel: Sequence[int], bits: int = ...,
+    split: bool = ..., track: int | None = ..., init: bytes | None = ...,
+) -> tuple[Peaks, ...]: ...  # fmt: skip
+def peaks(
+    index: FragmentIndex,
+    source: SourceLike,
+    *,
+    samples_per_pixel: int | Sequence[int] = 256,
+    bits: int = 8,
+    split: bool = False,
+    track: int | None = None,
+    init: bytes | None = None,
+) -> Peaks | tuple[Peaks, ...]:
+    """The waveform of a track: the least and the greatest sample of each pixel.
+
+    Pixel n begins n × `samples_per_pixel` samples after presentation time 0; where nothing is
+    heard, it is silence. The sound is decoded once, whatever its length and the number of zooms.
+    Values are those of audiowaveform: 16 bits, the mean of all channels rounded towards zero, and
+    for 8 bits a 256th of that, rounded likewise.
+
+    Args:
+        index: of the file.
+        source: the file, in any form that `fragdex.open_source` takes.
+        samples_per_pixel: 2 or more; several: as many answers, of one pass.
+        bits: 8 or 16.
+        split: each channel by itself, in the order of the file; else their mean.
+        track: track_ID; None: the first audio track.
+        init: the initialization segment, for segments that have none.
+
+    Raises:
+        TrackNotFound: no such track, or it is not audio.
+        UndecodableMedia: it is encrypted, or nothing of it can be decoded.
+        LimitExceeded: more than two days of sound, or 67 million values.
+        ValueError: `samples_per_pixel` or `bits` that are not supported.
+        MissingExtra: PyAV is not installed (extra `media`).
+
+    >>> import fragdex
+    >>> made = fragdex.peaks(
+    ...     fragdex.index("fixtures/aac.m4a"), "fixtures/aac.m4a", samples_per_pixel=[512, 4096]
+    ... )
+    >>> [one.samples_per_pixel for one in made], made[0].values.shape[1:]
+    ([512, 4096], (1, 2))
+    """
+    several = not isinstance(samples_per_pixel, (int, np.integer))
+    asked = [
+        operator.index(one)
+        for one in (samples_per_pixel if isinstance(samples_per_pixel, Sequence)
+                    else [samples_per_pixel])
+    ]  # fmt: skip
+    if not 1 <= len(asked) <= MOST_ZOOMS or not all(2 <= one <= MOST_SAMPLES for one in asked):
+        raise ValueError(f"samples_per_pixel: 1 to {MOST_ZOOMS} numbers of 2 or more, not {asked}")
+    if bits not in (8, 16):
+        raise ValueError(f"bits: 8 or 16, not {bits}")
+    with SoundStream(index, source, track=track, init=init) as stream:
+        own = [one for one in sorted(set(asked)) if not any(_divides(a, one) for a in asked)]
+        zooms = {one: _Zoom(one) for one in own}
+        at, channels = 0, 1
+        for piece in stream.pieces():
+            channels = piece.data.shape[1] if split else 1
+            _feed_silence(zooms, piece.start - at, channels)
+            for zoom in zooms.values():
+                zoom.feed(_planes(piece.data, split))
+            at = piece.start + len(piece.data)
+        end = stream.track.end
+        if stream.rate and end is not None:
+            last = min(round(end.exact * stream.rate), LONGEST_SECONDS * stream.rate)
+            _feed_silence(zooms, last - at, channels)
+        made = {one: zoom.finish(channels) for one, zoom in zooms.items()}
+    for one in sorted(set(asked) - set(own)):
+        below = max(a for a in made if _divides(a, one))
+        made[one] = _coarser(made[below], one // below)
+    found = tuple(
+        Peaks(stream.rate, one, bits, _quantized(made[one], bits, split), stream.gaps)
+        for one in asked
+    )
+    return found if several else found[0]
+
+
+def _divides(small: int, large: int) -> bool:
+    return small < large and large % small == 0
+
+
+def _planes(data: Values, split: bool) -> Values:
+    """Channels as rows, or their mean as the only one."""
+    if split or data.shape[1] == 1:
+        return data.T
+    total: Values = np.add.reduce(data.T, axis=0)
+    total *= np.float32(1 / data.shape[1])
+    return total[None, :]
+
+
+def _feed_silence(zooms: dict[int, _Zoom], count: int, channels: int) -> None:
+    silence = np.zeros((channels, min(max(count, 0), SILENCE)), np.float32)
+    for begin in range(0, count, SILENCE):
+        for zoom in zooms.values():
+            zoom.feed(silence[:, : count - begin])
+
+
+class _Zoom:
+    """Minima and maxima of one number of samples a pixel."""
+
+    def __init__(self, samples: int) -> None:
+        self.samples = samples
+        self._parts: list[Values] = []
+        self._values = 0
+        self._filled = 0  # samples of the pixel that is not full
+        self._open: Values | None = None
+
+    def feed(self, planes: Values) -> None:
+        """Take samples: shape (channels, samples)."""
+        at, count = 0, planes.shape[1]
+        if self._filled:
+            at = min(self.samples - self._filled, count)
+            self._part(planes[:, :at])
+        whole = (count - at) // self.samples
+        if whole:
+            stop = at + whole * self.samples
+            cut = planes[:, at:stop].reshape(len(planes), whole, self.samples)
+            self._keep(np.stack([cut.min(axis=2), cut.max(axis=2)], axis=2).swapaxes(0, 1))
+            at = stop
+        if at < count:
+            self._part(planes[:, at:])
+
+    def finish(self, channels: int) -> Values:
+        """Shape (pixels, channels, 2), float32."""
+        if self._open is not None:
+            self._keep(self._open[None])
+        empty = np.zeros((0, channels, 2), np.float32)
+        return np.concatenate([empty, *self._parts])
+
+    def _part(self, planes: Values) -> None:
+        if not planes.shape[1]:
+            return
+        found = np.stack([planes.min(axis=1), planes.max(axis=1)], axis=1)
+        if self._open is not None:
+            found[:, 0] = np.minimum(found[:, 0], self._open[:, 0])
+            found[:, 1] = np.maximum(found[:, 1], self._open[:, 1])
+        self._open = found
+        self._filled += planes.shape[1]
+        if self._filled == self.samples:
+            self._keep(found[None])
+            self._open, self._filled = None, 0
+
+    def _keep(self, pixels: Values) -> None:
+        self._values += pixels.size
+        if self._values > MOST_VALUES:
+            raise LimitExceeded(
+                "the waveform has too many pixels", advice="ask for more samples_per_pixel"
+            )
+        self._parts.append(pixels)
+
+
+def _coarser(values: Values, by: int) -> Values:
+    """`by` pixels as one."""
+    if not len(values):
+        return values
+    firsts = np.arange(0, len(values), by)
+    low = np.minimum.reduceat(values[:, :, 0], firsts, axis=0)
+    high = np.maximum.reduceat(values[:, :, 1], firsts, axis=0)
+    return np.stack([low, high], axis=2)
+
+
+def _quantized(values: Values, bits: int, split: bool) -> Values:
+    """Whole numbers: rounding commutes with least and greatest, so it is done here alone."""
+    scaled = values * np.float32(32768)
+    whole = np.clip(np.rint(scaled) if split else np.trunc(scaled), -32768, 32767)
+    return whole.astype(np.int16) if bits == 16 else np.trunc(whole / 256).astype(np.int8)
