@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fragdex.decoding.audio import audio
     from fragdex.decoding.loudness import loudness
     from fragdex.decoding.peaks import peaks
+    from fragdex.decoding.storyboards import storyboard
     from fragdex.decoding.thumbnails import thumbnail
     from fragdex.digest import Md5
     from fragdex.errors import FragdexError
@@ -83,6 +84,7 @@ _HOMES = {
     "parse_range": "byterange",
     "peaks": "decoding.peaks",
     "plan_reads": "byterange",
+    "storyboard": "decoding.storyboards",
     "thumbnail": "decoding.thumbnails",
     "view": "views.kinds",
 }
@@ -125,6 +127,7 @@ __all__ = [
     "parse_range",
     "peaks",
     "plan_reads",
+    "storyboard",
     "thumbnail",
     "view",
 ]

@@ -17,9 +17,12 @@ key_frames  key frames, of which nothing else is read
 upright     a picture as it is shown
 picture_files  pictures as JPEG, WebP, AVIF, PNG
 thumbnails  a picture of a moment, as a file
+storyboards  small pictures of a whole film on sheets
+storyboard_lists  where they are, for players
 
-Spans of sound are always decoded in the same blocks, each by a fresh decoder that is warmed up with the
-samples before it. So a span is the same samples whatever was decoded before, on any machine.
+Spans of sound are always decoded in the same blocks, each by a fresh decoder that is warmed up
+with the samples before it. So a span is the same samples whatever was decoded before, on any
+machine.
 """
 
 from fragdex.decoding.audio import AudioReader, Gap, audio

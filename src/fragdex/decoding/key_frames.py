@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.video_track import Picture, VideoTrack
-from fragdex.errors import NoSyncSample, TruncatedInput, UnverifiedSync
+from fragdex.errors import NoSyncSample, SourceChanged, TruncatedInput, UnverifiedSync
 from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
@@ -87,8 +87,8 @@ class KeyFrameReader(VideoTrack):
             earlier = (hit.cts - 1 + self.track.shift) / self.track.timescale
             try:
                 hit = self.track.seek(earlier, verified=True, source=self._ahead)
-            except (NoSyncSample, UnverifiedSync, TruncatedInput):
-                break
+            except (NoSyncSample, UnverifiedSync, TruncatedInput, SourceChanged):
+                break  # SourceChanged: the file is shorter than what the index describes
             if hit.clamped:
                 break
         picture = self.of(nearest, believe=True)
