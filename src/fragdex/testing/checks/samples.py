@@ -17,6 +17,8 @@ NON_SYNC = 0x10000
 class SegmentSample(NamedTuple):
     """One sample: position in the segment, bytes, and ticks of the media timeline.
 
+    `depends`: its flags say that it depends on other samples (sample_depends_on 1).
+
     >>> SegmentSample(0, 8, 0, 0, 1, True).sync
     True
     """
@@ -27,6 +29,7 @@ class SegmentSample(NamedTuple):
     cts: int
     duration: int
     sync: bool
+    depends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,12 @@ def _field(box: Box, path: str, name: str) -> Any:
     return found.get(name, 0) if found is not None else 0
 
 
-def segment_samples(segment: bytes, track: InitTrack) -> list[SegmentSample]:
+def segment_samples(
+    segment: bytes, track: InitTrack, only: int | None = None
+) -> list[SegmentSample]:
     """The samples of one track in a segment, in decode order (ISO/IEC 14496-12, 8.8).
+
+    With `only`, those of the moof at this offset.
 
     Durations, sizes and flags are those of the trun, else of the tfhd, else of the trex.
 
@@ -106,7 +113,9 @@ def segment_samples(segment: bytes, track: InitTrack) -> list[SegmentSample]:
     """
     found: list[SegmentSample] = []
     time = 0
-    for moof in (box for box in parse(segment) if box.type == "moof"):
+    for moof in parse(segment):
+        if moof.type != "moof" or only not in (None, moof.offset):
+            continue
         for traf in moof.find_all("traf"):
             head = traf.find("tfhd")
             if head is None or head.get("track_ID") != track.id:
@@ -117,6 +126,8 @@ def segment_samples(segment: bytes, track: InitTrack) -> list[SegmentSample]:
             base = int(head.get("base_data_offset", moof.offset))
             at = base
             for trun in traf.find_all("trun"):
+                if trun.opaque:
+                    continue
                 at = base + trun["data_offset"] if "data_offset" in trun else at
                 for sample in _run(trun, head, track.defaults or (0, 0, 0), at, time):
                     found.append(sample)
@@ -146,7 +157,17 @@ def _run(
         name = "sample_composition_time_offset"
         shift = int(row[name]) if name in columns else 0
         sync = not told["flags"] & NON_SYNC
-        found.append(SegmentSample(at, told["size"], time, time + shift, told["duration"], sync))
+        found.append(
+            SegmentSample(
+                at,
+                told["size"],
+                time,
+                time + shift,
+                told["duration"],
+                sync,
+                told["flags"] >> 24 & 3 == 1,
+            )
+        )
         at, time = at + told["size"], time + told["duration"]
     return found
 
