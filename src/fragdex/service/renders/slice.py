@@ -125,9 +125,11 @@ class Slicer:
             self._still(stage, path, still, clock)
             return self._made(stage, path, frames, clock.seconds, 0)
         before = self._digest(stage) if frames.start else None
+        stage.hear_until(frames.start, kept=False)
         unchanged = self._film(stage, view, frames, path, film, progress, clock)
         made = self._made(stage, path, frames, clock.seconds, unchanged)
         made = replace(made, begins_after=before, ends_with=self._digest(stage))
+        stage.hear_until(frames.stop, kept=True)
         return self._with_sound(stage, made)
 
     def _heard(
@@ -138,9 +140,10 @@ class Slicer:
         if stage.facts.is_asked:
             stage = self._begun(view, frames, None)
         clock.lap("start")
-        # what a page's own graphs play is known from the frame before
-        begin = max(self._at, frames.start - 1)
+        # a page that is asked draws the frame before as well
+        begin = frames.start if stage.begun is None else self._at
         stage.skip(self._at, begin, lambda _: progress(0))
+        stage.hear_until(begin, kept=False)
         clock.lap("replay")
         for i in range(begin, frames.stop):
             if stage.begun is None:
@@ -148,6 +151,7 @@ class Slicer:
             else:
                 stage.frame(i)
             progress(max(0, i + 1 - frames.start))
+        stage.hear_until(frames.stop, kept=True)
         self._at, self._skipped = frames.stop, True
         clock.lap("capture")
         path.write_bytes(b"")

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from fragdex.service.renders.browser.stage import Stage
@@ -12,6 +13,7 @@ from fragdex.service.renders.page_media.player import Player
 from fragdex.service.renders.plan import View, Wanted
 from fragdex.service.renders.render import render
 from fragdex.service.renders.site import Page
+from service.renders.frames.numbers import numbers_page
 from service.renders.frames.test_ranges import EXACT, heard, noisy
 
 pytestmark = pytest.mark.usefixtures("chromium")
@@ -48,9 +50,27 @@ def test_it_is_what_the_film_plays(tmp_path, more):
     render(site, wanted, part)
     if more is GRAPH:
         assert len(heard(part)) == 0.4 * 48_000
-        # what a graph plays is known with the frame after: of the last one nothing is
-        known = 48_000 * 11 // 30
-        assert (heard(part)[:known] == heard(film)[24_000:][:known]).all()
+        # graphs are heard to the last 128 samples that are whole
+        whole = 43_200 // 128 * 128 - 24_000
+        assert (heard(part)[:whole] == heard(film)[24_000:][:whole]).all()
+
+
+def test_graphs_are_heard_to_the_end_and_in_slices_as_in_one(tmp_path):
+    """Timers and frames change them; 37 frames do not end where 128 samples do."""
+    timer = "<script>setInterval(() => { tone.frequency.value += 20 }, 45)</script>"
+    site = Page(numbers_page(RATE) + GRAPH + timer)
+    found = []
+    for slices in (1, 4):
+        path = tmp_path / f"{slices}.mkv"
+        wanted = Wanted(320, 180, RATE, 1234, film=EXACT)
+        assert len(render(site, wanted, path, slices=slices, jobs=2).slices) == slices
+        found.append(heard(path))
+    whole, parts = found
+    assert len(whole) == len(parts) == 37 * 1600
+    assert (whole == parts).all()
+    # it goes on after the last frame was drawn, to the last 128 samples that are whole
+    assert np.abs(whole[36 * 1600 : -160]).max() > 0.05
+    assert np.flatnonzero(whole)[-1] >= 37 * 1600 - 129
 
 
 def test_a_browser_without_frames_on_request_is_heard_alike():

@@ -136,6 +136,7 @@ def test_a_page_listens_to_itself(show):
     files = {"a.wav": beeps(3)}
     page = show(html, files)
     page.frames(0, 90)
+    page.stage.hear_until(90, kept=True)
     strips = page.strips(0, 90)
     sound = page.mixed([strips], 3)
     assert onsets(sound, 0.02) == pytest.approx([0.25, 1.01, 2.0], abs=0.0005)
@@ -150,7 +151,9 @@ def test_a_page_listens_to_itself(show):
     for first, stop in ((0, 31), (31, 61), (61, 90)):
         part = show(html, files)
         part.stage.skip(0, first)
+        part.stage.hear_until(first, kept=False)
         part.frames(first, stop)
+        part.stage.hear_until(stop, kept=True)
         slices.append(part.strips(first, stop))
         page.opener.given.update(part.opener.given)
     assert np.abs(page.mixed(slices, 3) - sound).max() < 1e-6

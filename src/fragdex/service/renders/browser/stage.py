@@ -145,10 +145,24 @@ class Stage:
             with understood():
                 self._clock.advance(i)
                 if self._media is not None:
-                    self._media.at_skip()
+                    self._media.hear(kept=False)
+                    self._media.before_frame(drawing=False)
                 self._clock.pass_by()
             self._watch()
             progress(i)
+
+    def hear_until(self, i: int, *, kept: bool) -> None:
+        """Bring a page that plays graphs of its own (WebAudio) to frame i, not yet drawing it.
+
+        So a slice has their sound from its first frame to its end, whoever goes on from there.
+
+        Args:
+            kept: whether what was heard until then is kept, or forgotten.
+        """
+        if self._media is not None and self._media.listens and self.begun is None:
+            with understood():
+                self._clock.advance(i)
+                self._media.hear(kept=kept)
 
     @property
     def begun(self) -> range | None:
@@ -213,12 +227,7 @@ class Stage:
         if begun is not None:
             return self._asked_frame(i, begun)
         with understood():
-            time_us = self._clock.advance(i)
-            if self._seeks:
-                with self._telling():
-                    self._waiting.seek(time_us / 1000)
-            if self._media is not None:
-                self._media.before_frame()
+            self._reach(i, drawing=True)
             picture = self._clock.capture(needed=not self._drawn)
         self._watch()
         self._drawn = True
@@ -229,6 +238,7 @@ class Stage:
             self._clock.advance(i - begun.start)
             self._bridge.frame(i)
             if self._media is not None:
+                self._media.hear(kept=True)
                 self._media.before_frame()
             picture = self._clock.capture(needed=True)
         self._watch()
@@ -237,14 +247,21 @@ class Stage:
     def pass_by(self, i: int) -> None:
         """Let frame i happen, to be heard: no picture is taken of it."""
         with understood():
-            time_us = self._clock.advance(i)
-            if self._seeks:
-                with self._telling():
-                    self._waiting.seek(time_us / 1000)
-            if self._media is not None:
-                self._media.before_frame(drawing=False)
+            self._reach(i, drawing=False)
             self._clock.pass_by()
         self._watch()
+
+    def _reach(self, i: int, *, drawing: bool) -> None:
+        """Bring the page to frame i, which is heard until then and shown what it plays."""
+        time_us = self._clock.advance(i)
+        if self._media is not None:
+            # before `seek`, whose changes are heard from this frame on
+            self._media.hear(kept=True)
+        if self._seeks:
+            with self._telling():
+                self._waiting.seek(time_us / 1000)
+        if self._media is not None:
+            self._media.before_frame(drawing=drawing)
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of JavaScript in the page, as JSON gives it.

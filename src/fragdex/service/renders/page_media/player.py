@@ -80,6 +80,11 @@ class Player:
         """Answer a POST of the scripts; called whenever the page asks, also within `evaluate`."""
         return self._answers.answer(url, body)
 
+    @property
+    def listens(self) -> bool:
+        """Whether the page plays graphs of its own."""
+        return self._answers.listens
+
     def settled(self) -> bool:
         """Whether every element knows what it plays; asked while the page loads, clock stopped."""
         asked = self._answers.plays or self._answers.listens
@@ -89,26 +94,24 @@ class Player:
         """The page stands at frame 0: what it plays begins now."""
         self._ask("begin()")
 
+    def hear(self, *, kept: bool) -> None:
+        """Take what the page's own graphs play until now; or let it pass, with what was taken.
+
+        Called when the page's clock reached a frame, before the page is told of it.
+        """
+        if self._handed or not kept:
+            self._takes.clear()
+            self._handed = False
+        if self._answers.listens:
+            self._hear(self._ask(f"listen({json.dumps(kept)})"))
+
     def before_frame(self, *, drawing: bool = True) -> bool:
-        """Draw the pictures of a frame, unless it is heard alone; True where one changed.
+        """Draw the pictures of a frame, unless nobody sees it; True where one changed.
 
         Called when the page's clock reached the frame, before it is drawn; the clock stands still.
         """
         self._answers.next_frame()
-        if self._handed:
-            self._takes.clear()
-            self._handed = False
-        if self._answers.listens:
-            self._hear(self._ask("listen(true)"))
         return self._answers.shows and self._draw(drawing=drawing)
-
-    def at_skip(self) -> None:
-        """A frame that nobody sees: only pages that wait for pictures are told of them."""
-        self._answers.next_frame()
-        if self._answers.listens:
-            self._ask("listen(false)")
-        if self._answers.shows:
-            self._draw(drawing=False)
 
     def longest_ms(self) -> float | None:
         """When the last of the media that play now will have ended; None: there are none."""
@@ -118,8 +121,7 @@ class Player:
     def sound(self, first: int, stop: int) -> list[SoundStrip]:
         """What is heard in frames first (inclusive) to stop (exclusive), all of them drawn.
 
-        Of the page's own graphs it is what is heard from the frame before the first until the last
-        one: what follows is known when the next frame was made, and comes with that.
+        Of the page's own graphs it is what was taken (`hear`), in whole quanta of 128 samples.
 
         Raises:
             PageFailed: the page broke what plays its media.
@@ -137,9 +139,8 @@ class Player:
                 if strip.start < stop_s and strip.stop > start_s
             ]
         if self._answers.listens:
-            # From the quantum in which the last frame before stood.
-            before = float(1 / self._fps) + _QUANTUM / SAMPLE_RATE
-            found += self._takes.strips(start_s - before)
+            # from the quantum in which the first frame begins
+            found += self._takes.strips(start_s - _QUANTUM / SAMPLE_RATE)
             self._handed = True
         return found
 
