@@ -36,6 +36,7 @@ ROOMS = (
     "decoding",
     "",
     "testing",
+    "origin",
     "service",
     "cli",
     "__main__",
@@ -89,6 +90,7 @@ CORE = {"numpy", "construct"}
 ROOMS_OF_EXTRAS = {
     "cli": {"typer", "rich"},
     "testing": {"hypothesis"},
+    "origin": {"starlette"},
     "service": {
         "alembic",
         "anyio",

@@ -21,6 +21,7 @@ from fragdex.cli.extract import extract
 from fragdex.cli.index import index
 from fragdex.cli.info import info
 from fragdex.cli.md5 import md5
+from fragdex.cli.origin import origin
 from fragdex.cli.plan import plan
 from fragdex.cli.plot import plot
 from fragdex.cli.render import render
@@ -52,6 +53,7 @@ COMMANDS: dict[Callable[..., int], str] = {
     verify: "Check an index against its file.",
     plot: "Plot fragments, bit rate, key frames and interleaving.",
     extract: "Cut out a playable clip without re-encoding.",
+    origin: "Serve a folder or bucket of MP4s as HLS, DASH and clips.",
     render: "Render a web page to a film or a still, frame by frame.",
     compare: "Say which frames and samples of two films differ.",
     transcribe: "Turn speech into words with times, and captions.",

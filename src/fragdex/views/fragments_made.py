@@ -28,11 +28,12 @@ from fragdex.boxes.trun import (
     SAMPLE_FLAGS,
     SAMPLE_SIZE,
 )
+from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
-from fragdex.formats.clip_samples import OTHER_FLAGS, SYNC_FLAGS, ranges
+from fragdex.formats.clip_samples import OTHER_FLAGS, SYNC_FLAGS
 from fragdex.fragments.table import Int64
 from fragdex.views.media import Media
-from fragdex.views.parts import Part, SourceRange
+from fragdex.views.parts import Block, Scattered, SourceRange
 
 __all__ = ["Fragments"]
 
@@ -89,7 +90,7 @@ class Fragments:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def parts(self, number: int) -> list[Part]:
+    def parts(self, number: int) -> list[Block]:
         """The parts of a fragment, by its number from 0."""
         payload, header = int(self.payload[number]), int(self._header[number])
         at = int(self._moof[number]) + header
@@ -161,7 +162,7 @@ class _Track:
         )
         return kind
 
-    def traf(self, number: int, at: int) -> tuple[bytes, list[Part], int]:
+    def traf(self, number: int, at: int) -> tuple[bytes, list[Block], int]:
         """The trafs of a fragment, where their samples are, and bytes of these.
 
         Args:
@@ -169,7 +170,8 @@ class _Track:
             at: where the samples begin, in bytes from the moof's start.
         """
         low, high = int(self._edges[number]), int(self._edges[number + 1])
-        made, media, start = [], [], at
+        made, start = [], at
+        media: list[Block] = []
         edges = np.array([low, high]) if low < high else np.zeros(0, np.int64)
         if self._descriptions is not None and low < high:
             changes = np.flatnonzero(np.diff(self._descriptions[low:high])) + low + 1
@@ -178,9 +180,20 @@ class _Track:
             made.append(self._run(first, stop, at))
             at += int(self._bytes_before[stop] - self._bytes_before[first])
         if low < high:
-            samples = self._media.samples.rows(slice(low, high))
-            media = [SourceRange(self._media.source, one) for one in ranges(samples)]
-        return b"".join(made), list(media), at - start
+            media = self._places(low, high)
+        return b"".join(made), media, at - start
+
+    def _places(self, low: int, high: int) -> list[Block]:
+        """Where samples lie; those that touch are one range."""
+        samples, source = self._media.samples, self._media.source
+        starts, sizes = samples.offset[low:high], samples.size[low:high]
+        heads = np.append(0, np.flatnonzero(starts[1:] != starts[:-1] + sizes[:-1]) + 1)
+        lengths = np.add.reduceat(sizes, heads)
+        if len(heads) > 1:
+            held = lengths > 0
+            return [Scattered(source, starts[heads][held], lengths[held])] if held.any() else []
+        whole = ByteRange.of(int(starts[0]), int(lengths[0]))
+        return [SourceRange(source, whole)] if whole.size else []
 
     def _run(self, low: int, high: int, at: int) -> bytes:
         samples = self._media.samples

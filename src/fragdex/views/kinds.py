@@ -23,7 +23,7 @@ from fragdex.sources import Source
 from fragdex.views.fragments_made import STYP
 from fragdex.views.media import media_of
 from fragdex.views.media_type import KEPT, media_type
-from fragdex.views.parts import Part, SourceRange, sizes_of
+from fragdex.views.parts import Block, Part, SourceRange, sizes_of
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
@@ -133,7 +133,7 @@ def _fragmented(index: FragmentIndex, made: Segments, recipe: Any) -> View:
     head = made.init + build(boxes(made.subsegments, made.lead.track.id, made.lead.track.timescale))
     sizes = np.concatenate([[len(head)], made.fragments.sizes])
 
-    def block(number: int) -> Sequence[Part]:
+    def block(number: int) -> Sequence[Block]:
         return made.fragments.parts(number - 1) if number else [head]
 
     return View(made.media_type, [index.source], recipe, sizes, block)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fragdex.byterange import ByteRange
+from fragdex.fragments.table import Int64
 
-__all__ = ["Part", "SourceRange", "sizes_of"]
+__all__ = ["Block", "Part", "Scattered", "SourceRange", "size_of", "sizes_of"]
 
 
 class SourceRange(NamedTuple):
@@ -29,10 +30,49 @@ Part = bytes | SourceRange
 """Made bytes, or bytes of a source."""
 
 
-def sizes_of(parts: Iterable[Part]) -> int:
+class Scattered(NamedTuple):
+    """Many ranges of a source, one behind the other in a view: samples among those of others.
+
+    Attributes:
+        source: number of the source, from 0.
+        start, size: int64 columns: where each range begins, and its bytes.
+
+    >>> import numpy as np
+    >>> [part.range.stop for part in Scattered(0, np.array([8, 30]), np.array([2, 5])).parts()]
+    [10, 35]
+    """
+
+    source: int
+    start: Int64
+    size: Int64
+
+    def parts(self) -> Iterator[SourceRange]:
+        """The ranges one by one."""
+        stops = (self.start + self.size).tolist()
+        for start, stop in zip(self.start.tolist(), stops, strict=True):
+            yield SourceRange(self.source, ByteRange(start, stop))
+
+
+Block = Part | Scattered
+"""What views are made of; `View.parts` gives scattered ranges one by one."""
+
+
+def size_of(part: Block) -> int:
+    """Bytes of a part.
+
+    >>> import numpy as np
+    >>> size_of(Scattered(0, np.array([8, 30]), np.array([2, 5])))
+    7
+    """
+    if isinstance(part, bytes):
+        return len(part)
+    return part.range.size if isinstance(part, SourceRange) else int(part.size.sum())
+
+
+def sizes_of(parts: Iterable[Block]) -> int:
     """Bytes of parts.
 
     >>> sizes_of([b"moof", SourceRange(0, ByteRange(8, 20))])
     16
     """
-    return sum(len(p) if isinstance(p, bytes) else p.range.size for p in parts)
+    return sum(map(size_of, parts))

@@ -18,7 +18,7 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 from fragdex.seeking.origin import SourceInfo
-from fragdex.views.parts import Part, SourceRange
+from fragdex.views.parts import Block, Part, Scattered, SourceRange, size_of
 from fragdex.views.view_sources import Sources
 
 __all__ = ["View"]
@@ -46,7 +46,7 @@ class View:
     sources: tuple[SourceInfo, ...]
     recipe: str
     starts: Int64
-    make: Callable[[int], Sequence[Part]]
+    make: Callable[[int], Sequence[Block]]
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class View:
         sources: Iterable[SourceInfo],
         recipe: Any,
         sizes: Any,
-        make: Callable[[int], Sequence[Part]],
+        make: Callable[[int], Sequence[Block]],
     ) -> None:
         """Describe a view.
 
@@ -97,13 +97,21 @@ class View:
         >>> list(view.parts(ByteRange(1, 99)))
         [b'bc', b'de']
         """
+        for block in self.blocks(range):
+            if isinstance(block, Scattered):
+                yield from block.parts()
+            else:
+                yield block
+
+    def blocks(self, range: ByteRange | None = None) -> Iterator[Block]:
+        """`parts`, with scattered ranges that are whole together, so that they can be read so."""
         start = 0 if range is None else range.start
         stop = self.size if range is None else min(range.stop, self.size)
         block = int(np.searchsorted(self.starts, start, side="right")) - 1
         while start < stop:
             at = int(self.starts[block])
             for part in self.make(block):
-                size = len(part) if isinstance(part, bytes) else part.range.size
+                size = size_of(part)
                 low, high = max(start - at, 0), min(stop - at, size)
                 if low < high:
                     yield part if high - low == size else _cut(part, low, high)
@@ -124,7 +132,7 @@ class View:
             SourceError: it cannot be read.
         """
         with Sources(self.sources, source) as sources:
-            return b"".join(sources.bytes_of(self.parts(range)))
+            return b"".join(sources.bytes_of(self.blocks(range)))
 
     def write_to(self, file: Any, *, source: Any = None) -> int:
         """Write the whole view into an open binary file; returns how many bytes that were.
@@ -136,7 +144,7 @@ class View:
         Raises: as `read`.
         """
         with Sources(self.sources, source) as sources:
-            for piece in sources.bytes_of(self.parts()):
+            for piece in sources.bytes_of(self.blocks()):
                 file.write(piece)
         return self.size
 
@@ -160,10 +168,24 @@ class View:
         return f"<View: {self.media_type}, {self.size:,} bytes>"
 
 
-def _cut(part: Part, low: int, high: int) -> Part:
+def _cut(part: Block, low: int, high: int) -> Block:
     if isinstance(part, bytes):
         return part[low:high]
+    if isinstance(part, Scattered):
+        return _cut_ranges(part, low, high)
     return SourceRange(part.source, ByteRange(part.range.start + low, part.range.start + high))
+
+
+def _cut_ranges(part: Scattered, low: int, high: int) -> Scattered:
+    ends = np.cumsum(part.size)
+    first = int(np.searchsorted(ends, low, side="right"))
+    last = int(np.searchsorted(ends, high, side="left"))
+    start, size = part.start[first : last + 1].copy(), part.size[first : last + 1].copy()
+    size[-1] -= int(ends[last]) - high
+    into = low - (int(ends[first]) - int(part.size[first]))
+    start[0] += into
+    size[0] -= into
+    return Scattered(part.source, start, size)
 
 
 class _File(io.RawIOBase):
@@ -191,7 +213,7 @@ class _File(io.RawIOBase):
         target = memoryview(buffer).cast("B")
         at = 0
         asked = ByteRange(self._at, self._at + len(target))
-        for piece in self._sources.bytes_of(self._view.parts(asked)):
+        for piece in self._sources.bytes_of(self._view.blocks(asked)):
             target[at : at + len(piece)] = piece
             at += len(piece)
         self._at += at

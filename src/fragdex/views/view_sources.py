@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceNotFound
+from fragdex.fragments import hop
 from fragdex.seeking.origin import SourceInfo
 from fragdex.sources import Source, open_source
-from fragdex.views.parts import Part
+from fragdex.views.parts import Block, Part, Scattered, size_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -24,6 +25,8 @@ _GAP: Final = 64 << 10
 """Bytes between two ranges that are read for nothing, rather than asking a remote source twice."""
 _LOCAL_GAP: Final = 4 << 10
 """The same for a file, where a read costs as much as copying so many bytes."""
+_WASTE, _REMOTE_WASTE = 4, 1.25
+"""How many times the wanted bytes are read to have scattered ones at one go."""
 _AT_ONCE: Final = 4 << 20
 """Bytes that are read together at most."""
 _TOGETHER: Final = 1 << 12
@@ -81,7 +84,7 @@ class Sources:
             self._check(number)
         return self._open[number]
 
-    def bytes_of(self, parts: Iterable[Part]) -> Iterator[bytes]:
+    def bytes_of(self, parts: Iterable[Block]) -> Iterator[bytes]:
         """The bytes of parts, piece by piece in their order.
 
         Neighbouring ranges of a source are read together where little lies between.
@@ -92,8 +95,8 @@ class Sources:
         """
         waiting: list[Part] = []
         held = 0
-        for part in parts:
-            size = len(part) if isinstance(part, bytes) else part.range.size
+        for part in self._gathered(parts):
+            size = size_of(part)
             if waiting and (held + size > _AT_ONCE or len(waiting) >= _TOGETHER):
                 yield from self._read(waiting)
                 waiting, held = [], 0
@@ -102,8 +105,24 @@ class Sources:
                 yield from self._read([part._replace(range=head)])
                 part = part._replace(range=ByteRange(head.stop, part.range.stop))
             waiting.append(part)
-            held += len(part) if isinstance(part, bytes) else part.range.size
+            held += size_of(part)
         yield from self._read(waiting)
+
+    def _gathered(self, blocks: Iterable[Block]) -> Iterator[Part]:
+        """Scattered ranges: read at one go where what lies between is not much more, or each."""
+        for block in blocks:
+            if not isinstance(block, Scattered):
+                yield block
+                continue
+            start = int(block.start.min())
+            stop = int((block.start + block.size).max())
+            most = (_REMOTE_WASTE if self.source(block.source).remote else _WASTE) * size_of(block)
+            if stop - start > min(most, _AT_ONCE):
+                yield from block.parts()
+                continue
+            data = self.source(block.source).read(ByteRange(start, stop))
+            self._check(block.source)
+            yield hop.join(data, block.start - start, block.size)
 
     def _read(self, parts: Sequence[Part]) -> Iterator[bytes]:
         """The bytes of parts that are not too large together."""

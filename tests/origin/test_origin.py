@@ -1,0 +1,264 @@
+"""The origin on a real socket: films of a folder as HLS, DASH and clips."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import fragdex
+
+httpx = pytest.importorskip("httpx")
+uvicorn = pytest.importorskip("uvicorn")
+
+from fragdex.origin.application import Settings, make_app  # noqa: E402
+from fragdex.origin.signing import signed  # noqa: E402
+from fragdex.origin.titles import Titles  # noqa: E402
+from fragdex.testing import RangeServer, movie  # noqa: E402
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@contextmanager
+def serving(titles, settings=None):
+    config = uvicorn.Config(make_app(titles, settings), port=0, log_level="error")
+    server = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    try:
+        with httpx.Client(base_url=base, timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("films")
+    (folder / "two").mkdir()
+    for name in ("faststart", "three-audio", "encrypted"):
+        shutil.copy(FIXTURES / f"{name}.mp4", folder / f"{name}.mp4")
+    (folder / "two" / "low film.mp4").write_bytes(movie(8, samples=5, fps=5))
+    (folder / "two" / "high.mp4").write_bytes(movie(8, samples=10, fps=10))
+    (folder / "notes.txt").write_text("no film")
+    (folder.parent / "outside.mp4").write_bytes(movie(2))
+    (folder / "linked.mp4").symlink_to(folder.parent / "outside.mp4")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with serving(Titles(folder, seconds=1)) as client:
+        yield client
+
+
+def test_what_is_served_is_what_the_library_makes(client, folder):
+    path = folder / "faststart.mp4"
+    index = fragdex.index(path, exact=True)
+    package = fragdex.package(index, seconds=1)
+    for name in package:
+        found = client.get(f"/faststart.mp4/hls/{name}")
+        assert found.content == package[name].read()
+        assert (
+            found.headers["content-type"].partition(";")[0]
+            == package[name].media_type.partition(";")[0]
+        )
+        assert client.get(f"/faststart.mp4/dash/{name}").content == found.content
+    for kind in ("fragmented", "faststart"):
+        made = fragdex.view(index, kind, seconds=1).read()
+        assert client.get(f"/faststart.mp4/{kind}.mp4").content == made
+    clip = client.get("/faststart.mp4/clip.mp4?start=0.5&end=1.25").content
+    assert clip == fragdex.view(index, "clip", start=0.5, stop=1.25).read()
+    assert float(fragdex.index(clip, exact=True).track(1).end) == 0.75
+
+
+def test_thumbnails(client):
+    found = client.get("/faststart.mp4/thumbnail.png?t=1.2&w=32")
+    assert (found.status_code, found.headers["content-type"]) == (200, "image/png")
+    assert found.content[:4] == b"\x89PNG"
+    assert int.from_bytes(found.content[16:20], "big") == 32
+    tag = {"if-none-match": found.headers["etag"]}
+    assert client.get("/faststart.mp4/thumbnail.png?t=1.2&w=32", headers=tag).status_code == 304
+    assert client.get("/faststart.mp4/thumbnail.jpg?w=1e9").status_code == 400
+
+
+def test_addresses_in_playlists_lead_to_files(client):
+    def followed(path, seen):
+        if path in seen:
+            return
+        found = client.get(path)
+        assert found.status_code == 200, path
+        seen.add(path)
+        if path.endswith(".m3u8"):
+            names = re.findall(r'URI="(.*?)"', found.text)
+            names += [line for line in found.text.splitlines() if line and line[0] != "#"]
+            for name in names:
+                followed(f"{path.rpartition('/')[0]}/{name}", seen)
+
+    seen = set()
+    followed("/three-audio.mp4/hls/master.m3u8", seen)
+    assert len(seen) > 8
+
+
+def test_ranges_and_tags(client):
+    path = "/faststart.mp4/fragmented.mp4"
+    whole = client.get(path)
+    tag = whole.headers["etag"]
+    part = client.get(path, headers={"range": "bytes=10-19"})
+    assert (part.status_code, part.content) == (206, whole.content[10:20])
+    assert part.headers["content-range"] == f"bytes 10-19/{len(whole.content)}"
+    assert client.get(path, headers={"range": "bytes=-5"}).content == whole.content[-5:]
+    assert client.get(path, headers={"if-none-match": tag}).status_code == 304
+    for condition, status in ((tag, 206), ('"other"', 200)):
+        headers = {"range": "bytes=0-0", "if-range": condition}
+        assert client.get(path, headers=headers).status_code == status
+    refused = client.get(path, headers={"range": "bytes=99999999-"})
+    assert refused.status_code == 416
+    assert refused.headers["content-range"] == f"bytes */{len(whole.content)}"
+    head = client.head(path)
+    assert (head.headers["content-length"], head.content) == (str(len(whole.content)), b"")
+    assert whole.headers["cache-control"] == "public, max-age=3600"
+    assert whole.headers["access-control-allow-origin"] == "*"
+    assert client.options(path).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        ("/none.mp4/hls/master.m3u8", 404, "there is no file 'none.mp4'"),
+        ("/none.mp4", 404, "there is no file"),
+        ("/faststart.mp4/hls/v9.m3u8", 404, "no v9.m3u8"),
+        ("/faststart.mp4/hls/v1/5.m4s", 404, "no v1/5.m4s"),
+        ("/faststart.mp4/clip.mp4?start=x", 400, "start: 'x' is not a time"),
+        ("/faststart.mp4/clip.mp4?start=2&end=1", 400, "must end"),
+        ("/faststart.mp4/clip.mp4?tracks=x", 400, "tracks"),
+        ("/faststart.mp4/clip.mp4?tracks=77", 404, "no track 77"),
+        ("/encrypted.mp4/hls/master.m3u8", 422, "encrypted"),
+        ("/notes.txt/hls/master.m3u8", 422, "not an ISO base media file"),
+        ("/linked.mp4/fragmented.mp4", 404, "there is no file"),
+        ("/%2e%2e/outside.mp4/fragmented.mp4", 404, "there is no file"),
+        ("/two%2f..%2f..%2foutside.mp4/fragmented.mp4", 404, "there is no file"),
+        ("/a%00b.mp4/fragmented.mp4", 404, "there is no file"),
+        ("/" + "a," * 99 + "/hls/x", 404, "there is no file"),
+    ],
+)
+def test_what_is_not_there_is_told(client, path, status, told):
+    found = client.get(path)
+    assert found.status_code == status
+    assert told in found.text
+    assert found.headers["cache-control"] == "no-store"
+
+
+def test_the_pages(client):
+    listing = client.get("/").text
+    assert "two/low%20film.mp4/" in listing
+    assert "notes" not in listing
+    found = client.get("/two/low film.mp4")
+    assert found.status_code == 308
+    page = client.get(found.headers["location"]).text
+    assert 'src="fragmented.mp4"' in page
+
+
+def test_renditions_with_commas(client):
+    text = client.get("/two/low film.mp4,high.mp4/hls/master.m3u8").text
+    assert [line for line in text.splitlines() if line[0] != "#"] == ["v1.m3u8", "v2.m3u8"]
+
+
+def test_a_film_that_changes_is_served_anew(tmp_path):
+    path = tmp_path / "film.mp4"
+    path.write_bytes(movie(3))
+    with serving(Titles(tmp_path)) as client:
+        first = client.get("/film.mp4/fragmented.mp4")
+        path.write_bytes(movie(5))
+        os.utime(path, ns=(1, 1))
+        second = client.get(
+            "/film.mp4/fragmented.mp4", headers={"if-none-match": first.headers["etag"]}
+        )
+        assert second.status_code == 200
+        assert second.content == fragdex.view(fragdex.index(path, exact=True)).read()
+        path.unlink()
+        assert client.get("/film.mp4/fragmented.mp4").status_code == 404
+
+
+def test_few_films_stay_open(tmp_path):
+    for number in range(6):
+        (tmp_path / f"{number}.mp4").write_bytes(movie(3))
+    titles = Titles(tmp_path, in_memory=2)
+    for number in range(6):
+        film = titles.open((f"{number}.mp4",))
+        with titles.sources(film):
+            pass
+    assert len(titles._films) == 2
+    assert sum(len(film.idle) for film in titles._films.values()) == 2
+
+
+def test_indexes_are_kept(tmp_path):
+    def playlist():
+        opened = Titles(tmp_path / "films", cache=cache).open(("film.mp4",))
+        return opened.package["v1.m3u8"].read()
+
+    (tmp_path / "films").mkdir()
+    path = tmp_path / "films" / "film.mp4"
+    path.write_bytes(movie(5, tracks=2))
+    cache = tmp_path / "cache"
+    made = playlist()
+    (kept,) = cache.iterdir()
+    assert playlist() == made
+    kept.write_bytes(kept.read_bytes()[:-9])  # damaged: made anew
+    assert (
+        Titles(tmp_path / "films", cache=cache).open(("film.mp4",)).package["v1.m3u8"].read()
+        == made
+    )
+    path.write_bytes(movie(7))
+    os.utime(path, ns=(1, 1))
+    assert playlist() != made
+
+
+def test_signed_addresses(folder):
+    with serving(Titles(folder), Settings(secret="secret")) as client:
+        assert client.get("/").status_code == 404
+        assert client.get("/faststart.mp4/hls/master.m3u8").status_code == 403
+        good = signed("secret", "faststart.mp4", int(time.time()) + 60)
+        found = client.get(f"/{good}/faststart.mp4/hls/master.m3u8")
+        assert found.status_code == 200
+        assert found.headers["cache-control"].startswith("private")
+        assert client.get(f"/{good}/faststart.mp4/hls/v1/init.mp4").status_code == 200
+        assert client.get(f"/{good}/three-audio.mp4/hls/master.m3u8").status_code == 403
+        late = signed("secret", "faststart.mp4", int(time.time()) - 1)
+        assert client.get(f"/{late}/faststart.mp4/hls/master.m3u8").status_code == 403
+        assert client.get(f"/{good[:-1]}é/faststart.mp4/hls/master.m3u8").status_code == 403
+
+
+def test_films_of_another_server(folder):
+    path = folder / "faststart.mp4"
+    package = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    with RangeServer({"films/film.mp4": path.read_bytes()}) as far:
+        titles = Titles(far.at("films"), seconds=1)
+        with serving(titles) as client:
+            found = client.get("/film.mp4/hls/v1/0.m4s")
+            assert found.content == package["v1/0.m4s"].read()
+            assert client.get("/none.mp4/hls/v1.m3u8").status_code == 404
+
+
+def test_the_command(folder):
+    command = [sys.executable, "-m", "fragdex", "origin", str(folder), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            base = re.search(r"Serving (\S+)", process.stdout.readline())[1]
+            assert httpx.get(f"{base}faststart.mp4/hls/master.m3u8").status_code == 200
+        finally:
+            process.terminate()
+            process.wait(20)
