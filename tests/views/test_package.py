@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes import find_all, parse
 from fragdex.errors import BuildError, NoSyncSample
-from fragdex.testing import movie
+from fragdex.testing import check_cmaf, check_hls, movie
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MPD = "{urn:mpeg:dash:schema:mpd:2011}"
@@ -65,8 +65,8 @@ def test_what_the_playlist_says_is_what_segments_are(data, seconds):
         pieces = [made[name].read(source=data) for _, name in segments]
         track, whole = on_timeline(b"".join([init, *pieces]))
         end = Fraction(max(at + long for at, long in whole), track.timescale)
-        assert abs(sum(s for s, _ in segments) - end) <= Fraction(1, 1_000_000)
-        reached = Fraction(0)
+        reached = Fraction(int(one.edges[0]), track.timescale)
+        assert abs(sum(s for s, _ in segments) - (end - reached)) <= Fraction(1, 1_000_000)
         for number, ((lasts, name), piece) in enumerate(zip(segments, pieces, strict=True)):
             _, rows = on_timeline(init + piece)
             start = Fraction(rows[0][0], track.timescale)
@@ -135,6 +135,41 @@ def test_names_that_are_not_there():
     ):
         with pytest.raises(KeyError):
             made[name]
+
+
+FILES = [
+    path
+    for path in sorted(FIXTURES.iterdir())
+    if path.suffix in {".mp4", ".m4a", ".mov"} and not path.name.startswith("cut-")
+]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_rules_of_hls_and_cmaf(path):
+    try:
+        made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    except (BuildError, NoSyncSample):
+        return  # encrypted, several periods, or no video and audio
+    broken = check_hls(made["master.m3u8"].read().decode(), read=lambda name: made[name].read())
+    # a track that begins after the title has a first segment that begins before its media
+    late = any(one.made.time[0] > one.edges[0] for one in made.title.renditions)
+    assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
+    for rendition in made.title.renditions:
+        init = made[f"{rendition.name}/init.mp4"].read()
+        segments = [made[f"{rendition.name}/{s.time}.m4s"].read() for s in rendition.segments]
+        broken = [one for one in check_cmaf(init, segments) if one.rule != "sample-duration"]
+        assert broken == []
+
+
+def test_a_title_that_begins_late():
+    made = fragdex.package(fragdex.index(FIXTURES / "frag-tfdt-over-32-bits.mp4", exact=True))
+    text = made["v1.m3u8"].read()
+    assert sum(seconds for seconds, _ in played(text)) < 3
+    root = ET.fromstring(made["manifest.mpd"].read())
+    template = next(root.iter(f"{MPD}SegmentTemplate"))
+    first = next(root.iter(f"{MPD}S"))
+    assert template.get("presentationTimeOffset") == first.get("t")
+    assert root.get("mediaPresentationDuration").startswith("PT2")
 
 
 def test_renditions_of_several_files():

@@ -42,8 +42,8 @@ _EVEN_SYNC, _FIRST_SYNC, _NO_SYNC, _MIXED = range(4)
 """Which samples of a fragment are sync: all, the first alone, none, or as its rows say."""
 _MOOF, _TRAF, _TFDT = 24, 8, 20
 """Bytes of a moof with its mfhd, of a traf's header, of a tfdt of version 1."""
-STYP: Final = struct.pack(">I4s4sI4s4s", 24, b"styp", b"msdh", 0, b"msdh", b"msix")
-"""A media segment (ISO/IEC 23009-1, 6.3.4.2)."""
+STYP: Final = struct.pack(">I4s4sI4s4s", 24, b"styp", b"msdh", 0, b"msdh", b"cmfs")
+"""A media segment (ISO/IEC 23009-1, 6.3.4.2; ISO/IEC 23000-19, 7.2)."""
 
 
 class Fragments:

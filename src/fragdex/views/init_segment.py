@@ -15,6 +15,9 @@ from fragdex.views.media import Media
 
 __all__ = ["descriptions_of", "init_segment"]
 
+CMAF = "cmfc"
+"""A track of fragments with composition offsets of 0 or more (ISO/IEC 23000-19, 7.2)."""
+
 
 def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
     """The initialization segment for some tracks.
@@ -32,6 +35,10 @@ def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
         if piece[4:8] == b"moov":
             (moov,) = parse(piece)
             piece = build(moov.replace(children=[_child(box, taken_off) for box in moov.children]))
+        elif piece[4:8] == b"ftyp" and len(media) == 1:
+            (ftyp,) = parse(piece)
+            brands = (*ftyp["compatible_brands"], CMAF)
+            piece = build(ftyp.replace(compatible_brands=brands))
         made.append(piece)
     return b"".join(piece for piece in made if piece[4:8] in (b"ftyp", b"moov"))
 

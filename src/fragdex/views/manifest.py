@@ -110,6 +110,7 @@ def _representation(adaptation: ET.Element, one: Rendition) -> None:
         "SegmentTemplate",
         {
             "timescale": str(track.timescale),
+            "presentationTimeOffset": str(int(one.edges[0])),
             "initialization": "$RepresentationID$/init.mp4",
             "media": "$RepresentationID$/$Time$.m4s",
         },

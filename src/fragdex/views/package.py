@@ -185,6 +185,10 @@ def _renditions(
     found: Sequence[tuple[Media, bytes, SourceInfo]], length: Fraction | None
 ) -> Iterator[Rendition]:
     lead = reference([media for media, _, _ in found])
+    begins = min(
+        Fraction(max(int(media.presentation.min()), 0), media.track.timescale)
+        for media, _, _ in found
+    )
     names: set[str] = set()
     for kind in PACKAGED:
         mine = [one for one in found if one[0].track.kind == kind]
@@ -198,7 +202,14 @@ def _renditions(
                 title += f" ({number})"
             names.add(title)
             yield Rendition(
-                f"{kind[0]}{number}", title, source, media, init, _without_empty(edges), described
+                f"{kind[0]}{number}",
+                title,
+                source,
+                media,
+                init,
+                _without_empty(edges),
+                begins,
+                described,
             )
 
 

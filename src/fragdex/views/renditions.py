@@ -31,7 +31,7 @@ class Segment:
     Attributes:
         number: from 0.
         time: presentation time in ticks of the rendition's timescale; its name in addresses.
-        start: seconds at which a playlist shows it; the first one's is 0.
+        start: seconds of the presentation; the first one's is where the title begins.
         seconds: until the next one's start, the last one's to the end of the track.
         size: bytes.
     """
@@ -54,6 +54,7 @@ class Rendition:
         media: its samples.
         source_init: ftyp and moov of that file.
         cuts: first sample of each segment, and the end.
+        begins: presentation time in seconds at which the first rendition of the title begins.
         descriptions: sample_description_index of its samples; None: 1 for all.
     """
 
@@ -63,6 +64,7 @@ class Rendition:
     media: Media
     source_init: bytes
     cuts: Int64
+    begins: Fraction
     descriptions: Int64 | None = None
 
     @property
@@ -94,10 +96,13 @@ class Rendition:
 
     @cached_property
     def edges(self) -> Int64:
-        """int64 ticks of the presentation at which segments begin, and the end; the first is 0."""
+        """int64 ticks of the presentation at which segments begin, and the end.
+
+        The first one begins where the title does, be there a sample or not.
+        """
         times = self.made.time
         edges = np.append(times, max(self.media.end, int(times[-1])))
-        edges[0] = 0
+        edges[0] = min(int(self.begins * self.track.timescale // 1), int(times[0]))
         return edges
 
     @cached_property
@@ -115,8 +120,8 @@ class Rendition:
 
     @property
     def seconds(self) -> Fraction:
-        """From 0 to its end."""
-        return Fraction(int(self.edges[-1]), self.track.timescale)
+        """From where the title begins to its end."""
+        return Fraction(int(self.edges[-1] - self.edges[0]), self.track.timescale)
 
     @cached_property
     def starts_with_sync(self) -> bool:
