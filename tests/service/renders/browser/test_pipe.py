@@ -1,13 +1,12 @@
 """What is said to a browser and what it answers, also where it answers badly."""
 
-import base64
-import json
 import os
 import threading
 
 import pytest
 
 from fragdex.service.errors import BrowserGone
+from fragdex.service.renders.browser import cbor
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 
 
@@ -36,7 +35,7 @@ def test_answers_find_their_questions_and_events_their_handlers(ends):
         {"method": "Nobody.listens", "params": {}},
         {"id": first, "error": {"message": "no"}},
     ):
-        writer.write(json.dumps(message).encode() + b"\0")
+        writer.write(cbor.built(message))
     assert pipe.answer(second) == {"n": 2}
     with pytest.raises(ProtocolError, match="no"):
         pipe.answer(first)
@@ -48,10 +47,9 @@ def test_answers_find_their_questions_and_events_their_handlers(ends):
 def test_pictures_arrive_as_bytes_however_large(ends, size, field):
     pipe, writer, _ = ends
     picture = os.urandom(size)
-    text = base64.b64encode(picture).decode()
     number = pipe.send("Give.picture")
-    message = {"id": number, "result": {"hasDamage": True, field: text}, "sessionId": "s"}
-    data = json.dumps(message, separators=(",", ":")).encode() + b"\0"
+    message = {"id": number, "result": {"hasDamage": True, field: picture}, "sessionId": "s"}
+    data = cbor.built(message)
     thread = threading.Thread(target=writer.write, args=(data,))
     thread.start()
     assert pipe.answer(number) == {"hasDamage": True, field: picture}
@@ -62,19 +60,7 @@ def test_a_large_answer_that_is_no_picture_stays_what_it_is(ends):
     pipe, writer, _ = ends
     number = pipe.send("Runtime.evaluate")
     result = {"result": {"type": "string", "value": "x" * 100_000 + '"data":"eHg="'}}
-    data = json.dumps({"id": number, "result": result}).encode() + b"\0"
-    thread = threading.Thread(target=writer.write, args=(data,))
-    thread.start()
-    assert pipe.answer(number) == result
-    thread.join()
-
-
-def test_a_page_can_write_answers_into_its_words_and_nobody_is_fooled(ends):
-    pipe, writer, _ = ends
-    number = pipe.send("Runtime.evaluate")
-    value = '{"id":1,"result":{"data":"AAAA"' + "x" * 50_000
-    result = {"result": {"type": "string", "value": value}}
-    data = json.dumps({"id": number, "result": result}, separators=(",", ":")).encode() + b"\0"
+    data = cbor.built({"id": number, "result": result})
     thread = threading.Thread(target=writer.write, args=(data,))
     thread.start()
     assert pipe.answer(number) == result
@@ -84,10 +70,10 @@ def test_a_page_can_write_answers_into_its_words_and_nobody_is_fooled(ends):
 def test_what_is_posted_is_not_kept(ends):
     pipe, writer, reader = ends
     pipe.post("A.b", "s", x="y")
-    said = json.loads(reader.read1().rstrip(b"\0"))
+    said = cbor.parsed(reader.read1())
     assert said == {"id": 1, "method": "A.b", "params": {"x": "y"}, "sessionId": "s"}
     number = pipe.send("C.d")
-    writer.write(b'{"id":1,"result":{}}\0{"id":2,"result":{}}\0')
+    writer.write(cbor.built({"id": 1, "result": {}}) + cbor.built({"id": 2, "result": {}}))
     assert pipe.answer(number) == {}
     assert not pipe.answered(1)
 
@@ -126,10 +112,8 @@ def test_time_that_we_needed_is_excused(ends):
     pipe.wait = lambda _, seconds: waited.append(seconds)
     pipe.on("Ask.us", lambda *_: pipe.excuse(100))
     number = pipe.send("A.b")
-    writer.write(b'{"method":"Ask.us","params":{}}\0')
-    timer = threading.Timer(
-        0.6, writer.write, [json.dumps({"id": number, "result": {}}).encode() + b"\0"]
-    )
+    writer.write(cbor.built({"method": "Ask.us", "params": {}}))
+    timer = threading.Timer(0.6, writer.write, [cbor.built({"id": number, "result": {}})])
     timer.start()
     pipe.answer(number)
     timer.join()
@@ -140,7 +124,7 @@ def test_time_that_we_needed_is_excused(ends):
 def test_much_is_said_while_the_browser_talks(ends):
     """Both pipes are full at once: neither side may wait for the other for ever."""
     pipe, writer, reader = ends
-    words = b'{"method":"Nobody.listens","params":{"x":"' + b"y" * 1000 + b'"}}\0'
+    words = cbor.built({"method": "Nobody.listens", "params": {"x": "y" * 1000}})
 
     def talk():
         for _ in range(3000):
@@ -148,9 +132,17 @@ def test_much_is_said_while_the_browser_talks(ends):
         left = 5_000_000
         while left > 0:
             left -= len(reader.read1(1 << 20))
-        writer.write(b'{"id":1,"result":{}}\0')
+        writer.write(cbor.built({"id": 1, "result": {}}))
 
     browser = threading.Thread(target=talk)
     browser.start()
     assert pipe.answer(pipe.send("A.b", body="z" * 5_000_000)) == {}
     browser.join()
+
+
+@pytest.mark.parametrize("said", [b'{"id":1,"result":{}}', b"\xd8\x18\x5a\x00\x00\x00\x01\xff"])
+def test_a_browser_that_speaks_otherwise_is_gone(ends, said):
+    pipe, writer, _ = ends
+    writer.write(said)
+    with pytest.raises(BrowserGone):
+        pipe.call("A.b")

@@ -63,7 +63,7 @@ class Chromium:
             *_shared_memory(),
             f"--user-data-dir={self.folder / 'profile'}",
             f"--disk-cache-dir={self.folder / 'cache'}",
-            "--remote-debugging-pipe",
+            "--remote-debugging-pipe=cbor",
             "about:blank",
         ]
         try:

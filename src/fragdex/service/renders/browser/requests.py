@@ -168,7 +168,7 @@ class RequestInterceptor:
             requestId=number,
             responseCode=status,
             responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
-            body=base64.b64encode(body).decode("ascii"),
+            body=body,
         )
 
 
