@@ -15,8 +15,10 @@ import typer
 
 from fragdex.cli.app import COMMANDS, app
 from fragdex.cli.options import Form, parse_time
+from fragdex.cli.view import Kind
 from fragdex.errors import FragdexError
 from fragdex.formats import FORMS
+from fragdex.views import kinds
 
 
 def one_line(ran):
@@ -67,6 +69,10 @@ def test_the_version(run):
 
 def test_the_forms_are_those_of_the_library():
     assert {form.value for form in Form} == FORMS.keys()
+
+
+def test_the_kinds_of_views_are_those_of_the_library():
+    assert [kind.value for kind in Kind] == list(kinds.Kind.__args__)
 
 
 def options_of(command):
@@ -124,6 +130,23 @@ def test_every_command_and_option_is_in_the_docs(root):
         ["dump", "text.txt"],
         ["dump", "a.mp4", "--path", "moov/none"],
         ["dump", "a.mp4", "--path", "moov/trak[x]"],
+        ["view", "a.mp4"],
+        ["view", "a.mp4", "-o", "a.mp4"],
+        ["view", "a.mp4", "-o", "x.mp4", "--kind", "timeline"],
+        ["view", "a.mp4", "-o", "x.mp4", "--start", "1"],
+        ["view", "a.mp4", "-o", "x.mp4", "--kind", "faststart", "-t", "1"],
+        ["view", "a.mp4", "-o", "x.mp4", "--kind", "clip", "--seconds", "1"],
+        ["view", "a.mp4", "-o", "x.mp4", "--kind", "clip", "--start", "3", "--stop", "3"],
+        ["view", "a.mp4", "-o", "x.mp4", "--seconds", "0"],
+        ["view", "a.mp4", "-o", "x.mp4", "--seconds", "end"],
+        ["view", "a.mp4", "-o", "x.mp4", "--number", "0"],
+        ["view", "a.mp4", "-o", "x.mp4", "--kind", "segment", "--number", "99"],
+        ["view", "a.mp4", "-o", "x.mp4", "--track", "9"],
+        ["package", "a.mp4"],
+        ["package", "a.mp4", "-o", "-"],
+        ["package", "a.mp4", "-o", "text.txt"],
+        ["package", "a.mp4", "text.txt", "-o", "x"],
+        ["package", "a.mp4", "-o", "x", "--track", "9"],
         ["md5", "missing.mp4"],
         ["md5", "-c", "text.txt"],
         ["md5", "-c", "missing.md5"],

@@ -14,6 +14,8 @@ COMMANDS = {
     "plan": ("plan", "a.fidx", "0.5"),
     "info": ("info", "a.fidx"),
     "extract": ("extract", "a.fidx", "0", "1", "-o", "clip.mp4"),
+    "view": ("view", "a.fidx", "-o", "made.mp4"),
+    "package": ("package", "a.fidx", "-o", "made"),
     "plot": ("plot", "a.fidx", "-o", "a.html"),
     "index": ("index", "a.fidx", "--json"),
 }

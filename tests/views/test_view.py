@@ -3,6 +3,8 @@
 import hashlib
 import os
 import random
+from datetime import timedelta
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -291,3 +293,11 @@ def test_one_sync_sample_in_an_hour_is_one_fragment():
     found = fragdex.index(view.read(source=data), exact=True)
     assert len(found.track(1).fragments) == 1
     assert np.diff(found.track(1).samples.dts).min() > 0
+
+
+def test_a_clip_takes_times_of_any_form():
+    data = movie(8, samples=5, fps=5)
+    asked = [("1.5", "0:03"), (1.5, 3), (timedelta(seconds=1.5), Fraction(3))]
+    views = [made(data, "clip", start=start, stop=stop) for start, stop in asked]
+    assert len({view.read(source=data) for view in views}) == 1
+    assert len({view.etag for view in views}) == 1

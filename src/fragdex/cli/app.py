@@ -22,6 +22,7 @@ from fragdex.cli.index import index
 from fragdex.cli.info import info
 from fragdex.cli.md5 import md5
 from fragdex.cli.origin import origin
+from fragdex.cli.package import package
 from fragdex.cli.plan import plan
 from fragdex.cli.plot import plot
 from fragdex.cli.render import render
@@ -30,6 +31,7 @@ from fragdex.cli.seek import seek
 from fragdex.cli.serve import serve
 from fragdex.cli.transcribe import transcribe
 from fragdex.cli.verify import verify
+from fragdex.cli.view import view
 from fragdex.cli.worker import worker
 from fragdex.errors import FragdexError
 
@@ -54,6 +56,8 @@ COMMANDS: dict[Callable[..., int], str] = {
     plot: "Plot fragments, bit rate, key frames and interleaving.",
     extract: "Cut out a playable clip without re-encoding.",
     origin: "Serve a folder or bucket of MP4s as HLS, DASH and clips.",
+    view: "Write a file in fragments, as a clip, or with its moov in front.",
+    package: "Write HLS and DASH of one or several files.",
     render: "Render a web page to a film or a still, frame by frame.",
     compare: "Say which frames and samples of two films differ.",
     transcribe: "Turn speech into words with times, and captions.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from fragdex.byterange import ByteRange, coalesce
 
-__all__ = ["bytes_of"]
+__all__ = ["bytes_of", "bytes_of_view"]
 
 PIECE = 1 << 20
 BATCH = 4 << 20
@@ -43,6 +43,14 @@ def bytes_of(pieces: Iterable[Any], source: Any) -> Iterator[bytes]:
             block = bisect_right(starts, part.start) - 1
             low = part.start - starts[block]
             yield blocks[block][low : low + part.size]
+
+
+def bytes_of_view(view: Any, source: Any) -> Iterator[bytes]:
+    """The bytes of a view, piece by piece; `source` is that of its one file, open."""
+    from fragdex.views.view_sources import Sources
+
+    with Sources(view.sources, source) as sources:
+        yield from sources.bytes_of(view.parts())
 
 
 def _batches(parts: Iterator[Any]) -> Iterator[list[Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
@@ -102,21 +101,17 @@ def _extract(
     fragmented: bool,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex import index as index_of
     from fragdex import open_source
     from fragdex.cli.copying import bytes_of
-    from fragdex.cli.opening import media_of, notes, open_any, saved_form
+    from fragdex.cli.opening import exact_again, notes, opened_media
     from fragdex.errors import InexactIndex
     from fragdex.formats.clip import clip
 
-    saved = open_any(name, ignore_mtime=opening["ignore_mtime"]) if saved_form(name) else None
-    media = media_of(saved, name) if saved is not None else name
-    init, init_data, strict = opening["init"], None, opening["strict"]
-    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
-    if init is not None:
-        with open_source(init) as source:
+    init_data = None
+    if opening["init"] is not None:
+        with open_source(opening["init"]) as source:
             init_data = b"".join(bytes(piece) for piece in source.pieces())
-    with open_source(media, **budget) as source:
+    with opened_media(name, opening) as (index, source):
         cutting = partial(
             clip,
             read=source.read,
@@ -128,12 +123,11 @@ def _extract(
             init=init_data,
             at_once=source.remote,
         )
-        index = saved or index_of(source, init=init, strict=strict)
         try:
             made = cutting(index)
         except InexactIndex:
             # A saved index without its samples, or one from a sidx or mfra.
-            index = _exact(index, source, start, stop, tracks, {"init": init, "strict": strict})
+            index = exact_again(index, source, opening, (start, stop, tracks))
             made = cutting(index)
         size = 0
 
@@ -154,28 +148,6 @@ def _extract(
         "whole_fragments": made.whole_fragments,
         "size": size,
     }, notes(index, findings=False)
-
-
-def _exact(
-    index: Any,
-    source: Any,
-    start: Fraction | float,
-    stop: Fraction | float,
-    tracks: list[int] | None,
-    options: dict[str, Any],
-) -> Any:
-    """An index that knows the samples of the clip: of its fragments alone, where that will do."""
-    from fragdex import index as index_of
-    from fragdex.build.part import exact_part
-    from fragdex.errors import InexactIndex
-    from fragdex.formats.clip import clip_range
-    from fragdex.fragments.table import FragmentFlags
-
-    virtual = any((t.fragments.flags & FragmentFlags.VIRTUAL).any() for t in index.tracks)
-    if not virtual and options["init"] is None and not options["strict"]:
-        with suppress(InexactIndex):
-            return exact_part(index, source, clip_range(index, start, stop, tracks))
-    return index_of(source, exact=True, **options)
 
 
 def _line(name: str, made: dict[str, Any]) -> str:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fragdex.cli.inputs import STDIN, is_url
 
 if TYPE_CHECKING:
     from fragdex.seeking.model import FragmentIndex
+    from fragdex.seeking.times import TimeLike
+    from fragdex.sources import Source
 
-__all__ = ["media_at_hand", "media_of", "notes", "open_any", "saved_form"]
+__all__ = [
+    "exact_again",
+    "media_at_hand",
+    "media_of",
+    "notes",
+    "open_any",
+    "opened_media",
+    "saved_form",
+]
 
 PIECE = 1 << 20
 
@@ -83,6 +95,60 @@ def _from_stdin(options: dict[str, Any]) -> FragmentIndex:
     while piece := sys.stdin.buffer.read(PIECE):
         indexer.feed(piece)
     return indexer.finish()
+
+
+@contextmanager
+def opened_media(name: str, opening: Mapping[str, Any]) -> Iterator[tuple[FragmentIndex, Source]]:
+    """The index that a name stands for, and the media it describes, open.
+
+    Args:
+        opening: what was given of `init`, `strict`, `ignore_mtime`, `max_bytes`, `max_requests`.
+
+    Raises: as `open_any` and `media_of`.
+    """
+    import fragdex
+
+    saved = None
+    if saved_form(name):
+        saved = open_any(name, ignore_mtime=opening["ignore_mtime"])
+        if opening["ignore_mtime"]:
+            saved.source = replace(saved.source, mtime_ns=None)
+    media = name if saved is None else media_of(saved, name)
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
+    with fragdex.open_source(media, **budget) as source:
+        yield saved or fragdex.index(source, **_how(opening)), source
+
+
+def exact_again(
+    index: FragmentIndex,
+    source: Source,
+    opening: Mapping[str, Any],
+    span: tuple[TimeLike, TimeLike, Sequence[int] | None] | None = None,
+) -> FragmentIndex:
+    """An index that knows its samples, where one from a sidx, an mfra or a .fidx does not.
+
+    Args:
+        index: the one that does not.
+        source: the media.
+        opening: as `opened_media` takes it.
+        span: start, stop and tracks of a clip: only its fragments are read, where that will do.
+    """
+    import fragdex
+    from fragdex.build.part import exact_part
+    from fragdex.errors import InexactIndex
+    from fragdex.formats.clip import clip_range
+    from fragdex.fragments.table import FragmentFlags
+
+    how = _how(opening)
+    virtual = any((t.fragments.flags & FragmentFlags.VIRTUAL).any() for t in index.tracks)
+    if span is not None and not virtual and not any(how.values()):
+        with suppress(InexactIndex):
+            return exact_part(index, source, clip_range(index, *span))
+    return fragdex.index(source, exact=True, **how)
+
+
+def _how(opening: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: opening[key] for key in ("init", "strict") if key in opening}
 
 
 def media_of(index: FragmentIndex, name: str) -> str:

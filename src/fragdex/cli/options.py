@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Form", "opens", "parse_time", "placed"]
+__all__ = ["Form", "opens", "parse_seconds", "parse_time", "placed"]
 
 
 class Form(StrEnum):
@@ -50,6 +50,23 @@ def parse_time(text: str) -> Fraction | float:
         raise typer.BadParameter(str(error)) from error
 
 
+def parse_seconds(text: str | None) -> Fraction | float | None:
+    """A wanted length of segments as `fragdex.view` takes it; `all` is None.
+
+    Raises:
+        typer.BadParameter: it is no length.
+
+    >>> parse_seconds("2.5"), parse_seconds("all"), parse_seconds(None)
+    (Fraction(5, 2), None, Fraction(4, 1))
+    """
+    if text == "all":
+        return None
+    length = Fraction(4) if text is None else parse_time(text)
+    if not 0 < length < math.inf:
+        raise typer.BadParameter(f"--seconds is a length above 0, or all: {text}")
+    return length
+
+
 def _track(value: list[int] | None) -> list[int] | None:
     return value or None
 
@@ -79,6 +96,15 @@ Tracks = Annotated[
         callback=_track,
         help="Only this track (track_ID); may be repeated. Default: all.",
         show_default=False,
+    ),
+]
+Seconds = Annotated[
+    str | None,
+    typer.Option(
+        "--seconds",
+        metavar="S",
+        help="Wanted length of a segment; all: one for each key frame.",
+        show_default="4",
     ),
 ]
 Json = Annotated[

@@ -132,7 +132,7 @@ def clip(
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
         doubted = {found.track for found in index.findings if found.code in DOUBTS}
         source = Reader(read, index.source.size, at_once, doubted)
-        exact = _progressive([s.track for s in chosen], start, stop, init_boxes, source)
+        exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
         if exact is not None:
             return exact
     if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):

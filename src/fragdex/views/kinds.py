@@ -18,7 +18,7 @@ from fragdex.formats.embed_mending import Shifts, mended_box
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import period_of
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
-from fragdex.seeking.times import TimeLike
+from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import Source
 from fragdex.views.fragments_made import STYP
 from fragdex.views.media import media_of
@@ -160,7 +160,7 @@ def _clip(
     parts = [_whole_part(piece) for piece in made.pieces]
     wanted = set(made.tracks)
     shown = [t for p in index.periods for t in p.tracks if t.id in wanted]
-    recipe = [kind, str(start), str(stop), sorted(made.tracks), exact]
+    recipe = [kind, *map(str, map(exact_time, (start, stop))), sorted(made.tracks), exact]
     return View(media_type(shown), [index.source], recipe, [sizes_of(parts)], lambda _: parts)
 
 

@@ -1,0 +1,92 @@
+"""`fragdex view` writes what `fragdex.view` describes."""
+
+import json
+import os
+
+import pytest
+
+import fragdex
+from fragdex.testing import movie
+
+ASKED = {
+    "fragmented": ([], {}),
+    "faststart": ([], {}),
+    "tracks": (["-t", "2"], {"tracks": [2]}),
+    "clip": (["--start", "0.3", "--stop", "0:00.6"], {"start": "0.3", "stop": "0.6"}),
+    "init": (["-t", "1"], {"tracks": [1]}),
+    "segment": (["-n", "2", "--seconds", "all"], {"number": 2, "seconds": None}),
+}
+
+
+@pytest.mark.parametrize("kind", ASKED)
+@pytest.mark.parametrize("name", ["b.mp4", "progressive.mp4"])
+def test_a_kind(call, files, tmp_path, kind, name):
+    options, asked = ASKED[kind]
+    ran = call("view", name, "--kind", kind, *options, "-o", "made.mp4")
+    assert (ran.code, ran.err) == (0, "")
+    made = fragdex.view(fragdex.index(tmp_path / name, exact=True), kind, **asked)
+    assert (tmp_path / "made.mp4").read_bytes() == made.read()
+    assert ran.out.startswith(f"made.mp4: {kind} of {name}, {made.media_type}, ")
+
+
+def test_a_clip_from_its_sync_sample(call, files, tmp_path):
+    options = ["--kind", "clip", "--start", "0.25", "--inexact"]
+    assert call("view", "progressive.mp4", *options, "-o", "made.mp4").code == 0
+    made = fragdex.index(tmp_path / "made.mp4")
+    assert made.how.method == "boxes"
+    source = fragdex.index(files["progressive.mp4"])
+    length = source.duration - source.track(1).seek(0.25).time.seconds
+    assert made.duration == pytest.approx(length, abs=0.05)
+
+
+def test_the_answer_as_json(call, files, tmp_path):
+    ran = call("view", "a.mp4", "b.mp4", "--json", "-o", "made/", "--jobs", "2")
+    found = [json.loads(line) for line in ran.lines]
+    assert [one["file"] for one in found] == ["a.mp4", "b.mp4"]
+    made = fragdex.view(fragdex.index(tmp_path / "b.mp4", exact=True))
+    assert found[1] == {
+        "file": "b.mp4",
+        "view": os.path.join("made", "b.mp4"),
+        "kind": "fragmented",
+        "media_type": made.media_type,
+        "size": made.size,
+        "etag": made.etag,
+    }
+
+
+def test_a_view_on_stdout_and_the_words_on_stderr(run, files):
+    ran = run("view", "progressive.mp4", "-o", "-")
+    assert ran.code == 0
+    assert fragdex.index(ran.data).complete
+    assert ran.err.startswith("-: fragmented of progressive.mp4")
+
+
+@pytest.mark.parametrize("kind", ASKED)
+@pytest.mark.parametrize("how", [["--samples"], []], ids=" ".join)
+def test_from_a_saved_index(call, files, tmp_path, kind, how):
+    """Also from one that has no samples: those are read from the media."""
+    call("index", "b.mp4", *how, "-o", "saved")
+    for name in ("saved", "b.mp4"):
+        ran = call("view", name, "--kind", kind, *ASKED[kind][0], "-o", f"{name}.made")
+        assert ran.code == 0, ran.err
+    assert (tmp_path / "saved.made").read_bytes() == (tmp_path / "b.mp4.made").read_bytes()
+
+
+def test_from_a_file_with_a_sidx(call, files, tmp_path):
+    assert fragdex.index(files["sidx.mp4"]).how.method == "sidx"
+    assert call("view", "sidx.mp4", "-o", "made.mp4", "--seconds", "1").code == 0
+    exact = fragdex.index(tmp_path / "sidx.mp4", exact=True)
+    assert (tmp_path / "made.mp4").read_bytes() == fragdex.view(exact, seconds=1).read()
+
+
+def test_of_a_remote_clip_only_what_is_needed_is_read(call):
+    pytest.importorskip("httpx")
+    from fragdex.testing import RangeServer
+
+    long = movie(fragments=300, samples=20, sidx=True)
+    options = ["--kind", "clip", "--start", "100", "--stop", "101", "-o", "made.mp4"]
+    with RangeServer({"/long.mp4": long}) as server:
+        budget = ["--max-bytes", len(long) // 4, "--max-requests", "20"]
+        ran = call("view", server.url, *options, *budget)
+        assert ran.code == 0, ran.err
+        assert call("view", server.url, "-o", "made.mp4", *budget).code == 2
