@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from fragdex.boxes import Box, find_all, parse
+from fragdex.boxes import Box, find, find_all, parse
+from fragdex.errors import FormatError
 from fragdex.fragments.codecs import codec_string
 
-__all__ = ["InitTrack", "SegmentSample", "init_tracks", "segment_samples", "segment_seconds"]
+__all__ = [
+    "InitTrack",
+    "SegmentSample",
+    "boxes_of",
+    "init_tracks",
+    "segment_samples",
+    "segment_seconds",
+]
 
 NON_SYNC = 0x10000
 
@@ -43,6 +52,7 @@ class InitTrack:
         codec: RFC 6381 codec string, or None.
         start: media time at which the presentation begins, by the first edit; 0 without one.
         defaults: duration, size and flags of the trex; None: there is no trex.
+        delay: seconds of the empty edits before that.
 
     >>> InitTrack(1, "vide", 1000, "avc1.42000A", 0, None).kind
     'vide'
@@ -54,6 +64,19 @@ class InitTrack:
     codec: str | None
     start: int
     defaults: tuple[int, int, int] | None
+    delay: Fraction = Fraction(0)
+
+
+def boxes_of(data: bytes) -> tuple[Box, ...]:
+    r"""The complete boxes of a resource; none where it is not made of boxes.
+
+    >>> boxes_of(b"\0\0\0\0")
+    ()
+    """
+    try:
+        return parse(data)
+    except FormatError:
+        return ()
 
 
 def init_tracks(init: bytes) -> list[InitTrack]:
@@ -63,8 +86,10 @@ def init_tracks(init: bytes) -> list[InitTrack]:
     >>> [track.codec for track in init_tracks(movie(1))]
     ['avc1.42000A']
     """
-    boxes = parse(init)
+    boxes = boxes_of(init)
     trex = {box["track_ID"]: box for box in find_all(boxes, "moov/mvex/trex") if "track_ID" in box}
+    mvhd = find(boxes, "moov/mvhd")
+    movie = mvhd.get("timescale", 0) if mvhd is not None else 0
     found = []
     for trak in find_all(boxes, "moov/trak"):
         number = _field(trak, "tkhd", "track_ID")
@@ -72,6 +97,8 @@ def init_tracks(init: bytes) -> list[InitTrack]:
         edits = trak.find("edts/elst")
         rows = edits.get("entries", ()) if edits is not None else ()
         shown = [int(row["media_time"]) for row in rows if int(row["media_time"]) >= 0]
+        empty = itertools.takewhile(lambda row: int(row["media_time"]) == -1, rows)
+        ticks = sum(int(row["segment_duration"]) for row in empty)
         extends = trex.get(number)
         found.append(
             InitTrack(
@@ -87,6 +114,7 @@ def init_tracks(init: bytes) -> list[InitTrack]:
                     extends["default_sample_size"],
                     extends["default_sample_flags"],
                 ),
+                Fraction(ticks, movie or 1),
             )
         )
     return found
@@ -113,7 +141,7 @@ def segment_samples(
     """
     found: list[SegmentSample] = []
     time = 0
-    for moof in parse(segment):
+    for moof in boxes_of(segment):
         if moof.type != "moof" or only not in (None, moof.offset):
             continue
         for traf in moof.find_all("traf"):
