@@ -20,6 +20,7 @@ import plot
 import report
 import results
 import rows_build
+import rows_look
 import rows_memory
 import rows_process
 import rows_seek
@@ -33,6 +34,9 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "memory": rows_memory.memory,
     "open-saved": rows_seek.open_saved,
     "seek": rows_seek.seek,
+    "thumbnail": rows_look.thumbnail,
+    "storyboard": rows_look.storyboard,
+    "peaks": rows_look.peaks,
     "md5": rows_process.digest,
     "command-line": rows_process.command_line,
     "start": rows_process.start,

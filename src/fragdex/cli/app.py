@@ -20,15 +20,19 @@ from fragdex.cli.dump import dump
 from fragdex.cli.extract import extract
 from fragdex.cli.index import index
 from fragdex.cli.info import info
+from fragdex.cli.loudness import loudness
 from fragdex.cli.md5 import md5
 from fragdex.cli.origin import origin
 from fragdex.cli.package import package
+from fragdex.cli.peaks import peaks
 from fragdex.cli.plan import plan
 from fragdex.cli.plot import plot
 from fragdex.cli.render import render
 from fragdex.cli.report import complain, exit_code, told
 from fragdex.cli.seek import seek
 from fragdex.cli.serve import serve
+from fragdex.cli.storyboard import storyboard
+from fragdex.cli.thumbnail import thumbnail
 from fragdex.cli.transcribe import transcribe
 from fragdex.cli.verify import verify
 from fragdex.cli.view import view
@@ -58,6 +62,10 @@ COMMANDS: dict[Callable[..., int], str] = {
     origin: "Serve a folder or bucket of MP4s as HLS, DASH and clips.",
     view: "Write a file in fragments, as a clip, or with its moov in front.",
     package: "Write HLS and DASH of one or several files.",
+    thumbnail: "Make a picture of a moment.",
+    storyboard: "Make sheets of small pictures for a player's timeline.",
+    peaks: "Write the waveform of a track, as players draw it.",
+    loudness: "Measure how loud a track is (EBU R 128).",
     render: "Render a web page to a film or a still, frame by frame.",
     compare: "Say which frames and samples of two films differ.",
     transcribe: "Turn speech into words with times, and captions.",

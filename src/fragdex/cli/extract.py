@@ -101,17 +101,12 @@ def _extract(
     fragmented: bool,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex import open_source
     from fragdex.cli.copying import bytes_of
     from fragdex.cli.opening import exact_again, notes, opened_media
     from fragdex.errors import InexactIndex
     from fragdex.formats.clip import clip
 
-    init_data = None
-    if opening["init"] is not None:
-        with open_source(opening["init"]) as source:
-            init_data = b"".join(bytes(piece) for piece in source.pieces())
-    with opened_media(name, opening) as (index, source):
+    with opened_media(name, opening) as (index, source, init_data):
         cutting = partial(
             clip,
             read=source.read,

@@ -98,8 +98,10 @@ def _from_stdin(options: dict[str, Any]) -> FragmentIndex:
 
 
 @contextmanager
-def opened_media(name: str, opening: Mapping[str, Any]) -> Iterator[tuple[FragmentIndex, Source]]:
-    """The index that a name stands for, and the media it describes, open.
+def opened_media(
+    name: str, opening: Mapping[str, Any]
+) -> Iterator[tuple[FragmentIndex, Source, bytes | None]]:
+    """The index that a name stands for, the media it describes, open, and what `init` names.
 
     Args:
         opening: what was given of `init`, `strict`, `ignore_mtime`, `max_bytes`, `max_requests`.
@@ -114,9 +116,13 @@ def opened_media(name: str, opening: Mapping[str, Any]) -> Iterator[tuple[Fragme
         if opening["ignore_mtime"]:
             saved.source = replace(saved.source, mtime_ns=None)
     media = name if saved is None else media_of(saved, name)
+    init = None
+    if opening.get("init") is not None:
+        with fragdex.open_source(opening["init"]) as source:
+            init = b"".join(bytes(piece) for piece in source.pieces())
     budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
     with fragdex.open_source(media, **budget) as source:
-        yield saved or fragdex.index(source, **_how(opening)), source
+        yield saved or fragdex.index(source, **_how(opening)), source, init
 
 
 def exact_again(

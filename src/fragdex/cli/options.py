@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Form", "opens", "parse_seconds", "parse_time", "placed"]
+__all__ = ["Form", "opens", "parse_seconds", "parse_time", "placed", "usage"]
 
 
 class Form(StrEnum):
@@ -67,6 +68,19 @@ def parse_seconds(text: str | None) -> Fraction | float | None:
     return length
 
 
+@contextmanager
+def usage() -> Iterator[None]:
+    """What the library refuses as a value is bad usage.
+
+    Raises:
+        typer.BadParameter: for each ValueError.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def _track(value: list[int] | None) -> list[int] | None:
     return value or None
 
@@ -105,6 +119,16 @@ Seconds = Annotated[
         metavar="S",
         help="Wanted length of a segment; all: one for each key frame.",
         show_default="4",
+    ),
+]
+Track = Annotated[
+    int | None,
+    typer.Option(
+        "--track",
+        "-t",
+        metavar="ID",
+        help="This track (track_ID). Default: the first that will do.",
+        show_default=False,
     ),
 ]
 Json = Annotated[

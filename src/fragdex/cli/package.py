@@ -80,7 +80,7 @@ def _described(
 
     indexes, sources = [], []
     for name in names:
-        index, source = stack.enter_context(opened_media(name, opening))
+        index, source, _ = stack.enter_context(opened_media(name, opening))
         if not all(track.has_samples for track in index.tracks):
             # A saved index without its samples, or one from a sidx or mfra.
             index = exact_again(index, source, opening)

@@ -141,7 +141,7 @@ def _view(
     from fragdex.cli.opening import exact_again, notes, opened_media
     from fragdex.errors import FragdexError, InexactIndex
 
-    with opened_media(name, opening) as (index, source):
+    with opened_media(name, opening) as (index, source, _):
 
         def describe(index: Any) -> fragdex.View:
             return fragdex.view(index, kind, source=source, **asked)

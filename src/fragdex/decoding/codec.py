@@ -62,7 +62,7 @@ class TrackCodec:
         self._init, self._track = b"".join(boxes), track
         self.skip = 0
         self.wide = codec in _WIDE
-        context = self.fresh()
+        context = self._unused = self._made()
         self.name: str = context.codec.canonical_name
         self.kind: str = context.type
 
@@ -84,6 +84,10 @@ class TrackCodec:
 
     def fresh(self) -> Any:
         """A decoder (PyAV's CodecContext) that has decoded nothing."""
+        unused, self._unused = self._unused, None
+        return self._made() if unused is None else unused
+
+    def _made(self) -> Any:
         try:
             import av
         except ImportError as error:

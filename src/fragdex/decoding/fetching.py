@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import TruncatedInput
@@ -35,30 +37,32 @@ class Fetched:
 
     def ranges(self, wanted: Sequence[ByteRange]) -> list[bytes | None]:
         """The bytes of each range; None where they are not all here."""
-        starts = sorted(self.pieces)
-        return [self._one(starts, part) for part in wanted]
+        return self.parts((part.start, part.size) for part in wanted)
 
-    def _one(self, starts: list[int], part: ByteRange) -> bytes | None:
-        found = b""
-        place = bisect_right(starts, part.start) - 1
-        while 0 <= place < len(starts) and len(found) < part.size:
-            at = part.start + len(found) - starts[place]
-            data = self.pieces[starts[place]][at : at + part.size - len(found)]
-            if not data:
-                break
-            found += data
+    def parts(self, wanted: Iterable[tuple[int, int]]) -> list[bytes | None]:
+        """The same by offset and size."""
+        starts = sorted(self.pieces)
+        return [self._one(starts, offset, size) for offset, size in wanted]
+
+    def _one(self, starts: list[int], offset: int, size: int) -> bytes | None:
+        place = bisect_right(starts, offset) - 1
+        if place < 0:
+            return None if size else b""
+        at = offset - starts[place]
+        found = self.pieces[starts[place]][at : at + size]
+        while len(found) < size:
             place += 1
-        return found if len(found) == part.size else None
+            at = offset + len(found) - starts[place] if place < len(starts) else -1
+            data = self.pieces[starts[place]][at : at + size - len(found)] if at >= 0 else b""
+            if not data:
+                return None
+            found += data
+        return found
 
 
 def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
     """The bytes of all these samples, as far as the file has them."""
-    ranges = [
-        ByteRange.of(offset, size)
-        for table in tables
-        for offset, size in zip(table.offset.tolist(), table.size.tolist(), strict=True)
-        if size > 0 and offset >= 0
-    ]
+    ranges = [part for table in tables for part in _stretches(table)]
     held = Fetched()
     for part in coalesce(ranges, max_gap=REMOTE_GAP if source.remote else 0):
         stop = part.stop if source.size is None else min(part.stop, source.size)
@@ -67,3 +71,16 @@ def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
                 piece = ByteRange(start, min(start + LONGEST_READ, stop))
                 held.pieces[start] = source.read_up_to(piece)
     return held
+
+
+def _stretches(table: SampleTable) -> Iterator[ByteRange]:
+    """Samples that lie one behind the other as one range."""
+    known = (table.size > 0) & (table.offset >= 0)
+    offset, size = table.offset[known], table.size[known]
+    if not len(offset):
+        return
+    stop = offset + size
+    first = np.append(True, offset[1:] != stop[:-1])
+    last = np.append(first[1:], True)
+    for start, end in zip(offset[first].tolist(), stop[last].tolist(), strict=True):
+        yield ByteRange(start, end)

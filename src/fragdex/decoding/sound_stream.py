@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from fragdex.byterange import ByteRange
 from fragdex.decoding.audio_track import AudioTrack, Gap, joined
 from fragdex.decoding.blocks import MOST_PACKET, Piece, decoded, packets, positions
 from fragdex.decoding.fetching import fetched
@@ -65,6 +64,8 @@ class SoundStream(AudioTrack):
             raise UndecodableMedia(f"the sound of track {self.track.id} is encrypted")
         self.rate, self.layout = 0, ""
         self._gaps: list[Gap] = []
+        shift, half = self.track.shift, self.track.timescale * self.track.shift.denominator
+        self._scale = shift.denominator, shift.numerator, half, 2 * half
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -112,29 +113,30 @@ class SoundStream(AudioTrack):
 
         decoder, fifo = self._codec.fresh(), av.AudioFifo()
         start = at = total = slack = 0
-        shape: tuple[str, str, int] | None = None
         resampler: Any = None
         for table in self._tables():
             for cts, duration, data in self._packets(table):
                 frames, why = decoded(decoder, data)
                 for number, frame in enumerate(frames):
-                    own_shape = (frame.format.name, frame.layout.name, frame.sample_rate)
-                    if shape is None:
-                        shape = own_shape
-                        _, self.layout, self.rate = shape
-                        resampler = av.AudioResampler(*shape)
+                    if resampler is None:
+                        self.rate, self.layout = frame.sample_rate, frame.layout.name
+                        resampler = av.AudioResampler(frame.format, frame.layout, self.rate)
                         slack = max(2, math.ceil(Fraction(2 * self.rate, self.track.timescale)))
-                    own = self._place(cts) if not number else at
+                    own = at if number else self._place(cts)
                     if abs(own - at) > slack:
                         if fifo.samples:
                             yield start, fifo.read()
                         start = at = own
-                    same = [frame] if own_shape == shape else resampler.resample(frame)
-                    for part in same:
-                        part.pts = None
-                        fifo.write(part)
-                        at += part.samples
-                        total += part.samples
+                    frame.pts = None
+                    before = fifo.samples
+                    try:
+                        fifo.write(frame)
+                    except ValueError:  # another format, rate or layout than the first
+                        for part in resampler.resample(frame):
+                            part.pts = None
+                            fifo.write(part)
+                    at += fifo.samples - before
+                    total += fifo.samples - before
                 if why:
                     shown = self.track.presentation
                     stop = cts + max(1, duration)
@@ -149,10 +151,8 @@ class SoundStream(AudioTrack):
 
     def _place(self, cts: int) -> int:
         """As `positions`, in whole numbers: it is asked for each sample of the file."""
-        shift, scale = self.track.shift, self.track.timescale
-        below = 2 * scale * shift.denominator
-        ticks = cts * shift.denominator + shift.numerator
-        return (2 * ticks * self.rate + scale * shift.denominator) // below
+        denominator, numerator, half, below = self._scale
+        return (2 * (cts * denominator + numerator) * self.rate + half) // below
 
     def _tables(self) -> Iterator[SampleTable]:
         rows = len(self.track.fragments)
@@ -166,6 +166,6 @@ class SoundStream(AudioTrack):
         """Composition time, duration and bytes of what is decoded at once."""
         chosen = list(packets(table, 0, self._codec.raw))
         held = fetched(self._source, [table])
-        parts = held.ranges([ByteRange.of(offset, size) for offset, size, *_ in chosen])
+        parts = held.parts((offset, size) for offset, size, *_ in chosen)
         for (_, size, cts, duration, _), data in zip(chosen, parts, strict=True):
             yield cts, duration, data if size <= MOST_PACKET else None
