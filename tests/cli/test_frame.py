@@ -51,6 +51,8 @@ def test_every_command_explains_itself_with_an_example(call, command):
     ran = call(command, "--help")
     assert ran.code == 0
     assert f"  fragdex {command} " in ran.out.split("Examples:")[1]
+    if command == "origin":
+        return  # a server, which prints no result
     assert "--json" in ran.out
     assert "-o" in ran.out
 
