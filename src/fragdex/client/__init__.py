@@ -1,0 +1,56 @@
+"""A client of the service: every operation of its OpenAPI document, for threads and for asyncio.
+
+    from fragdex.client import Client, api
+
+    with Client("https://media.example.org", key) as client:
+        file = client.push("film.mp4")
+        for event in client.events(api.get_file_progress(file.id)):
+            print(event.event, event.data)
+        seek = client.send(api.seek_isobmff_file(file.id, time_ms=1500))
+
+Needs the extra `client`.
+"""
+
+from __future__ import annotations
+
+from fragdex.client import api
+from fragdex.client.awaited import AsyncClient
+from fragdex.client.blocking import Client
+from fragdex.client.errors import (
+    ClientError,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    JobFailed,
+    NotFound,
+    RequestRefused,
+    ServiceFault,
+    ServiceUnreachable,
+    TooLarge,
+    TooManyRequests,
+    Unauthenticated,
+    UnexpectedResponse,
+)
+from fragdex.client.exchange import Retries
+from fragdex.client.request import Request
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "Conflict",
+    "Forbidden",
+    "InvalidRequest",
+    "JobFailed",
+    "NotFound",
+    "Request",
+    "RequestRefused",
+    "Retries",
+    "ServiceFault",
+    "ServiceUnreachable",
+    "TooLarge",
+    "TooManyRequests",
+    "Unauthenticated",
+    "UnexpectedResponse",
+    "api",
+]

@@ -1,0 +1,281 @@
+"""Operations on files. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from fragdex.byterange import ByteRange
+from fragdex.client.api.files_records import AnyFile, AnyFileList, Deleted
+from fragdex.client.api.shared_records import Event, FileRecord, TrackList, TrackRecord
+from fragdex.client.request import Request, segment
+
+__all__ = [
+    "create_file",
+    "create_file_track",
+    "delete_file",
+    "delete_file_track",
+    "download_file_track",
+    "find_file",
+    "get_file",
+    "get_file_index",
+    "get_file_progress",
+    "get_file_track_upload",
+    "get_file_upload",
+    "head_file",
+    "head_file_track",
+    "list_file_tracks",
+    "list_files",
+    "post_file_deletion",
+    "upload_file",
+    "upload_file_index",
+    "upload_file_track",
+]
+
+
+def list_files(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    type: Literal["video", "image", "caption"] | None = None,
+    status: Literal["created", "uploading", "processing", "ready", "failed"] | None = None,
+) -> Request[AnyFileList]:
+    """Files of all types, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        type: only those.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        "/api/v1/files",
+        query={"limit": limit, "cursor": cursor, "type": type, "status": status},
+        result=AnyFileList,
+    )
+
+
+def create_file(
+    *,
+    byte_size: int,
+    filename: str,
+    type: Literal["video", "image", "caption"],
+    idempotency_key: str | None = None,
+    expires_at: datetime | None = None,
+    md5: str | None = None,
+    mime_type: str | None = None,
+) -> Request[AnyFile]:
+    """Announce a file; its bytes follow by upload. A video is processed once its last is in.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        byte_size: bytes in all.
+        expires_at: when the file and all that was made of it are deleted.
+        mime_type: of images and captions, else from the name.
+    """
+    return Request(
+        "POST",
+        "/api/v1/files",
+        body={
+            "byte_size": byte_size,
+            "expires_at": expires_at,
+            "filename": filename,
+            "md5": md5,
+            "mime_type": mime_type,
+            "type": type,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        result=AnyFile,
+    )
+
+
+def find_file(md5: str) -> Request[AnyFile]:
+    """The file whose bytes have this md5."""
+    return Request("GET", f"/api/v1/files/md5/{segment(md5)}", result=AnyFile)
+
+
+def get_file(id: str, *, range: ByteRange | None = None) -> Request[AnyFile]:
+    """The record; of an image its bytes, unless Accept or Content-Type names JSON.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request("GET", f"/api/v1/files/{segment(id)}", headers={"Range": range}, result=AnyFile)
+
+
+def head_file(id: str) -> Request[None]:
+    """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
+    return Request("HEAD", f"/api/v1/files/{segment(id)}", result=None)
+
+
+def delete_file(id: str) -> Request[None]:
+    """Delete a file, its bytes and what was made of it."""
+    return Request("DELETE", f"/api/v1/files/{segment(id)}", result=None)
+
+
+def post_file_deletion(id: str) -> Request[Deleted]:
+    """Delete a file as DELETE does, for clients that send GET and POST alone."""
+    return Request("POST", f"/api/v1/files/{segment(id)}/delete", result=Deleted)
+
+
+def get_file_index(
+    id: str,
+    *,
+    format: Literal["json", "fidx", "arrow", "sidx", "hls"] | None = None,
+    track: int | None = None,
+) -> Request[Mapping[str, Any] | bytes]:
+    """The index of a video, in the form that `format` or Accept names; `track` for sidx and hls.
+
+    An `hls` without `track` is a multivariant playlist where several tracks are files of their
+    own.
+
+    Args:
+        format: instead of Accept.
+        track: default: the first video track, or else the first audio track.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/index",
+        query={"format": format, "track": track},
+        result=Mapping[str, Any],
+        binary=True,
+    )
+
+
+def upload_file_index(id: str, content: bytes) -> Request[FileRecord]:
+    """Send the index of a video; the one before it stays unless all of this one holds.
+
+    Args:
+        content: the bytes.
+    """
+    return Request(
+        "POST", f"/api/v1/files/{segment(id)}/index/upload", content=content, result=FileRecord
+    )
+
+
+def get_file_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
+    """How far a file is, as events: of a video, how far it is processed.
+
+    Args:
+        last_event_id: The `id` of the last event received; the stream continues after it.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/progress",
+        headers={"Last-Event-ID": last_event_id},
+        result=Event,
+    )
+
+
+def list_file_tracks(id: str) -> Request[TrackList]:
+    """The tracks of a video whose bytes are announced, by their ids."""
+    return Request("GET", f"/api/v1/files/{segment(id)}/tracks", result=TrackList)
+
+
+def create_file_track(
+    id: str,
+    *,
+    byte_size: int,
+    track_id: int | str,
+    type: Literal["video", "audio", "text", "metadata", "other"],
+    idempotency_key: str | None = None,
+    codec_name: str | None = None,
+    duration_ms: float | None = None,
+    probe_info: Mapping[str, Any] | None = None,
+) -> Request[TrackRecord]:
+    """Announce a track of a video whose bytes are a file of its own; they follow by upload.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        byte_size: bytes in all.
+        probe_info: what the sender knows of the track; given back as it is.
+        track_id: track_ID, as number or text; -1: the scrub track.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/files/{segment(id)}/tracks",
+        body={
+            "byte_size": byte_size,
+            "codec_name": codec_name,
+            "duration_ms": duration_ms,
+            "probe_info": probe_info,
+            "track_id": track_id,
+            "type": type,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        result=TrackRecord,
+    )
+
+
+def download_file_track(
+    id: str, track_id: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """The bytes of a track, whole or by ranges.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def head_file_track(id: str, track_id: str) -> Request[None]:
+    """The bytes of a track, whole or by ranges."""
+    return Request("HEAD", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}", result=None)
+
+
+def delete_file_track(id: str, track_id: str) -> Request[None]:
+    """Delete a track and its bytes."""
+    return Request("DELETE", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}", result=None)
+
+
+def get_file_track_upload(id: str, track_id: str) -> Request[TrackRecord]:
+    """A track whose bytes are all here; else 404 with `next_byte`."""
+    return Request(
+        "GET", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}/upload", result=TrackRecord
+    )
+
+
+def upload_file_track(
+    id: str, track_id: str, content: bytes, *, content_range: str | None = None
+) -> Request[TrackRecord]:
+    """Send bytes of a track, whole or in chunks; 202 while some are missing.
+
+    Args:
+        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
+        content: the bytes.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}/upload",
+        headers={"Content-Range": content_range},
+        content=content,
+        result=TrackRecord,
+    )
+
+
+def get_file_upload(id: str) -> Request[AnyFile]:
+    """The record, once its bytes are complete; before that 404, with `next_byte`."""
+    return Request("GET", f"/api/v1/files/{segment(id)}/upload", result=AnyFile)
+
+
+def upload_file(id: str, content: bytes, *, content_range: str | None = None) -> Request[AnyFile]:
+    """Send bytes of a file, whole or in chunks; 202 while some are missing.
+
+    Args:
+        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
+        content: the bytes.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/files/{segment(id)}/upload",
+        headers={"Content-Range": content_range},
+        content=content,
+        result=AnyFile,
+    )

@@ -1,0 +1,501 @@
+"""Operations on renders. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from fragdex.byterange import ByteRange
+from fragdex.client.api.renders_records import RenderBatch, RenderCrop, RenderList, RenderRecord
+from fragdex.client.api.shared_records import Event
+from fragdex.client.request import Request, segment
+
+__all__ = [
+    "cancel_render",
+    "create_render",
+    "create_render_batch",
+    "delete_render",
+    "download_render_flac",
+    "download_render_gif",
+    "download_render_jpeg",
+    "download_render_m4a",
+    "download_render_mkv",
+    "download_render_mov",
+    "download_render_mp3",
+    "download_render_mp4",
+    "download_render_ogg",
+    "download_render_png",
+    "download_render_wav",
+    "download_render_webm",
+    "download_render_webp",
+    "download_render_zip",
+    "find_render",
+    "get_render",
+    "get_render_progress",
+    "get_render_upload",
+    "head_render_flac",
+    "head_render_gif",
+    "head_render_jpeg",
+    "head_render_m4a",
+    "head_render_mkv",
+    "head_render_mov",
+    "head_render_mp3",
+    "head_render_mp4",
+    "head_render_ogg",
+    "head_render_png",
+    "head_render_wav",
+    "head_render_webm",
+    "head_render_webp",
+    "head_render_zip",
+    "list_renders",
+    "upload_render",
+]
+
+
+def list_renders(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["created", "pending", "rendering", "complete", "failed", "cancelled"]
+    | None = None,
+) -> Request[RenderList]:
+    """Renders, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        "/api/v1/renders",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=RenderList,
+    )
+
+
+def create_render(
+    *,
+    idempotency_key: str | None = None,
+    backend: Literal["cpu", "gpu"] | None = None,
+    crop: RenderCrop | None = None,
+    data: Mapping[str, Any] | None = None,
+    duration_ms: int | None = None,
+    fps: float | str | None = None,
+    from_ms: int | None = None,
+    height: int | None = None,
+    html: str | None = None,
+    md5: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    output: Mapping[str, Any] | None = None,
+    page_fps: float | str | None = None,
+    scale: float | None = None,
+    strategy: Literal["v1"] | None = None,
+    time_ms: int | None = None,
+    to_ms: int | None = None,
+    width: int | None = None,
+    work_slice_ms: int | None = None,
+) -> Request[RenderRecord]:
+    """Have a page rendered: `html`, or a site that is uploaded after this.
+
+    Always a new render, also where there is one of the same md5.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        backend: tolerated, without effect.
+        crop: what is kept of the window; default: all.
+        data: given to the page, as `window.fragdex.data`.
+        duration_ms: default: what the page says, or its longest animation or media.
+        fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out.
+        from_ms: of a film: begin with the frame of this moment; default 0.
+        html: the page; without it, a site has to be uploaded.
+        md5: the client's own identifier, to find the render by.
+        metadata: the client's own words, given back.
+        page_fps: how often a second requestAnimationFrame calls the page, 1 to 120: a whole
+            multiple of fps, for pages that count frames; default: fps.
+        scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default 1.
+        time_ms: of a still: when; default 0.
+        to_ms: of a film: end before the frame of this moment; default: with the film.
+        work_slice_ms: the page is rendered in slices of so long; default 4000.
+    """
+    return Request(
+        "POST",
+        "/api/v1/renders",
+        body={
+            "backend": backend,
+            "crop": crop,
+            "data": data,
+            "duration_ms": duration_ms,
+            "fps": fps,
+            "from_ms": from_ms,
+            "height": height,
+            "html": html,
+            "md5": md5,
+            "metadata": metadata,
+            "output": output,
+            "page_fps": page_fps,
+            "scale": scale,
+            "strategy": strategy,
+            "time_ms": time_ms,
+            "to_ms": to_ms,
+            "width": width,
+            "work_slice_ms": work_slice_ms,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        result=RenderRecord,
+    )
+
+
+def create_render_batch(
+    *,
+    html: str,
+    rows: tuple[Mapping[str, Any], ...],
+    idempotency_key: str | None = None,
+    backend: Literal["cpu", "gpu"] | None = None,
+    crop: RenderCrop | None = None,
+    duration_ms: int | None = None,
+    fps: float | str | None = None,
+    from_ms: int | None = None,
+    height: int | None = None,
+    md5: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    output: Mapping[str, Any] | None = None,
+    page_fps: float | str | None = None,
+    scale: float | None = None,
+    strategy: Literal["v1"] | None = None,
+    time_ms: int | None = None,
+    to_ms: int | None = None,
+    width: int | None = None,
+    work_slice_ms: int | None = None,
+) -> Request[RenderBatch]:
+    """Have a page rendered once for each row, with the row as `window.fragdex.data`.
+
+    All of the renders are made, or none.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        backend: tolerated, without effect.
+        crop: what is kept of the window; default: all.
+        duration_ms: default: what the page says, or its longest animation or media.
+        fps: 1 to 120 frames a second; 29.97 means 30000/1001, which may be written out.
+        from_ms: of a film: begin with the frame of this moment; default 0.
+        html: the page.
+        md5: the client's own identifier, to find the render by.
+        metadata: the client's own words, given back.
+        page_fps: how often a second requestAnimationFrame calls the page, 1 to 120: a whole
+            multiple of fps, for pages that count frames; default: fps.
+        rows: the data of each render.
+        scale: pixels for each CSS pixel of a side, the page's devicePixelRatio; default 1.
+        time_ms: of a still: when; default 0.
+        to_ms: of a film: end before the frame of this moment; default: with the film.
+        work_slice_ms: the page is rendered in slices of so long; default 4000.
+    """
+    return Request(
+        "POST",
+        "/api/v1/renders/batch",
+        body={
+            "backend": backend,
+            "crop": crop,
+            "duration_ms": duration_ms,
+            "fps": fps,
+            "from_ms": from_ms,
+            "height": height,
+            "html": html,
+            "md5": md5,
+            "metadata": metadata,
+            "output": output,
+            "page_fps": page_fps,
+            "rows": rows,
+            "scale": scale,
+            "strategy": strategy,
+            "time_ms": time_ms,
+            "to_ms": to_ms,
+            "width": width,
+            "work_slice_ms": work_slice_ms,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        result=RenderBatch,
+    )
+
+
+def find_render(md5: str) -> Request[RenderRecord]:
+    """The newest render with this identifier."""
+    return Request("GET", f"/api/v1/renders/md5/{segment(md5)}", result=RenderRecord)
+
+
+def get_render(id: str) -> Request[RenderRecord]:
+    """The record of a render."""
+    return Request("GET", f"/api/v1/renders/{segment(id)}", result=RenderRecord)
+
+
+def delete_render(id: str) -> Request[None]:
+    """Delete a render, its page, its result and the slices it made; end it if it runs."""
+    return Request("DELETE", f"/api/v1/renders/{segment(id)}", result=None)
+
+
+def download_render_flac(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .flac.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.flac", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_flac(id: str) -> Request[None]:
+    """The result of a render that makes a .flac."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.flac", result=None)
+
+
+def download_render_gif(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .gif.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.gif", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_gif(id: str) -> Request[None]:
+    """The result of a render that makes a .gif."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.gif", result=None)
+
+
+def download_render_jpeg(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .jpeg.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.jpeg", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_jpeg(id: str) -> Request[None]:
+    """The result of a render that makes a .jpeg."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.jpeg", result=None)
+
+
+def download_render_m4a(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .m4a.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.m4a", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_m4a(id: str) -> Request[None]:
+    """The result of a render that makes a .m4a."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.m4a", result=None)
+
+
+def download_render_mkv(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .mkv.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.mkv", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_mkv(id: str) -> Request[None]:
+    """The result of a render that makes a .mkv."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mkv", result=None)
+
+
+def download_render_mov(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .mov.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.mov", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_mov(id: str) -> Request[None]:
+    """The result of a render that makes a .mov."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mov", result=None)
+
+
+def download_render_mp3(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .mp3.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.mp3", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_mp3(id: str) -> Request[None]:
+    """The result of a render that makes a .mp3."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mp3", result=None)
+
+
+def download_render_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result, with its true type, whatever that is.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.mp4", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_mp4(id: str) -> Request[None]:
+    """The result, with its true type, whatever that is."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.mp4", result=None)
+
+
+def download_render_ogg(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .ogg.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.ogg", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_ogg(id: str) -> Request[None]:
+    """The result of a render that makes a .ogg."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.ogg", result=None)
+
+
+def download_render_png(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .png.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.png", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_png(id: str) -> Request[None]:
+    """The result of a render that makes a .png."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.png", result=None)
+
+
+def download_render_wav(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .wav.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.wav", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_wav(id: str) -> Request[None]:
+    """The result of a render that makes a .wav."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.wav", result=None)
+
+
+def download_render_webm(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .webm.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.webm", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_webm(id: str) -> Request[None]:
+    """The result of a render that makes a .webm."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.webm", result=None)
+
+
+def download_render_webp(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .webp.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.webp", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_webp(id: str) -> Request[None]:
+    """The result of a render that makes a .webp."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.webp", result=None)
+
+
+def download_render_zip(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The result of a render that makes a .zip.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/renders/{segment(id)}.zip", headers={"Range": range}, result=bytes
+    )
+
+
+def head_render_zip(id: str) -> Request[None]:
+    """The result of a render that makes a .zip."""
+    return Request("HEAD", f"/api/v1/renders/{segment(id)}.zip", result=None)
+
+
+def cancel_render(id: str) -> Request[RenderRecord]:
+    """End a render; its browsers are ended within seconds. 409 where it is complete or failed."""
+    return Request("POST", f"/api/v1/renders/{segment(id)}/cancel", result=RenderRecord)
+
+
+def get_render_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
+    """How far a render is, as events; without `Last-Event-ID` the whole is told again.
+
+    Args:
+        last_event_id: The `id` of the last event received; the stream continues after it.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/renders/{segment(id)}/progress",
+        headers={"Last-Event-ID": last_event_id},
+        result=Event,
+    )
+
+
+def get_render_upload(id: str) -> Request[RenderRecord]:
+    """The record, once its bytes are complete; before that 404, with `next_byte`."""
+    return Request("GET", f"/api/v1/renders/{segment(id)}/upload", result=RenderRecord)
+
+
+def upload_render(
+    id: str, content: bytes, *, content_range: str | None = None
+) -> Request[RenderRecord]:
+    """Send a site, packed as .tar.gz or .zip with index.html at its root, whole or in chunks.
+
+    202 while bytes are missing; with the last one the render is queued.
+
+    Args:
+        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
+        content: the bytes.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/renders/{segment(id)}/upload",
+        headers={"Content-Range": content_range},
+        content=content,
+        result=RenderRecord,
+    )

@@ -1,0 +1,19 @@
+"""Operations on url-token. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from fragdex.client.api.tokens_records import UrlToken
+from fragdex.client.request import Request
+
+__all__ = ["create_url_token"]
+
+
+def create_url_token(*, url: str) -> Request[UrlToken]:
+    """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for an hour.
+
+    It is sent as `Authorization: Bearer TOKEN`, or as `?token=TOKEN` where no header can be sent.
+
+    Args:
+        url: absolute, or a path of this service.
+    """
+    return Request("POST", "/api/v1/url-token", body={"url": url}, result=UrlToken)

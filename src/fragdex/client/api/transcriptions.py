@@ -1,0 +1,235 @@
+"""Operations on transcriptions. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fragdex.byterange import ByteRange
+from fragdex.client.api.shared_records import Event
+from fragdex.client.api.transcriptions_records import (
+    BegunTranscription,
+    FileTranscription,
+    FragmentWords,
+    TranscriptionList,
+    TranscriptionRecord,
+    WholeTranscription,
+)
+from fragdex.client.request import Request, segment
+
+__all__ = [
+    "cancel_transcription",
+    "copy_transcription",
+    "create_transcription",
+    "delete_transcription",
+    "download_transcription_json",
+    "download_transcription_mp4",
+    "download_transcription_srt",
+    "download_transcription_vtt",
+    "get_file_transcription",
+    "get_isobmff_file_transcription",
+    "get_transcription",
+    "get_transcription_fragment",
+    "get_transcription_progress",
+    "head_transcription_json",
+    "head_transcription_mp4",
+    "head_transcription_srt",
+    "head_transcription_vtt",
+    "list_transcriptions",
+    "transcribe_file",
+    "transcribe_isobmff_file",
+]
+
+
+def transcribe_file(
+    id: str, *, idempotency_key: str | None = None, track_id: int | str | None = None
+) -> Request[BegunTranscription]:
+    """Transcribe the speech of a video; 200 with the current one, if there is one.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        track_id: track_ID, as number or text; default: the first audio track.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/files/{segment(id)}/transcribe",
+        body={"trackId": track_id},
+        headers={"Idempotency-Key": idempotency_key},
+        result=BegunTranscription,
+    )
+
+
+def get_file_transcription(id: str) -> Request[FileTranscription]:
+    """The newest complete transcription of a video, or else the one being made."""
+    return Request("GET", f"/api/v1/files/{segment(id)}/transcription", result=FileTranscription)
+
+
+def transcribe_isobmff_file(
+    id: str, *, idempotency_key: str | None = None, track_id: int | str | None = None
+) -> Request[BegunTranscription]:
+    """Transcribe the speech of an ISOBMFF file; 200 with the current one, if there is one.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        track_id: track_ID, as number or text; default: the first audio track.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/isobmff_files/{segment(id)}/transcribe",
+        body={"trackId": track_id},
+        headers={"Idempotency-Key": idempotency_key},
+        result=BegunTranscription,
+    )
+
+
+def get_isobmff_file_transcription(id: str) -> Request[FileTranscription]:
+    """The newest complete transcription of an ISOBMFF file, or else the one being made."""
+    return Request(
+        "GET", f"/api/v1/isobmff_files/{segment(id)}/transcription", result=FileTranscription
+    )
+
+
+def list_transcriptions(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["created", "pending", "transcribing", "complete", "failed"] | None = None,
+) -> Request[TranscriptionList]:
+    """Transcriptions, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        "/api/v1/transcriptions",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=TranscriptionList,
+    )
+
+
+def create_transcription(
+    *,
+    file_id: str,
+    idempotency_key: str | None = None,
+    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
+    language: str | None = None,
+    track_id: int | str | None = None,
+    work_slice_ms: int | None = None,
+) -> Request[TranscriptionRecord]:
+    """Transcribe the speech of a track. Always a new transcription; earlier ones stay.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        engine: default: the setting `speech_engine`.
+        file_id: of an ISOBMFF file.
+        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine hears.
+        track_id: track_ID, as number or text; default: the first audio track.
+    """
+    return Request(
+        "POST",
+        "/api/v1/transcriptions",
+        body={
+            "engine": engine,
+            "file_id": file_id,
+            "language": language,
+            "track_id": track_id,
+            "work_slice_ms": work_slice_ms,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        result=TranscriptionRecord,
+    )
+
+
+def get_transcription(id: str) -> Request[TranscriptionRecord]:
+    """The record of a transcription."""
+    return Request("GET", f"/api/v1/transcriptions/{segment(id)}", result=TranscriptionRecord)
+
+
+def delete_transcription(id: str) -> Request[None]:
+    """Delete a transcription and its words; end it if it runs. A copy of the file stays."""
+    return Request("DELETE", f"/api/v1/transcriptions/{segment(id)}", result=None)
+
+
+def download_transcription_json(id: str) -> Request[WholeTranscription]:
+    """The whole of a complete transcription as json."""
+    return Request("GET", f"/api/v1/transcriptions/{segment(id)}.json", result=WholeTranscription)
+
+
+def head_transcription_json(id: str) -> Request[None]:
+    """The whole of a complete transcription as json."""
+    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.json", result=None)
+
+
+def download_transcription_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The copy of the file with the captions in it; 404 where none was asked for.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/transcriptions/{segment(id)}.mp4", headers={"Range": range}, result=bytes
+    )
+
+
+def head_transcription_mp4(id: str) -> Request[None]:
+    """The copy of the file with the captions in it; 404 where none was asked for."""
+    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.mp4", result=None)
+
+
+def download_transcription_srt(id: str) -> Request[bytes]:
+    """The whole of a complete transcription as srt."""
+    return Request("GET", f"/api/v1/transcriptions/{segment(id)}.srt", result=bytes)
+
+
+def head_transcription_srt(id: str) -> Request[None]:
+    """The whole of a complete transcription as srt."""
+    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.srt", result=None)
+
+
+def download_transcription_vtt(id: str) -> Request[bytes]:
+    """The whole of a complete transcription as vtt."""
+    return Request("GET", f"/api/v1/transcriptions/{segment(id)}.vtt", result=bytes)
+
+
+def head_transcription_vtt(id: str) -> Request[None]:
+    """The whole of a complete transcription as vtt."""
+    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.vtt", result=None)
+
+
+def cancel_transcription(id: str) -> Request[TranscriptionRecord]:
+    """End a transcription: it is `failed`, because it was cancelled. 409 where it is complete."""
+    return Request(
+        "POST", f"/api/v1/transcriptions/{segment(id)}/cancel", result=TranscriptionRecord
+    )
+
+
+def copy_transcription(id: str) -> Request[TranscriptionRecord]:
+    """Have a copy of the file made with the captions in it, as a WebVTT track.
+
+    The copy is an ISOBMFF file of its own, indexed like any other (`copy_with_captions`); its
+    bytes are those of `/transcriptions/ID.mp4`.
+    """
+    return Request("POST", f"/api/v1/transcriptions/{segment(id)}/copy", result=TranscriptionRecord)
+
+
+def get_transcription_fragment(id: str, n: str) -> Request[FragmentWords]:
+    """The words of a work slice, in seconds; 404 until it and its neighbours are heard."""
+    return Request(
+        "GET", f"/api/v1/transcriptions/{segment(id)}/fragments/{segment(n)}", result=FragmentWords
+    )
+
+
+def get_transcription_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
+    """How far a transcription is, as events; without `Last-Event-ID` the whole is told again.
+
+    Args:
+        last_event_id: The `id` of the last event received; the stream continues after it.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/transcriptions/{segment(id)}/progress",
+        headers={"Last-Event-ID": last_event_id},
+        result=Event,
+    )

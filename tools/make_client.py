@@ -1,0 +1,392 @@
+"""Write the client's operations from docs/openapi.json: python tools/make_client.py.
+
+Every operation of the document becomes a function of `fragdex.client.api` that returns a Request,
+every record of a response a struct. `./dev docs` runs this; a test says when it was forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+DOCUMENT = ROOT / "docs" / "openapi.json"
+API = ROOT / "src" / "fragdex" / "client" / "api"
+PREFIX = "#/components/schemas/"
+JSON = "application/json"
+EVENTS = "text/event-stream"
+FILES = {
+    "caption files": "captions",
+    "files": "files",
+    "transcriptions": "transcriptions",
+    "image files": "images",
+    "ISOBMFF files": "isobmff",
+    "unprocessed files": "unprocessed",
+    "renders": "renders",
+    "url-token": "tokens",
+    "health": "health",
+}
+WIDTH = 98
+METHODS = ("get", "head", "post", "put", "patch", "delete")
+SIMPLE = {"integer": "int", "number": "float", "string": "str", "boolean": "bool", "null": "None"}
+RECORD_ALONE = {"get_file"}
+"""Operations that give a record or bytes by what is accepted: here they give the record."""
+
+document = json.loads(DOCUMENT.read_text("utf-8"))
+schemas: dict[str, Any] = document["components"]["schemas"]
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(method, path, operation) of the whole document."""
+    for path, methods in document["paths"].items():
+        for method in METHODS:
+            if method in methods:
+                yield method.upper(), path, methods[method]
+
+
+def snake(name: str) -> str:
+    """A name as Python writes it."""
+    name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).replace("-", "_").lower()
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def is_struct(name: str) -> bool:
+    """Whether a schema is an object of known members."""
+    schema = schemas[name]
+    return "properties" in schema and not schema.get("additionalProperties")
+
+
+def type_of(schema: dict[str, Any]) -> str:
+    """A schema as a Python type; unions of objects, whose members differ, as a mapping."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(PREFIX)
+        return name if is_struct(name) else type_of(schemas[name])
+    if "enum" in schema:
+        return f"Literal[{', '.join(map(repr, schema['enum']))}]"
+    if "const" in schema:
+        return f"Literal[{schema['const']!r}]"
+    if "oneOf" in schema:
+        return "Mapping[str, Any]"
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(type_of(one) for one in schema["anyOf"]))
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " | ".join(type_of({**schema, "type": one}) for one in kind)
+    if kind == "array":
+        return f"tuple[{type_of(schema.get('items', {}))}, ...]"
+    if kind == "object":
+        inner = schema.get("additionalProperties")
+        of = type_of(inner) if isinstance(inner, dict) else "Any"
+        return f"Mapping[str, {of}]"
+    if kind == "string" and schema.get("format") == "date-time":
+        return "datetime"
+    return SIMPLE.get(kind or "", "Any")
+
+
+@cache
+def members_of(name: str) -> frozenset[str]:
+    """The structs that a struct needs, itself included."""
+    found: set[str] = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                inner = value["$ref"].removeprefix(PREFIX)
+                if inner not in found:
+                    if is_struct(inner):
+                        found.add(inner)
+                    look(schemas[inner] if "oneOf" not in schemas[inner] else None)
+            else:
+                for one in value.values():
+                    look(one)
+        elif isinstance(value, list):
+            for one in value:
+                look(one)
+
+    look({"$ref": PREFIX + name})
+    return frozenset(found)
+
+
+def content_of(operation: dict[str, Any]) -> dict[str, Any]:
+    """The media types of the responses of success, with their schemas."""
+    found: dict[str, Any] = {}
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            found.update({k: v.get("schema", {}) for k, v in response.get("content", {}).items()})
+    return found
+
+
+def result_of(operation: dict[str, Any]) -> tuple[str, bool]:
+    """(type, whether bytes are a form of it) of what an operation gives."""
+    content = content_of(operation)
+    if operation["operationId"].startswith("head_") or not content:
+        return "None", False
+    if EVENTS in content:
+        return "Event", False
+    schema = content.get(JSON, {})
+    if schema.get("format") == "binary" or not schema:
+        return "bytes", True
+    binary = len(content) > 1 and operation["operationId"] not in RECORD_ALONE
+    return type_of(schema), binary
+
+
+def structs_by_file() -> dict[str, list[str]]:
+    """The structs of each file; what several use is in `shared`."""
+    users: dict[str, set[str]] = {}
+    for _, _, operation in operations():
+        for schema in content_of(operation).values():
+            if "$ref" in schema:
+                for name in members_of(schema["$ref"].removeprefix(PREFIX)):
+                    users.setdefault(name, set()).add(FILES[operation["tags"][0]])
+    found: dict[str, list[str]] = {"shared": ["Event", "EventData", "Problem", "ProblemError"]}
+    for name, files in users.items():
+        file = "shared" if len(files) > 1 else next(iter(files))
+        if name not in found["shared"]:
+            found.setdefault(file, []).append(name)
+    for names in found.values():
+        names.sort(key=lambda name: (len(members_of(name)), name))
+    return found
+
+
+STRUCTS = structs_by_file()
+
+
+def quoted(text: str, indent: int) -> str:
+    """A docstring: its first sentence on a line of its own, where all does not fit on one."""
+    text = text.replace("\\", "\\\\")
+    if len(text) + indent + 6 <= WIDTH:
+        return f'"""{text}"""'
+    first, _, rest = text.partition(". ")
+    parts = [f"{first}." if rest else first, rest]
+    lines = [line for part in parts if part for line in [*textwrap.wrap(part, WIDTH - indent), ""]]
+    return (
+        '"""'
+        + "\n".join([lines[0], *[" " * indent * bool(x) + x for x in lines[1:]]])
+        + " " * indent
+        + '"""'
+    )
+
+
+def sentence(text: str) -> str:
+    """A description as a sentence that ends."""
+    text = " ".join(text.split())
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def struct(name: str) -> str:
+    """A record as a class."""
+    schema = schemas[name]
+    lines = [f"class {name}(msgspec.Struct, frozen=True, kw_only=True):"]
+    lines += [f"    {quoted(sentence(schema.get('description', name)), 4)}", ""]
+    for member, inner in schema["properties"].items():
+        kind, python = type_of(inner), snake(member)
+        if member in schema.get("required", ()):
+            default = f' = msgspec.field(name="{member}")' if python != member else ""
+        else:
+            kind = kind if "None" in kind.split(" | ") else f"{kind} | None"
+            named = f'msgspec.field(name="{member}", default=None)' if python != member else "None"
+            default = f" = {named}"
+        lines.append(f"    {python}: {kind}{default}")
+        if "description" in inner:
+            lines.append(f"    {quoted(sentence(inner['description']), 4)}")
+    return "\n".join(lines)
+
+
+def arguments(path: str, operation: dict[str, Any]) -> list[tuple[str, str, str, bool, str]]:
+    """(name, type, where, required, description) of all that an operation is given."""
+    found = []
+    for one in operation.get("parameters", ()):
+        kind, where, name = type_of(one["schema"]), one["in"], one["name"]
+        if where == "header":
+            kind = {"Range": "ByteRange"}.get(name, "str")
+            where = name
+        required = one.get("required", False)
+        found.append((name, kind, where, required, one.get("description", "")))
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = content.get(JSON, {}).get("schema", {})
+    if "application/octet-stream" in content or len(content) > 1:
+        found.append(("content", "bytes", "content", True, "the bytes"))
+    elif schema:
+        schema = schemas[schema["$ref"].removeprefix(PREFIX)] if "$ref" in schema else schema
+        if "$ref" in next(iter(schema.get("anyOf", [{}]))):  # a body that may be left out
+            schema = schemas[schema["anyOf"][0]["$ref"].removeprefix(PREFIX)]
+        for name, inner in schema.get("properties", {}).items():
+            if inner.get("type") != "null":
+                required = name in schema.get("required", ())
+                found.append((name, type_of(inner), "json", required, inner.get("description", "")))
+    return found
+
+
+def function(method: str, path: str, operation: dict[str, Any]) -> str:
+    """An operation as a function."""
+    given = arguments(path, operation)
+    result, binary = result_of(operation)
+    positional, named = [], []
+    for name, kind, where, required, _ in given:
+        kind = "str | None" if where == "Idempotency-Key" else kind
+        if not required and "None" not in kind.split(" | "):
+            kind += " | None"
+        text = f"{snake(name)}: {kind}" + ("" if required else " = None")
+        (positional if where in ("path", "content") else named).append(text)
+    named.sort(key=lambda text: text.endswith("= None"))
+    takes = ", ".join(positional + (["*", *named] if named else []))
+    kind = f"{result} | bytes" if binary and result != "bytes" else result
+    lines = [f"def {operation['operationId']}({takes}) -> Request[{kind}]:"]
+    about = sentence(operation.get("description") or operation["summary"])
+    told = [(snake(n), " ".join(d.split())) for n, _, where, _, d in given if d and where != "path"]
+    if told:
+        lines += ["    " + quoted(about, 4)[:-3].rstrip(), "", "    Args:"]
+        for name, text in told:
+            lines += textwrap.wrap(
+                f"{name}: {text}.".replace("..", ".").replace("\\", "\\\\"),
+                96,
+                initial_indent=" " * 8,
+                subsequent_indent=" " * 12,
+            )
+        lines.append('    """')
+    else:
+        lines.append(f"    {quoted(about, 4)}")
+    url = re.sub(r"\{(\w+)\}", lambda m: "{segment(" + snake(m[1]) + ")}", path)
+    parts = [f'"{method}"', f'f"{url}"' if "{" in url else f'"{url}"']
+    for where, argument in (("query", "query"), ("json", "body")):
+        names = [name for name, _, at, _, _ in given if at == where]
+        if names:
+            items = ", ".join(f'"{name}": {snake(name)}' for name in names)
+            parts.append(f"{argument}={{{items}}}")
+    headers = [n for n, _, w, _, _ in given if w not in ("path", "query", "json", "content")]
+    if headers:
+        items = ", ".join(f'"{name}": {snake(name)}' for name in headers)
+        parts.append(f"headers={{{items}}}")
+    if any(where == "content" for _, _, where, _, _ in given):
+        parts.append("content=content")
+    parts.append(f"result={result}")
+    if binary and result != "bytes":
+        parts.append("binary=True")
+    lines.append(f"    return Request({', '.join(parts)})")
+    return "\n".join(lines)
+
+
+HEAD = '''"""{title}. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+'''
+
+
+def imported(text: str, own: str) -> list[str]:
+    """The lines of import that a text needs."""
+    lines = []
+    if re.search(r"\bMapping\b", text):
+        lines.append("from collections.abc import Mapping")
+    if re.search(r"\bdatetime\b", text):
+        lines.append("from datetime import datetime")
+    typing = [name for name in ("Any", "Literal") if re.search(rf"\b{name}\b", text)]
+    if typing:
+        lines.append(f"from typing import {', '.join(typing)}")
+    if "msgspec." in text:
+        lines.append("import msgspec")
+    if re.search(r"\bByteRange\b", text):
+        lines.append("from fragdex.byterange import ByteRange")
+    for file, names in STRUCTS.items():
+        used = [name for name in names if re.search(rf"\b{name}\b", text)]
+        if used and records(file) != own:
+            lines.append(f"from fragdex.client.api.{records(file)} import {', '.join(used)}")
+    used = [name for name in ("Request", "segment") if re.search(rf"\b{name}[\[(]", text)]
+    if used:
+        lines.append(f"from fragdex.client.request import {', '.join(used)}")
+    return lines
+
+
+def records(file: str) -> str:
+    """The file of the records of a family."""
+    return f"{file}_records"
+
+
+def module(file: str, title: str, names: list[str], body: list[str]) -> str:
+    """The text of one file of the client."""
+    text = "\n\n\n".join(body)
+    listed = ", ".join(f'"{name}"' for name in sorted(names))
+    head = [HEAD.format(title=title), *imported(text, file), "", f"__all__ = [{listed}]"]
+    return "\n".join(head) + f"\n\n\n{text}\n"
+
+
+def modules() -> dict[str, str]:
+    """The text of each file but the package's own."""
+    found = {}
+    for file, names in STRUCTS.items():
+        tag = {v: k for k, v in FILES.items()}.get(file)
+        title = f"Records of {tag}" if tag else "Records that several families use"
+        found[records(file)] = module(records(file), title, names, [struct(n) for n in names])
+    for tag, file in FILES.items():
+        mine = [one for one in operations() if one[2]["tags"][0] == tag]
+        names = [operation["operationId"] for _, _, operation in mine]
+        body = [function(*one) for one in mine]
+        found[file] = module(file, f"Operations on {tag}", names, body)
+    return found
+
+
+def package(files: dict[str, str]) -> str:
+    """The text of the package that has every operation and record."""
+    lines = [
+        '"""Every operation of the service, and every record that it gives.',
+        "",
+        "Each function describes a request; `Client.send` sends it. Written by",
+        "tools/make_client.py from docs/openapi.json.",
+        '"""',
+        "",
+    ]
+    names: list[str] = []
+    for file in sorted(files):
+        found = re.search(r"__all__ = \[(.*?)\]", files[file], re.DOTALL)
+        mine = re.findall(r'"(\w+)"', found[1]) if found else []
+        names += mine
+        lines.append(f"from fragdex.client.api.{file} import {', '.join(mine)}")
+    listed = ", ".join(f'"{name}"' for name in sorted(names))
+    return "\n".join([*lines, "", f"__all__ = [{listed}]", ""])
+
+
+def formatted(text: str) -> str:
+    """A text as ruff writes it."""
+    ours = 'lint.isort.known-first-party=["fragdex"]'
+    fix = ["check", "--fix", "--quiet", "--select", "I,RUF022", "--config", ours]
+    for command in (fix, ["format", "--quiet"]):
+        made = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(API / "x.py"), "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+        )
+        text = made.stdout
+    return text
+
+
+def written() -> dict[str, str]:
+    """All files of the package, by name."""
+    files = modules()
+    files["__init__"] = package(dict(files))
+    return {f"{name}.py": formatted(text) for name, text in files.items()}
+
+
+def main() -> None:
+    """Write the package anew."""
+    files = written()
+    shutil.rmtree(API, ignore_errors=True)
+    API.mkdir(parents=True)
+    for name, text in files.items():
+        (API / name).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
