@@ -15,6 +15,7 @@ ASKED = {
     "clip": (["--start", "0.3", "--stop", "0:00.6"], {"start": "0.3", "stop": "0.6"}),
     "init": (["-t", "1"], {"tracks": [1]}),
     "segment": (["-n", "2", "--seconds", "all"], {"number": 2, "seconds": None}),
+    "timeline": (["--seconds", "1"], {"seconds": 1}),
 }
 
 
@@ -90,3 +91,34 @@ def test_of_a_remote_clip_only_what_is_needed_is_read(call):
         ran = call("view", server.url, *options, *budget)
         assert ran.code == 0, ran.err
         assert call("view", server.url, "-o", "made.mp4", *budget).code == 2
+
+
+def test_files_one_behind_the_other(call, files, tmp_path):
+    names = ["a.mp4", "b.mp4", "progressive.mp4"]
+    indexes = [fragdex.index(tmp_path / name, exact=True) for name in names]
+    call("index", "b.mp4", "-o", "b.fidx")
+    given = ["a.mp4", "b.fidx", "progressive.mp4"]
+    ran = call("view", *given, "--kind", "timeline", "-o", "made.mp4", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out)["files"] == given
+    assert (tmp_path / "made.mp4").read_bytes() == fragdex.view(indexes, "timeline").read()
+    starts = ["--starts", "1,0:10,20"]
+    ran = call("view", *names, "--kind", "timeline", "-o", "late.mp4", *starts)
+    assert ran.out.startswith("late.mp4: timeline of a.mp4 and 2 more, video/mp4; ")
+    made = fragdex.view(indexes, "timeline", starts=[1, 10, 20])
+    assert (tmp_path / "late.mp4").read_bytes() == made.read()
+
+
+def test_a_timeline_that_cannot_be(call, files):
+    both = ["view", "a.mp4", "b.mp4", "--kind", "timeline"]
+    ran = call(*both, "-o", "made.mp4", "--starts", "0")
+    assert ran.code == 2
+    assert "--starts has 1 times for 2 files" in ran.err
+    ran = call(*both, "-o", "b.mp4")
+    assert ran.code == 2
+    assert "one of the inputs" in ran.err
+    ran = call("view", "a.mp4", "-o", "made.mp4", "--starts", "0")
+    assert "--starts does not apply to fragmented" in ran.err
+    ran = call(*both, "-o", "made.mp4", "--starts", "source")
+    assert ran.code == 2
+    assert "b.mp4 would begin before a.mp4 has ended" in ran.err

@@ -29,7 +29,7 @@ from fragdex.testing.file_strategies import files
 from fragdex.views.parts import sizes_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-KINDS = ("faststart", "fragmented", "clip", "tracks", "init", "segment")
+KINDS = ("faststart", "fragmented", "clip", "tracks", "init", "segment", "timeline")
 MOVIES = st.builds(
     movie,
     st.integers(1, 12),

@@ -43,22 +43,22 @@ def stem(name: str) -> str:
     return os.path.splitext(os.path.basename(path))[0] or "index"
 
 
-def expand(names: Sequence[str]) -> list[str]:
-    """The inputs that names and globs stand for, in order, each once.
+def expand(names: Sequence[str], *, repeated: bool = False) -> list[str]:
+    """The inputs that names and globs stand for, in order, each once unless it may be repeated.
 
     Raises:
         typer.BadParameter: a glob matches nothing.
     """
-    found: dict[str, None] = {}
+    found: list[str] = []
     for name in names:
         if is_url(name) or os.path.lexists(name) or not glob.has_magic(name):
-            found[name] = None
+            found.append(name)
             continue
         matches = sorted(glob.glob(name, recursive=True))
         if not matches:
             raise typer.BadParameter(f"nothing matches {name}")
-        found.update(dict.fromkeys(matches))
-    return list(found)
+        found += matches
+    return found if repeated else list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ def _write(
     for place in places.values():
         if os.path.realpath(place) in taken:
             raise typer.BadParameter(f"{place} would be overwritten: give another -o")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise typer.BadParameter(f"{folder} is not a folder: give one with -o")
     for place in {os.path.dirname(place) for place in places.values()}:
         os.makedirs(place, exist_ok=True)
     size = 0

@@ -9,6 +9,8 @@ fragments_made  how large made fragments are, and their boxes
 init_segment    their initialization segment
 segments        all of that for some tracks
 media_type      what players are told
+joined_tracks   which tracks of several files are one
+joined_files    several files one behind the other
 kinds           `fragdex.view`
 renditions      tracks of a title, with their segments
 playlists       HLS

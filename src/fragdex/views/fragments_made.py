@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -185,15 +186,23 @@ class _Track:
 
     def _places(self, low: int, high: int) -> list[Block]:
         """Where samples lie; those that touch are one range."""
-        samples, source = self._media.samples, self._media.source
+        samples, sources = self._media.samples, self._media.source[low:high]
         starts, sizes = samples.offset[low:high], samples.size[low:high]
-        heads = np.append(0, np.flatnonzero(starts[1:] != starts[:-1] + sizes[:-1]) + 1)
+        apart = (starts[1:] != starts[:-1] + sizes[:-1]) | (sources[1:] != sources[:-1])
+        heads = np.append(0, np.flatnonzero(apart) + 1)
         lengths = np.add.reduceat(sizes, heads)
-        if len(heads) > 1:
-            held = lengths > 0
-            return [Scattered(source, starts[heads][held], lengths[held])] if held.any() else []
-        whole = ByteRange.of(int(starts[0]), int(lengths[0]))
-        return [SourceRange(source, whole)] if whole.size else []
+        held = lengths > 0
+        starts, sources, lengths = starts[heads][held], sources[heads][held], lengths[held]
+        edges = [0, *(np.flatnonzero(np.diff(sources)) + 1).tolist(), len(sources)]
+        found: list[Block] = []
+        for first, stop in pairwise(edges):
+            if stop - first > 1:
+                mine = slice(first, stop)
+                found.append(Scattered(int(sources[first]), starts[mine], lengths[mine]))
+            elif stop > first:
+                whole = ByteRange.of(int(starts[first]), int(lengths[first]))
+                found.append(SourceRange(int(sources[first]), whole))
+        return found
 
     def _run(self, low: int, high: int, at: int) -> bytes:
         samples = self._media.samples

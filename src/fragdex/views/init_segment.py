@@ -13,7 +13,7 @@ from fragdex.formats.clip_samples import described
 from fragdex.fragments.table import FragmentFlags, Int64
 from fragdex.views.media import Media
 
-__all__ = ["descriptions_of", "init_segment"]
+__all__ = ["descriptions_of", "init_segment", "track_id"]
 
 CMAF = "cmfc"
 """A track of fragments with composition offsets of 0 or more (ISO/IEC 23000-19, 7.2)."""
@@ -51,14 +51,15 @@ def _child(box: Box, taken_off: dict[int, int]) -> Box:
         if child.type == "edts":
             continue
         children.append(child)
-        ticks = taken_off.get(_track_id(box), 0)
+        ticks = taken_off.get(track_id(box), 0)
         if child.type == "tkhd" and ticks:
             elst = make_box("elst", version=int(ticks >= 1 << 31), entries=[(0, ticks, 1, 0)])
             children.append(make_box("edts", children=[elst]))
     return box.replace(children=children)
 
 
-def _track_id(trak: Box) -> int:
+def track_id(trak: Box) -> int:
+    """track_ID of a trak; 0 where it says none."""
     tkhd = trak.find("tkhd")
     return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
 
@@ -71,7 +72,7 @@ def descriptions_of(init: bytes, media: Media) -> Int64 | None:
             and which one is not known here; or the samples are encrypted.
     """
     track = media.track
-    traks = {_track_id(trak): trak for trak in find_all(parse(init), "moov/trak")}
+    traks = {track_id(trak): trak for trak in find_all(parse(init), "moov/trak")}
     trak = traks.get(track.id)
     stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
     if trak is None or stsd is None or not stsd.children:

@@ -18,9 +18,11 @@ from fragdex.formats.embed_mending import Shifts, mended_box
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import period_of
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import Source
 from fragdex.views.fragments_made import STYP
+from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import media_of
 from fragdex.views.media_type import KEPT, media_type
 from fragdex.views.parts import Block, Part, SourceRange, sizes_of
@@ -30,14 +32,16 @@ from fragdex.views.view_sources import Sources
 
 __all__ = ["Kind", "view"]
 
-Kind: TypeAlias = Literal["faststart", "fragmented", "clip", "tracks", "init", "segment"]
+Kind: TypeAlias = Literal[
+    "faststart", "fragmented", "clip", "tracks", "init", "segment", "timeline"
+]
 
 _MOST_WALKED: Final = 4096
 """Boxes at the top level that are looked at for what must be mended."""
 
 
 def view(
-    index: FragmentIndex,
+    index: FragmentIndex | Sequence[FragmentIndex],
     kind: Kind = "fragmented",
     *,
     source: Any = None,
@@ -48,11 +52,12 @@ def view(
     seconds: TimeLike | None = 4,
     number: int = 0,
     period: int | None = None,
+    starts: Starts = None,
 ) -> View:
     """A file that is described by an index and never stored.
 
     Args:
-        index: of the source.
+        index: of the source; for a timeline those of several, in their order.
         kind: what it is:
 
             - `faststart`: the file with its moov in front, so that players begin at once;
@@ -60,20 +65,27 @@ def view(
             - `clip`: from `start` to `stop` (exclusive), as `fragdex extract` makes it;
             - `tracks`: a choice of tracks as a progressive file;
             - `init`, `segment`: what a playlist names: the initialization segment and one media
-              segment.
+              segment;
+            - `timeline`: several files one behind the other, or the periods of one, as a
+              fragmented file. Tracks of one kind (and language, where they have it) are joined;
+              what an edit list hides in between is cut at access units or shown for a tick.
 
-        source: the media in any form that `fragdex.open_source` takes; None: the file that the
-            index was made from. Only its moov is read here.
+        source: the media in any form that `fragdex.open_source` takes, of a timeline one for each
+            index; None: the files that the indexes were made from. Only moovs are read here.
         tracks: track ids; None: all, of fragments those of video, audio and text.
         start, stop: of a clip, presentation times as `TrackIndex.seek` takes them.
         exact: a clip shows exactly its span, by an edit list; False: it begins at the sync sample
             at or before `start`, in fragments, for readers that do not know edit lists.
         seconds: wanted length of fragments and segments; None: one for each sync sample.
         number: of the segment, from 0.
-        period: number of the period; needed where there are several.
+        period: number of the period; needed where there are several, but for a timeline.
+        starts: where files begin on a timeline: None: each behind the one before, so that gaps
+            close; "source": at their own presentation times, less that of the first, so that gaps
+            stay; or a time for each.
 
     Raises:
-        ValueError: there is no such kind, or a time is none.
+        ValueError: there is no such kind, a time is none, or there are several indexes for a kind
+            of one.
         TrackNotFound, NoSyncSample: there is no such track, no sample to show or to begin with.
         BuildError: the view cannot say what the source does; the message says what and why.
         InexactIndex: the index does not know the samples.
@@ -90,6 +102,11 @@ def view(
     if kind not in Kind.__args__:  # type: ignore[attr-defined]
         raise ValueError(f"no kind {kind!r}: expected one of {', '.join(Kind.__args__)}")  # type: ignore[attr-defined]
     ids = None if tracks is None else list(dict.fromkeys(tracks))
+    if kind == "timeline":
+        many = [index] if isinstance(index, FragmentIndex) else list(index)
+        return _timeline(many, source, ids, seconds, starts)
+    if not isinstance(index, FragmentIndex):
+        raise ValueError(f"a view of kind {kind} has one index: give several for a timeline")
     with Sources([index.source], source) as sources:
         opened = sources.source(0)
         if kind == "faststart":
@@ -106,7 +123,7 @@ def view(
     made = Segments(init, [media_of(t, size=size) for t in chosen], seconds_of(seconds), head=head)
     recipe = [kind, [t.id for t in chosen], found.number, _text(seconds)]
     if kind == "fragmented":
-        return _fragmented(index, made, recipe)
+        return _fragmented([index.source], made, recipe)
     if kind == "init":
         return View(
             made.media_type, [index.source], recipe, [len(made.init)], lambda _: [made.init]
@@ -129,14 +146,44 @@ def _text(seconds: TimeLike | None) -> str:
     return "all" if seconds is None else str(seconds_of(seconds))
 
 
-def _fragmented(index: FragmentIndex, made: Segments, recipe: Any) -> View:
+def _timeline(
+    indexes: Sequence[FragmentIndex],
+    given: Any,
+    ids: Sequence[int] | None,
+    seconds: TimeLike | None,
+    starts: Starts,
+) -> View:
+    several = given if isinstance(given, (list, tuple)) or given is None else [given]
+    pieces: list[Piece] = []
+    with Sources([index.source for index in indexes], several) as sources:
+        for number, index in enumerate(indexes):
+            size = index.source.size
+            for period in index.periods:
+                init = b"".join(sources.source(number).read(part) for part in period.init)
+                media = [media_of(t, size=size, source=number) for t in _chosen(period, ids)]
+                name = index.source.name
+                name = name if name[:1] not in ("", "<") else f"file {number + 1}"
+                name += f", period {period.number}" if len(index.periods) > 1 else ""
+                pieces.append(Piece(len(pieces), name, number, init, tuple(media)))
+    if not pieces:
+        raise ValueError("a timeline needs at least one index")
+    made = segments_of(pieces, starts, seconds_of(seconds))
+    begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
+    recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
+    kind = media_type(media.track for piece in pieces for media in piece.media)
+    return _fragmented([index.source for index in indexes], made, recipe, kind)
+
+
+def _fragmented(
+    sources: Sequence[SourceInfo], made: Segments, recipe: Any, kind: str | None = None
+) -> View:
     head = made.init + build(boxes(made.subsegments, made.lead.track.id, made.lead.track.timescale))
     sizes = np.concatenate([[len(head)], made.fragments.sizes])
 
     def block(number: int) -> Sequence[Block]:
         return made.fragments.parts(number - 1) if number else [head]
 
-    return View(made.media_type, [index.source], recipe, sizes, block)
+    return View(kind or made.media_type, sources, recipe, sizes, block)
 
 
 def _clip(

@@ -28,7 +28,7 @@ class Media:
 
     Attributes:
         track: where they come from.
-        source: number of the source that holds them.
+        source: int64 number of the source that holds each sample.
         samples: in decode order, with the times of the source.
         presentation: int64 presentation time of each, in ticks of the track; below 0: hidden.
         decode: int64 decode time of each in fragments, in ticks; never below 0, nor behind the
@@ -45,7 +45,7 @@ class Media:
     """
 
     track: TrackIndex
-    source: int
+    source: Int64
     samples: SampleTable
     presentation: Int64
     decode: Int64
@@ -116,7 +116,8 @@ def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> 
     end = int((presentation + durations).max())
     if end <= 0:
         raise NoSyncSample(f"the edit list hides all of track {track.id}")
-    return Media(track, source, samples, presentation, decode, durations, media_time, end)
+    sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
+    return Media(track, sources, samples, presentation, decode, durations, media_time, end)
 
 
 def _until(samples: SampleTable, stop: Fraction, track: TrackIndex) -> SampleTable:

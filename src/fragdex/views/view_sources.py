@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.byterange import ByteRange
@@ -29,6 +28,8 @@ _WASTE, _REMOTE_WASTE = 4, 1.25
 """How many times the wanted bytes are read to have scattered ones at one go."""
 _AT_ONCE: Final = 4 << 20
 """Bytes that are read together at most."""
+_MOST_OPEN: Final = 64
+"""Sources that are open at once."""
 _TOGETHER: Final = 1 << 12
 """Parts that are looked at together."""
 
@@ -53,13 +54,14 @@ class Sources:
         self._known = known
         self._given = list(given) if several else [given] * len(known)
         self._open: dict[int, Source] = {}
-        self._close = ExitStack()
+        self._mine: list[int] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close.close()
+        while self._mine:
+            self._open.pop(self._mine.pop()).close()
         self._open.clear()
 
     def source(self, number: int) -> Source:
@@ -77,12 +79,18 @@ class Sources:
                     "the index was not made from a file or URL that has a name",
                     advice="give the media with source=",
                 )
+            self._close_oldest()
             opened = open_source(known.name if given is None else given)
-            if not isinstance(given, Source):
-                self._close.enter_context(opened)
             self._open[number] = opened
+            if opened is not given:
+                self._mine.append(number)
             self._check(number)
         return self._open[number]
+
+    def _close_oldest(self) -> None:
+        """A timeline may have more files than a process may have open."""
+        if len(self._mine) >= _MOST_OPEN:
+            self._open.pop(self._mine.pop(0)).close()
 
     def bytes_of(self, parts: Iterable[Block]) -> Iterator[bytes]:
         """The bytes of parts, piece by piece in their order.

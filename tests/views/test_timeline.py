@@ -1,0 +1,306 @@
+"""Files one behind the other: every sample once, at its file's place, and nothing hidden shown."""
+
+import hashlib
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, NoSyncSample, SourceChanged
+from fragdex.testing import movie
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+MOVIES = st.builds(
+    movie,
+    st.integers(1, 6),
+    samples=st.integers(1, 5),
+    fps=st.integers(1, 30),
+    reordered=st.booleans(),
+    edit=st.none() | st.integers(0, 9000),
+    fragmented=st.booleans(),
+)
+TITLES = st.lists(MOVIES, min_size=1, max_size=4)
+SOUND = st.lists(
+    st.builds(movie, st.integers(1, 6), tracks=st.integers(2, 3), fragmented=st.booleans()),
+    min_size=2,
+    max_size=4,
+)
+
+
+def joined(files, **options):
+    indexes = [fragdex.index(data, exact=True) for data in files]
+    try:
+        return fragdex.view(indexes, "timeline", source=list(files), **options)
+    except NoSyncSample as error:
+        assume("hides all" not in str(error))
+        raise
+
+
+def hashes(data, samples):
+    places = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
+    return [hashlib.md5(data[at : at + size]).hexdigest() for at, size in places]
+
+
+@given(TITLES, st.data())
+def test_any_range_is_that_of_the_whole(files, draw):
+    view = joined(files, seconds=draw.draw(st.sampled_from([None, 0.1, 1, 4])))
+    whole = view.read(source=files)
+    assert len(whole) == view.size
+    for _ in range(5):
+        a, b = sorted(draw.draw(st.integers(0, view.size + 3)) for _ in range(2))
+        assert view.read(ByteRange(a, b), source=files) == whole[a:b]
+
+
+@given(TITLES)
+def test_every_sample_once_with_its_times(files):
+    view = joined(files).read(source=files)
+    found = fragdex.index(view, exact=True)
+    assert not [f for f in found.findings if f.code != "sync-reordered"]
+    new = found.track(1)
+    shown = new.samples.cts + round(new.shift)
+    tick = Fraction(1, new.timescale)
+    at, reached = 0, Fraction(0)
+    for number, data in enumerate(files):
+        old = fragdex.index(data, exact=True).track(1)
+        many = len(old.samples)
+        mine = slice(at, at + many)
+        assert hashes(view, new.samples.rows(mine)) == hashes(data, old.samples)
+        times = [
+            Fraction(cts + round(old.shift), old.timescale) for cts in old.samples.cts.tolist()
+        ]
+        first = max(min(times), 0)
+        moved = [Fraction(t, new.timescale) - reached + first for t in shown[mine].tolist()]
+        # hidden pictures take a tick each; the last one may be on show where the file begins
+        hidden = sorted(t for t in times if t < 0 and number and reached)
+        if hidden and 0 not in times:
+            hidden.pop()
+        for was, is_ in zip(times, moved, strict=True):
+            wanted = was if was >= 0 or not (number and reached) else Fraction(0)
+            if was in hidden:
+                wanted = (hidden.index(was) - len(hidden)) * tick
+            assert abs(wanted - is_) <= tick
+        at += many
+        reached += old.end.exact - first
+    assert at == len(new.samples)
+    assert (np.diff(new.samples.dts) > 0).all()
+    assert (new.samples.cts >= new.samples.dts).all()
+
+
+@given(SOUND)
+def test_sound_stays_with_its_pictures(files):
+    """Access units are never lost where nothing hides them, and each keeps its distance."""
+    view = joined(files)
+    found = fragdex.index(view.read(source=files), exact=True)
+    sources = [fragdex.index(data, exact=True) for data in files]
+    pictures = found.track(1)
+    begins, at = [], 0
+    for source in sources:
+        begins.append(Fraction(int(pictures.samples.cts[at]), pictures.timescale))
+        at += len(source.track(1).samples)
+    for lane in found.tracks[1:]:
+        times = (lane.samples.cts + round(lane.shift)).tolist()
+        expected = [
+            begin + Fraction(cts, 48000)
+            for begin, source in zip(begins, sources, strict=True)
+            for track in source.tracks
+            if track.id == lane.id
+            for cts in track.samples.cts.tolist()
+        ]
+        assert len(times) == len(expected)
+        for time, wanted in zip(times, expected, strict=True):
+            assert abs(Fraction(time, lane.timescale) - wanted) <= Fraction(1, lane.timescale)
+
+
+def test_priming_is_cut_and_the_end_is_not_late():
+    """Of AAC with priming, the second file's is left out: the sound goes on with its pictures."""
+    path = FIXTURES / "faststart.mp4"
+    index = fragdex.index(path, exact=True)
+    data = fragdex.view([index, index], "timeline").read()
+    found = fragdex.index(data, exact=True)
+    sound, source = found.track(2), index.track(2)
+    assert source.samples.cts[0] + source.shift < 0
+    media = path.read_bytes()
+    assert hashes(data, sound.samples) == [
+        *hashes(media, source.samples),
+        *hashes(media, source.samples)[1:],
+    ]
+    assert found.track(1).end.seconds == sound.end.seconds == 4.0
+
+
+@pytest.mark.parametrize("name", ["faststart", "hevc-aac", "open-gop", "frag-vp9-opus"])
+def test_ffmpeg_shows_the_pictures_of_both(name):
+    av = pytest.importorskip("av")
+
+    def pictures(what):
+        with av.open(what) as container:
+            return [
+                (round(float(frame.time), 3), hashlib.md5(frame.to_ndarray().data).hexdigest())
+                for frame in container.decode(video=0)
+            ]
+
+    index = fragdex.index(FIXTURES / f"{name}.mp4", exact=True)
+    with fragdex.view([index, index], "timeline").open() as file:
+        found = pictures(file)
+    source = pictures(str(FIXTURES / f"{name}.mp4"))
+    assert [picture for _, picture in found] == [picture for _, picture in source] * 2
+    later = [at for at, _ in found[len(source) :]]
+    apart = {round(at - first, 3) for at, (first, _) in zip(later, source, strict=True)}
+    assert max(apart) - min(apart) < 0.0015
+
+
+def test_hidden_pictures_of_a_later_file_are_shown_for_a_tick():
+    """A clip that begins between sync samples: what its edit list hides takes no time."""
+    path = FIXTURES / "faststart.mp4"
+    index = fragdex.index(path, exact=True)
+    clip = fragdex.view(index, "clip", start=0.8, stop=1.8).read()
+    part = fragdex.index(clip, exact=True)
+    hidden = int((part.track(1).samples.cts + part.track(1).shift < 0).sum())
+    assert hidden
+    data = fragdex.view([index, part], "timeline", source=[path, clip]).read(source=[path, clip])
+    track = fragdex.index(data, exact=True).track(1)
+    shown = np.sort(track.samples.cts + round(track.shift))
+    joint = 2 * track.timescale
+    assert shown[50:].tolist()[: hidden + 2] == [
+        *range(joint - hidden, joint),
+        joint,
+        joint + track.timescale // 25,
+    ]
+
+
+def test_gaps_stay_or_close_by_choice():
+    files = [movie(2, samples=25), movie(2, samples=25)]
+
+    def times(**options):
+        view = joined(files, **options)
+        track = fragdex.index(view.read(source=files), exact=True).track(1)
+        starts = track.fragments.cts_min / track.timescale
+        ends = track.fragments.cts_end / track.timescale
+        return starts.tolist(), ends.tolist()
+
+    assert times(seconds=1) == ([0, 1, 2, 3], [1, 2, 3, 4])
+    assert times(seconds=1, starts=[1, "0:08"]) == ([1, 2, 8, 9], [2, 3, 9, 10])
+    with pytest.raises(BuildError, match=r"file 2 would begin before file 1 has ended.*2.000 s"):
+        joined(files, starts=[0, 1.5])
+    with pytest.raises(BuildError, match="would begin before"):
+        joined(files, starts="source")
+    for starts, message in (([0], "1 starts for 2"), (["no", 1], "no"), ([0, -1], "0 s or later")):
+        with pytest.raises(ValueError, match=message):
+            joined(files, starts=starts)
+
+
+def test_recordings_of_one_clock_keep_their_times():
+    first = FIXTURES / "faststart.mp4"
+    later = FIXTURES / "start-7s.mp4"
+    indexes = [fragdex.index(path, exact=True) for path in (first, later)]
+    data = fragdex.view(indexes, "timeline", starts="source").read()
+    track = fragdex.index(data, exact=True).track(1)
+    begin = indexes[1].track(1).start.seconds - indexes[0].track(1).start.seconds
+    times = np.sort(track.samples.cts + round(track.shift)) / track.timescale
+    many = len(indexes[0].track(1).samples)
+    assert abs(times[many] - begin) < 1e-3
+    assert begin > 5
+
+
+def test_several_configurations_are_several_sample_entries():
+    """Other picture sizes of one codec follow each other; other codecs and sound do not."""
+    av = pytest.importorskip("av")
+    names = ["faststart", "ntsc"]
+    indexes = [fragdex.index(FIXTURES / f"{name}.mp4", exact=True) for name in names]
+    view = fragdex.view(indexes, "timeline", tracks=[1])
+    moov = fragdex.parse(view.read(ByteRange(0, 4096)))[1]
+    entries = moov.find("trak/mdia/minf/stbl/stsd").children
+    assert len(entries) == 2
+    sizes = []
+    for index in indexes:
+        with av.open(index.source.name) as container:
+            sizes += [(f.width, f.height) for f in container.decode(video=0)]
+    with view.open() as file, av.open(file) as container:
+        assert [(f.width, f.height) for f in container.decode(video=0)] == sizes
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("hevc-aac", "expected avc1.*found h"),
+        ("surround", "channels"),
+    ],
+)
+def test_what_cannot_be_joined_is_named(other, message):
+    indexes = [fragdex.index(FIXTURES / f"{name}.mp4", exact=True) for name in ("faststart", other)]
+    with pytest.raises(BuildError, match=message) as caught:
+        fragdex.view(indexes, "timeline")
+    assert other in str(caught.value)
+
+
+def test_periods_of_one_file_are_a_timeline():
+    data = movie(3) + movie(2)
+    index = fragdex.index(data, exact=True)
+    assert len(index.periods) == 2
+    for number in (0, 1):
+        period = fragdex.view(index, period=number, source=data)
+        track = fragdex.index(period.read(source=data), exact=True).track(1)
+        assert hashes(period.read(source=data), track.samples) == hashes(
+            data, index.periods[number].track(1).samples
+        )
+    view = fragdex.view(index, "timeline", source=data)
+    track = fragdex.index(view.read(source=data), exact=True).track(1)
+    assert len(track.samples) == 25
+    with pytest.raises(BuildError, match=r"fixtures/two-inits.mp4, period 1 .*vp09"):
+        fragdex.view(fragdex.index(FIXTURES / "two-inits.mp4", exact=True), "timeline")
+
+
+def test_the_same_recipe_has_one_tag_and_a_changed_file_none(tmp_path):
+    names = [tmp_path / "a.mp4", tmp_path / "b.mp4"]
+    for number, name in enumerate(names):
+        name.write_bytes(movie(3 + number))
+    indexes = [fragdex.index(name, exact=True) for name in names]
+    view = fragdex.view(indexes, "timeline")
+    assert view.etag == fragdex.view(indexes, "timeline", seconds="4").etag
+    others = [
+        fragdex.view(indexes[::-1], "timeline").etag,
+        fragdex.view(indexes, "timeline", starts=[0, 60]).etag,
+        fragdex.view(indexes, "timeline", seconds=1).etag,
+    ]
+    assert len({view.etag, *others}) == 4
+    whole = view.read()
+    names[1].write_bytes(movie(9))
+    assert view.read(ByteRange(0, 900)) == whole[:900]  # of the first file alone
+    with pytest.raises(SourceChanged):
+        view.read()
+
+
+def test_a_thousand_files_are_not_open_at_once(tmp_path):
+    import resource
+
+    data = movie(1)
+    names = [tmp_path / f"{number}.mp4" for number in range(150)]
+    for name in names:
+        name.write_bytes(data)
+    indexes = [fragdex.index(name, exact=True) for name in names]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        view = fragdex.view(indexes, "timeline")
+        whole = view.read()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    track = fragdex.index(whole, exact=True).track(1)
+    assert len(track.samples) == 150 * 5
+    gaps = {b - a for a, b in pairwise(track.samples.dts.tolist())}
+    assert gaps == {1000}
+
+
+def test_several_indexes_are_for_timelines():
+    index = fragdex.index(movie(1), exact=True)
+    with pytest.raises(ValueError, match="one index"):
+        fragdex.view([index, index])
+    with pytest.raises(ValueError, match="at least one"):
+        fragdex.view([], "timeline")
