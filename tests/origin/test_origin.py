@@ -1,14 +1,12 @@
 """The origin on a real socket: films of a folder as HLS, DASH and clips."""
 
+import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,31 +16,14 @@ import fragdex
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
 
-from fragdex.origin.application import Settings, make_app  # noqa: E402
+from fragdex.origin.application import Settings  # noqa: E402
+from fragdex.origin.index_files import IndexFiles  # noqa: E402
 from fragdex.origin.signing import signed  # noqa: E402
 from fragdex.origin.titles import Titles  # noqa: E402
 from fragdex.testing import RangeServer, movie  # noqa: E402
+from origin.serving import serving  # noqa: E402
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-
-
-@contextmanager
-def serving(titles, settings=None):
-    config = uvicorn.Config(make_app(titles, settings), port=0, log_level="error")
-    server = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    base = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    try:
-        with httpx.Client(base_url=base, timeout=30) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join(10)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +52,12 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
     package = fragdex.package(index, seconds=1)
     for name in package:
         found = client.get(f"/faststart.mp4/hls/{name}")
-        assert found.content == package[name].read()
+        for _ in range(2):  # the second time without a change of thread
+            again = client.get(f"/faststart.mp4/hls/{name}")
+            assert (again.content, again.headers["etag"]) == (found.content, found.headers["etag"])
+        if name not in ("master.m3u8", "manifest.mpd"):  # these name the storyboard as well
+            assert found.headers["etag"] == package[name].etag
+            assert found.content == package[name].read()
         assert (
             found.headers["content-type"].partition(";")[0]
             == package[name].media_type.partition(";")[0]
@@ -83,16 +69,6 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
     clip = client.get("/faststart.mp4/clip.mp4?start=0.5&end=1.25").content
     assert clip == fragdex.view(index, "clip", start=0.5, stop=1.25).read()
     assert float(fragdex.index(clip, exact=True).track(1).end) == 0.75
-
-
-def test_thumbnails(client):
-    found = client.get("/faststart.mp4/thumbnail.png?t=1.2&w=32")
-    assert (found.status_code, found.headers["content-type"]) == (200, "image/png")
-    assert found.content[:4] == b"\x89PNG"
-    assert int.from_bytes(found.content[16:20], "big") == 32
-    tag = {"if-none-match": found.headers["etag"]}
-    assert client.get("/faststart.mp4/thumbnail.png?t=1.2&w=32", headers=tag).status_code == 304
-    assert client.get("/faststart.mp4/thumbnail.jpg?w=1e9").status_code == 400
 
 
 def test_addresses_in_playlists_lead_to_files(client):
@@ -207,7 +183,7 @@ def test_few_films_stay_open(tmp_path):
 
 def test_indexes_are_kept(tmp_path):
     def playlist():
-        opened = Titles(tmp_path / "films", cache=cache).open(("film.mp4",))
+        opened = Titles(tmp_path / "films", indexes=IndexFiles(cache)).open(("film.mp4",))
         return opened.package["v1.m3u8"].read()
 
     (tmp_path / "films").mkdir()
@@ -219,12 +195,72 @@ def test_indexes_are_kept(tmp_path):
     assert playlist() == made
     kept.write_bytes(kept.read_bytes()[:-9])  # damaged: made anew
     assert (
-        Titles(tmp_path / "films", cache=cache).open(("film.mp4",)).package["v1.m3u8"].read()
+        Titles(tmp_path / "films", indexes=IndexFiles(cache))
+        .open(("film.mp4",))
+        .package["v1.m3u8"]
+        .read()
         == made
     )
     path.write_bytes(movie(7))
     os.utime(path, ns=(1, 1))
     assert playlist() != made
+
+
+def test_indexes_beside_films(tmp_path):
+    path = tmp_path / "film.mp4"
+    path.write_bytes(movie(5, tracks=2))
+    Titles(tmp_path).open(("film.mp4",))
+    assert [one.name for one in tmp_path.iterdir()] == ["film.mp4"]
+    Titles(tmp_path, indexes=IndexFiles(beside=True)).open(("film.mp4",))
+    kept = tmp_path / "film.mp4.fidx"
+    # one that somebody made is used, and one of other bytes is not
+    index = fragdex.open_index(kept)
+    assert Titles(tmp_path).open(("film.mp4",)).indexes[0].source == index.source
+    path.write_bytes(movie(7, tracks=2))
+    os.utime(path, ns=(1, 1))
+    made = Titles(tmp_path).open(("film.mp4",)).indexes[0]
+    assert made.source.size == path.stat().st_size
+
+
+def test_segments_that_change_while_they_are_ready(tmp_path):
+    path = tmp_path / "film.mp4"
+    path.write_bytes(movie(4, samples=5, fps=5))
+    with serving(Titles(tmp_path, seconds=1)) as client:
+        address = "/film.mp4/hls/v1/0.m4s"
+        first = client.get(address)
+        assert client.get(address).content == first.content
+        # in place: the file that is open changes under the segment that is ready
+        path.write_bytes(movie(4, samples=6, fps=6))
+        os.utime(path, ns=(1, 1))
+        package = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+        second = client.get(address)
+        assert second.content == package["v1/0.m4s"].read() != first.content
+        assert second.headers["etag"] != first.headers["etag"]
+        assert client.get(address, headers={"range": "bytes=4-7"}).content == b"styp"
+        assert client.head(address).headers["content-length"] == str(len(second.content))
+        path.unlink()
+        assert client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize("json_lines", [False, True])
+def test_the_access_log(folder, json_lines):
+    lines = []
+    settings = Settings(log=lines.append, log_json=json_lines)
+    with serving(Titles(folder), settings) as client:
+        size = len(client.get("/faststart.mp4/hls/master.m3u8?a=b%0a").content)
+        assert client.get("/healthz").text == "ok\n"
+        assert client.get("/healthz").headers["cache-control"] == "no-store"
+        assert client.post("/faststart.mp4/hls/master.m3u8").status_code == 405
+        assert client.get("/none.mp4/clip.mp4").status_code == 404
+    assert len(lines) == 5
+    if json_lines:
+        found = json.loads(lines[0])
+        assert found["target"] == "/faststart.mp4/hls/master.m3u8?a=b%0a"
+        assert (found["method"], found["status"], found["bytes"]) == ("GET", 200, size)
+        assert json.loads(lines[4])["status"] == 404
+    else:
+        assert f"127.0.0.1 GET /faststart.mp4/hls/master.m3u8?a=b%0a 200 {size} " in lines[0]
+        assert " 404 " in lines[4]
 
 
 def test_signed_addresses(folder):
@@ -251,6 +287,23 @@ def test_films_of_another_server(folder):
             found = client.get("/film.mp4/hls/v1/0.m4s")
             assert found.content == package["v1/0.m4s"].read()
             assert client.get("/none.mp4/hls/v1.m3u8").status_code == 404
+
+
+def test_how_long_a_film_of_another_server_is_trusted():
+    first, second = movie(3), movie(5)
+    files = {"films/film.mp4": first}
+    with RangeServer(files) as far:
+        trusting, asking = (Titles(far.at("films"), trust=trust) for trust in (1000, 0))
+        for titles in (trusting, asking):
+            assert titles.open(("film.mp4",)).indexes[0].source.size == len(first)
+        far.content = {"films/film.mp4": second}
+        assert trusting.open(("film.mp4",)).indexes[0].source.size == len(first)
+        assert asking.open(("film.mp4",)).indexes[0].source.size == len(second)
+        # whatever is read is checked all the same
+        with serving(trusting) as client:
+            assert client.get("/film.mp4/fragmented.mp4").content == fragdex.view(
+                fragdex.index(second, exact=True), source=second
+            ).read(source=second)
 
 
 def test_the_command(folder):

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from fragdex.origin.application import Settings
+
 __all__ = ["origin"]
+
+GRACE: Final = 10
+"""Seconds for which answers under way go on when the server is told to end."""
+BACKLOG: Final = 2048
+"""Connections that wait to be accepted."""
 
 
 def origin(
@@ -40,6 +53,10 @@ def origin(
             show_default=False,
         ),
     ] = None,
+    beside: Annotated[
+        bool,
+        typer.Option("--beside", help="Keep the indexes beside local films (film.mp4.fidx)."),
+    ] = False,
     max_age: Annotated[
         int,
         typer.Option(
@@ -59,6 +76,24 @@ def origin(
             show_default=False,
         ),
     ] = None,
+    trust: Annotated[
+        float,
+        typer.Option(
+            "--trust",
+            min=0,
+            metavar="S",
+            help="Ask after S seconds whether a remote film is still the same.",
+        ),
+    ] = 60,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, metavar="N", help="Serve in N processes.")
+    ] = 1,
+    log: Annotated[
+        str,
+        typer.Option(
+            "--log", metavar="FORM", help="A line for each request on stderr: text, json or none."
+        ),
+    ] = "text",
     secret: Annotated[
         str | None,
         typer.Option(
@@ -73,7 +108,8 @@ def origin(
     """Serve a folder, bucket or URL of MP4s as HLS, DASH and clips; nothing is stored.
 
     DIR/film.mp4 is at /film.mp4/hls/master.m3u8, /film.mp4/dash/manifest.mpd, /film.mp4/clip.mp4,
-    /film.mp4/fragmented.mp4 and /film.mp4/faststart.mp4; the page / lists the films of a folder.
+    /film.mp4/fragmented.mp4 and /film.mp4/faststart.mp4; pictures and sound at thumbnail.jpg,
+    storyboard.vtt, peaks.json and loudness.json beside them. The page / lists the films.
 
     Examples:
       fragdex origin films/
@@ -84,8 +120,10 @@ def origin(
 
     try:
         import uvicorn
+        from uvicorn.supervisors import Multiprocess
 
-        from fragdex.origin.application import Settings, make_app
+        from fragdex.origin.application import Settings
+        from fragdex.origin.index_files import IndexFiles
         from fragdex.origin.titles import Titles
     except ImportError as error:
         raise MissingExtra(
@@ -95,25 +133,44 @@ def origin(
         length = None if seconds == "all" else parse_time(seconds)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    titles = Titles(
-        root,
-        seconds=length,
-        in_memory=films,
-        cache=None if cache is None else Path(os.path.realpath(cache)),
-        max_bytes=max_bytes,
-    )
-    app = make_app(titles, Settings(max_age=max_age, secret=secret))
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False)
-    server = uvicorn.Server(config)
-    startup = server.startup
-
-    async def started(sockets: list[socket.socket] | None = None) -> None:
-        await startup(sockets)
-        for listening in [one for group in server.servers for one in group.sockets][:1]:
-            where, number = listening.getsockname()[:2]
-            at = f"[{where}]" if ":" in where else where
-            print(f"Serving http://{at}:{number}/", flush=True)
-
-    server.startup = started  # type: ignore[method-assign]
-    server.run()
+    if log not in ("text", "json", "none"):
+        raise typer.BadParameter(f"--log: text, json or none, not {log!r}")
+    indexes = IndexFiles(None if cache is None else Path(os.path.realpath(cache)), beside=beside)
+    make = partial(
+        _app, root, length, indexes=indexes, in_memory=films, max_bytes=max_bytes, trust=trust,
+        settings=Settings(max_age=max_age, secret=secret, log_json=log == "json"),
+        log=log != "none",
+    )  # fmt: skip
+    Titles(root)  # a folder that is not there is said before anything is started
+    config = uvicorn.Config(
+        make, factory=True, workers=workers, log_level="warning", access_log=False,
+        server_header=False, timeout_graceful_shutdown=GRACE,
+    )  # fmt: skip
+    with _listening(host, port) as listening:
+        where, number = listening.getsockname()[:2]
+        print(f"Serving http://{f'[{where}]' if ':' in where else where}:{number}/", flush=True)
+        if workers > 1:
+            Multiprocess(config, [listening]).run()
+        else:
+            uvicorn.Server(config).run([listening])
     return 0
+
+
+def _app(root: str, seconds: Any, *, settings: Settings, log: bool, **options: Any) -> ASGIApp:
+    """The application, made in the process that serves it."""
+    from fragdex.origin.application import make_app
+    from fragdex.origin.titles import Titles
+
+    if log:
+        settings = replace(settings, log=partial(print, file=sys.stderr))
+    return make_app(Titles(root, seconds=seconds, **options), settings)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"cannot listen on {host}, port {port}: {error.strerror}", param_hint="--port"
+        ) from error

@@ -13,6 +13,8 @@ __all__ = ["Cue", "Layout"]
 
 _BITS_PER_PIXEL = 2
 """What small JPEG pictures take at most, nearly always; said where no true figure is given."""
+_BITS_PER_SHEET = 8 << 10
+"""What its headers take."""
 _TILES = "http://dashif.org/guidelines/thumbnail_tile"
 
 
@@ -198,7 +200,13 @@ class Layout:
         return min(begin + self.tiles_of_sheet * self.every, self.stop) - begin
 
     def _bandwidth(self) -> int:
-        return int(self.width * self.height * _BITS_PER_PIXEL / self.every) + 1
+        tile = self.width * self.height * _BITS_PER_PIXEL
+        last = self.sheet_count - 1
+        return max(
+            int((_BITS_PER_SHEET + tile * tiles) / (self._span(sheet) or self.every)) + 1
+            for sheet, tiles in ((0, min(self.count, self.tiles_of_sheet)),
+                                 (last, self.count - last * self.tiles_of_sheet))
+        )  # fmt: skip
 
 
 def _clock(milliseconds: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from fragdex.sources import SourceLike
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Sheet", "Storyboard", "storyboard"]
+__all__ = ["Sheet", "Storyboard", "storyboard", "storyboard_layout"]
 
 MOST_TILES = 100_000
 """Of one storyboard: a day, one each second."""
@@ -80,9 +80,9 @@ class Storyboard(Layout):
     """
 
     def __init__(
-        self, reader: KeyFrameReader, hits: list[Hit], quality: int, **layout: Any
+        self, reader: KeyFrameReader, hits: list[Hit], quality: int, layout: Layout
     ) -> None:
-        super().__init__(count=len(hits), **layout)
+        super().__init__(**{one.name: getattr(layout, one.name) for one in fields(Layout)})
         self._reader, self._hits, self._quality = reader, hits, quality
         self._last: tuple[int, Any, Fraction] | None = None
 
@@ -205,6 +205,40 @@ def storyboard(
     ...     board.count, board.sheet_count, (board.columns, board.rows), board.times
     (4, 1, (4, 1), (Fraction(0, 1), Fraction(12, 25), Fraction(24, 25), Fraction(36, 25)))
     """
+    media_type(format)
+    if not 1 <= operator.index(quality) <= 100:
+        raise ValueError(f"quality: 1 to 100, not {quality}")
+    reader = KeyFrameReader(index, source, track=track, init=init)
+    try:
+        layout = storyboard_layout(
+            reader.track, every=every, width=width, columns=columns, rows=rows, format=format
+        )
+        moments = (layout.start + n * layout.every for n in range(layout.count))
+        hits = [nearest_sync(reader.track, moment) for moment in moments]
+    except BaseException:
+        reader.close()
+        raise
+    return Storyboard(reader, hits, quality, layout)
+
+
+def storyboard_layout(
+    track: TrackIndex,
+    *,
+    every: TimeLike = 10,
+    width: int = 160,
+    columns: int = 10,
+    rows: int = 10,
+    format: PictureFormat = "jpeg",
+) -> Layout:
+    """What is on the sheets of a storyboard, from the index alone.
+
+    Args and errors as of `storyboard`.
+
+    >>> import fragdex
+    >>> track = fragdex.index("fixtures/frag-cmaf.mp4").track(1)
+    >>> storyboard_layout(track, every=0.5, width=64).sheet_count
+    1
+    """
     kind = media_type(format)
     step = exact_time(every)
     if not 0 < step < math.inf:
@@ -212,36 +246,27 @@ def storyboard(
     for name, value in (("width", width), ("columns", columns), ("rows", rows)):
         if not 1 <= operator.index(value) <= LONGEST_SIDE:
             raise ValueError(f"{name}: 1 to {LONGEST_SIDE:,}, not {value}")
-    if not 1 <= operator.index(quality) <= 100:
-        raise ValueError(f"quality: 1 to 100, not {quality}")
-    reader = KeyFrameReader(index, source, track=track, init=init)
-    try:
-        start, stop = _span(reader.track)
-        count = max(1, math.ceil((stop - start) / step))
-        if count > MOST_TILES:
-            raise LimitExceeded(
-                "the storyboard has too many tiles", expected=f"at most {MOST_TILES:,}",
-                found=f"{count:,}", advice="ask for more seconds between them",
-            )  # fmt: skip
-        if count <= columns * rows:
-            columns = min(columns, count)
-            rows = -(-count // columns)
-        height = max(1, round(width / _proportion(reader.track)))
-        size = width * columns, height * rows
-        if max(size) > LONGEST_SIDE or size[0] * size[1] > MOST_SHEET_PIXELS:
-            raise LimitExceeded(
-                "the sheets would be too large",
-                expected=f"at most {MOST_SHEET_PIXELS:,} pixels, {LONGEST_SIDE:,} a side",
-                found=f"{size[0]} × {size[1]}", advice="ask for fewer or smaller tiles",
-            )  # fmt: skip
-        hits = [nearest_sync(reader.track, start + n * step) for n in range(count)]
-    except BaseException:
-        reader.close()
-        raise
-    return Storyboard(
-        reader, hits, quality, start=start, stop=stop, every=Fraction(step), width=width,
-        height=height, columns=columns, rows=rows, format=format, media_type=kind,
-        suffix=FORMATS[format],
+    start, stop = _span(track)
+    count = max(1, math.ceil((stop - start) / step))
+    if count > MOST_TILES:
+        raise LimitExceeded(
+            "the storyboard has too many tiles", expected=f"at most {MOST_TILES:,}",
+            found=f"{count:,}", advice="ask for more seconds between them",
+        )  # fmt: skip
+    if count <= columns * rows:
+        columns = min(columns, count)
+        rows = -(-count // columns)
+    height = max(1, round(width / _proportion(track)))
+    size = width * columns, height * rows
+    if max(size) > LONGEST_SIDE or size[0] * size[1] > MOST_SHEET_PIXELS:
+        raise LimitExceeded(
+            "the sheets would be too large",
+            expected=f"at most {MOST_SHEET_PIXELS:,} pixels, {LONGEST_SIDE:,} a side",
+            found=f"{size[0]} × {size[1]}", advice="ask for fewer or smaller tiles",
+        )  # fmt: skip
+    return Layout(
+        start=start, stop=stop, every=Fraction(step), count=count, width=width, height=height,
+        columns=columns, rows=rows, format=format, media_type=kind, suffix=FORMATS[format],
     )  # fmt: skip
 
 

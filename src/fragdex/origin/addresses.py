@@ -10,13 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["ACTIONS", "MOST_FILES", "Address", "parse_address"]
+from fragdex.origin.previews import PREVIEW
+from fragdex.origin.queries import VIEWS
 
-ACTIONS: Final = (
-    *("clip.mp4", "fragmented.mp4", "faststart.mp4"),
-    *("thumbnail.jpg", "thumbnail.webp", "thumbnail.png", "thumbnail.avif"),
-)
-"""What is made of a film besides HLS and DASH."""
+__all__ = ["MOST_FILES", "Address", "parse_address"]
+
 MOST_FILES: Final = 32
 """Renditions of one title."""
 _PACKAGED = re.compile(r"(.+?)/(hls|dash)/(.+)", re.DOTALL)
@@ -29,7 +27,7 @@ class Address:
     Attributes:
         film: its part of the path.
         names: of its files.
-        action: hls, dash, one of `ACTIONS`, or "" for its page.
+        action: hls, dash, one of `VIEWS`, a name of a preview, or "" for its page.
         file: the name in its package; "" otherwise.
     """
 
@@ -52,7 +50,7 @@ def parse_address(path: str) -> Address | None:
     if packaged := _PACKAGED.fullmatch(path):
         return _address(packaged[1], packaged[2], packaged[3])
     film, _, action = path.rpartition("/")
-    if film and (action in ACTIONS or not action):
+    if film and (not action or action in VIEWS or PREVIEW.fullmatch(action)):
         return _address(film, action, "")
     return None
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +12,7 @@ from typing import Any, Final
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fragdex.errors import (
     BudgetExceeded,
@@ -27,8 +26,15 @@ from fragdex.errors import (
     TruncatedInput,
 )
 from fragdex.origin import film_pages
+from fragdex.origin.access_log import AccessLog
 from fragdex.origin.addresses import Address, parse_address
-from fragdex.origin.answers import answer
+from fragdex.origin.answers import answer, has_already
+from fragdex.origin.lru_cache import LRUCache
+from fragdex.origin.package_files import package_file
+from fragdex.origin.prepared import LARGEST, PreparedSegment
+from fragdex.origin.preview_maker import PreviewMaker, TooManyWaiting
+from fragdex.origin.previews import PREVIEW, preview_of
+from fragdex.origin.queries import view_options
 from fragdex.origin.signing import may_pass
 from fragdex.origin.titles import Film, Titles
 from fragdex.views.view import View
@@ -42,8 +48,13 @@ CORS: Final = {
     "Access-Control-Max-Age": "86400",
 }
 """Players are on other sites; what is served here is for everyone who has the address."""
+HEALTH: Final = "/healthz"
 _THREADS: Final = 32
 """Requests that are answered at a time; others wait."""
+_PREPARED: Final = 16 << 20
+"""Bytes of prepared segments, without their media."""
+_DECIDES: Final = frozenset((b"range", b"if-none-match", b"if-range"))
+"""Headers that decide what an answer is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,52 +66,128 @@ class Settings:
         playlist_max_age: the same of playlists and manifests, which name what is there now.
         secret: that addresses are signed with; None: they need no signature.
         listed: whether `/` lists the films.
+        log: called with a line for each request; None: nothing is logged.
+        log_json: whether lines are JSON objects.
     """
 
     max_age: int = 3600
     playlist_max_age: int = 60
     secret: str | None = None
     listed: bool = True
+    log: Callable[[str], None] | None = None
+    log_json: bool = False
 
 
-def make_app(titles: Titles, settings: Settings | None = None) -> Starlette:
+class NotSigned(Exception):
+    """The address is not signed, or its time is over."""
+
+
+def make_app(titles: Titles, settings: Settings | None = None) -> ASGIApp:
     """The application for an ASGI server.
 
     Args:
         titles: the films.
         settings: None: the usual ones.
     """
-    origin = _Origin(titles, settings or Settings())
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        titles.close()
-
-    every = Route("/{path:path}", origin.respond, methods=["GET", "HEAD", "OPTIONS"])
-    return Starlette(routes=[every], lifespan=lifespan)
+    asked = settings or Settings()
+    origin = _Origin(titles, asked)
+    return origin if asked.log is None else AccessLog(origin, asked.log, json=asked.log_json)
 
 
 class _Origin:
     def __init__(self, titles: Titles, settings: Settings) -> None:
         self._titles, self._settings = titles, settings
         self._threads = ThreadPoolExecutor(_THREADS, "origin")
+        self._previews = PreviewMaker()
+        self._prepared: LRUCache[PreparedSegment] = LRUCache(_PREPARED)
+        self._buffer = memoryview(bytearray(2 * LARGEST))
+        self._lifespan = Starlette(lifespan=self._life)
 
-    async def respond(self, request: Request) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(scope, receive, send)
+            return
+        ready = self._at_once(scope)
+        if ready is not None:
+            headers, body = ready
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+            return
+        response = await self._respond(Request(scope, receive))
+        await response(scope, receive, send)
+
+    @asynccontextmanager
+    async def _life(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        self._previews.close()
+        self._titles.close()
+
+    # -- segments of local films that wait for nothing
+
+    def _at_once(self, scope: Scope) -> tuple[Any, bytes] | None:
+        """Headers and bytes of a segment, if nothing has to be waited for."""
+        path = scope["path"]
+        if scope["method"] != "GET" or not path.endswith(".m4s") or scope["query_string"]:
+            return None
+        if any(name in _DECIDES for name, _ in scope["headers"]):
+            return None
+        try:
+            path = self._checked(path[1:])
+        except NotSigned:
+            return None
+        found = self._prepared.get(path)
+        if found is None or self._titles.opened(found.film.names) is not found.film:
+            found = self._prepare(path)
+        body = None if found is None else found.read(self._buffer)
+        return None if found is None or body is None else (found.headers, body)
+
+    def _prepare(self, path: str) -> PreparedSegment | None:
+        self._prepared.drop(path)
+        address = parse_address(path)
+        if address is None or address.action not in ("hls", "dash"):
+            return None
+        film = self._titles.opened(address.names)
+        if film is None or not film.is_packaged:
+            return None
+        try:
+            view = film.package[address.file]
+            fields = self._fields(address)
+            fields |= {"ETag": view.etag, "Accept-Ranges": "bytes"}
+            fields |= {"Content-Length": str(view.size), "Content-Type": view.media_type}
+            headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in fields.items()]
+            found = PreparedSegment.of(film, view, headers)
+        except (FragdexError, KeyError):
+            return None  # the general way says why
+        if found is not None:
+            self._prepared.put(path, found, found.size)
+        return found
+
+    # -- everything else
+
+    async def _respond(self, request: Request) -> Response:
         """Any request: failures become answers that say what to do."""
+        if request.url.path == HEALTH:
+            return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={**CORS, "Allow": "GET, HEAD, OPTIONS"})
-        # files are read, and films indexed: one visit of a thread for all of it
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._tried, request)
-
-    def _tried(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            refused = _refusal(405, "expected GET, HEAD or OPTIONS")
+            refused.headers["Allow"] = "GET, HEAD, OPTIONS"
+            return refused
+        loop = asyncio.get_running_loop()
         for turn in (1, 2):
             try:
-                return self._found(request)
+                # files are read, and films indexed: one visit of a thread for all of it
+                found = await loop.run_in_executor(self._threads, self._found, request)
+                return await self._decoded(request, *found) if isinstance(found, tuple) else found
             except SourceChanged as error:
                 # what is open is of the file that was: open it anew, once
                 if turn == 2:
                     return _refusal(503, error, retry=True)
+            except TooManyWaiting:
+                return _refusal(503, "too many pictures and sounds wait to be decoded", retry=True)
+            except NotSigned:
+                return _refusal(403, "the address is not signed, or its time is over")
             except FragdexError as error:
                 return _refusal(_status(error), error)
             except (ValueError, IndexError) as error:
@@ -109,19 +196,28 @@ class _Origin:
                 return _refusal(404, f"the film has no {error.args[0]}")
         raise AssertionError("two turns end in an answer")
 
-    def _found(self, request: Request) -> Response:
-        path: str = request.path_params["path"]
+    def _checked(self, path: str) -> str:
+        """A path without its signature.
+
+        Raises:
+            NotSigned: it needs one, and has none that holds.
+        """
+        secret = self._settings.secret
+        if secret is None:
+            return path
+        until, _, rest = path.partition("/")
+        signature, _, path = rest.partition("/")
+        address = parse_address(path)
+        if address is None or not may_pass(secret, address.film, until, signature):
+            raise NotSigned
+        return path
+
+    def _found(self, request: Request) -> Response | tuple[Film, Address, Future[View]]:
+        path: str = request.scope["path"][1:]
         if not path:
             return self._list()
-        secret, until, signature = self._settings.secret, "", ""
-        if secret is not None:
-            until, _, rest = path.partition("/")
-            signature, _, path = rest.partition("/")
+        path = self._checked(path)
         address = parse_address(path)
-        if secret is not None and (
-            address is None or not may_pass(secret, address.film, until, signature)
-        ):
-            return _refusal(403, "the address is not signed, or its time is over")
         if address is None:
             self._titles.place(path)  # says where there is no such file
             return RedirectResponse(f"{request.url.path}/", 308, CORS)
@@ -137,97 +233,64 @@ class _Origin:
             return _refusal(404, "films are not listed here")
         return HTMLResponse(film_pages.listing(self._titles.names()))
 
-    def _answer(self, request: Request, address: Address, film: Film) -> Response:
+    def _answer(
+        self, request: Request, address: Address, film: Film
+    ) -> Response | tuple[Film, Address, Future[View]]:
+        asked = request.query_params
         if not address.action:
             return HTMLResponse(film_pages.player(address.film.rpartition("/")[2]), headers=CORS)
         numbers = [0]
-        if address.action.startswith("thumbnail"):
-            view = self._thumbnail(film, address.action, request.query_params)
+        if PREVIEW.fullmatch(address.action):
+            preview = preview_of(film.indexes[0], address.action, asked)
+            if has_already(request.headers, preview.etag):
+                fields = {**self._fields(address), "ETag": preview.etag}
+                return Response(status_code=304, headers=fields)
+            return film, address, self._previews.view(preview, lambda: self._first(film))
+        if address.action in ("hls", "dash"):
+            view = package_file(film.package, film.indexes[0], address.file)
+            known = [index.source for index in film.indexes]
+            numbers = [known.index(source) for source in view.sources]
         else:
-            view, numbers = _view(film, address, request.query_params)
-        text = address.action in ("hls", "dash") and not address.file.endswith((".m4s", ".mp4"))
-        age = self._settings.playlist_max_age if text else self._settings.max_age
-        # signed addresses are for those who were given them, not for caches between
-        scope = "public" if self._settings.secret is None else "private"
-        fields = {**CORS, "Cache-Control": f"{scope}, max-age={age}"}
+            kind, options = view_options(address.action, asked)
+            view = film.view(kind, **options)
 
         @contextmanager
         def opened() -> Iterator[list[Any]]:
             with self._titles.sources(film) as every:
                 yield [every[number] for number in numbers]
 
+        fields = self._fields(address)
         return answer(view, request.headers, request.method, opened, fields)
 
-    def _thumbnail(self, film: Film, name: str, asked: Mapping[str, str]) -> View:
-        """A picture, made anew for each request: it costs about as much as a segment."""
-        from fragdex.decoding.thumbnails import thumbnail
+    @contextmanager
+    def _first(self, film: Film) -> Iterator[Any]:
+        with self._titles.sources(film) as every:
+            yield every[0]
 
-        form = name.partition(".")[2].replace("jpg", "jpeg")
-        with self._titles.sources(film) as sources:
-            made = thumbnail(
-                film.indexes[0],
-                sources[0],
-                _seconds(asked, "t", 0),
-                exact=asked.get("exact") == "true",
-                width=_number(asked, "w"),
-                height=_number(asked, "h"),
-                format=form,  # type: ignore[arg-type]
-            )
-        recipe = [name, sorted(asked.items())]
-        source = [film.indexes[0].source]
-        return View(made.media_type, source, recipe, [len(made.data)], lambda _: [made.data])
+    async def _decoded(
+        self, request: Request, film: Film, address: Address, made: Future[View]
+    ) -> Response:
+        """The answer with a preview, once it is made."""
+        try:
+            view = await asyncio.shield(asyncio.wrap_future(made))
+        except SourceChanged:
+            self._titles.forget(film)
+            raise
 
+        @contextmanager
+        def nothing() -> Iterator[list[Any]]:
+            yield [b""]  # its bytes are made
 
-def _view(film: Film, address: Address, asked: Mapping[str, str]) -> tuple[View, list[int]]:
-    """What an address names, and which of the film's files are its sources.
+        return answer(view, request.headers, request.method, nothing, self._fields(address))
 
-    Raises:
-        KeyError: the film has no such part.
-        ValueError: a number in the query is none.
-    """
-    if address.action in ("hls", "dash"):
-        view = film.package[address.file]
-        known = [index.source for index in film.indexes]
-        return view, [known.index(source) for source in view.sources]
-    kind, tracks = address.action.removesuffix(".mp4"), _ids(asked)
-    options: dict[str, Any] = {}
-    if kind == "clip":
-        options = {
-            "start": _seconds(asked, "start", 0.0),
-            "stop": _seconds(asked, "end", math.inf),
-            "exact": asked.get("exact", "true") != "false",
-        }
-    return film.view(kind, tracks=tracks, **options), [0]
-
-
-def _ids(asked: Mapping[str, str]) -> list[int] | None:
-    text = asked.get("tracks")
-    if text is None:
-        return None
-    if not all(part.isascii() and part.isdigit() for part in text.split(",")):
-        raise ValueError(f"tracks: expected track ids with commas between them, found {text!r}")
-    return [int(part) for part in text.split(",")]
-
-
-def _number(asked: Mapping[str, str], name: str) -> int | None:
-    text = asked.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 6):
-        raise ValueError(f"{name}: expected a number of pixels, found {text!r}")
-    return int(text)
-
-
-def _seconds(asked: Mapping[str, str], name: str, default: float) -> Any:
-    text = asked.get(name)
-    if text is None:
-        return default
-    from fragdex.seeking.times import parse_time
-
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+    def _fields(self, address: Address) -> dict[str, str]:
+        """Headers of all answers of an address."""
+        packaged = address.action in ("hls", "dash")
+        text = packaged and not address.file.endswith((".m4s", ".mp4"))
+        age = self._settings.playlist_max_age if text else self._settings.max_age
+        # signed addresses are for those who were given them, not for caches between
+        scope = "public" if self._settings.secret is None else "private"
+        return {**CORS, "Cache-Control": f"{scope}, max-age={age}"}
 
 
 def _status(error: FragdexError) -> int:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import fragdex
-from fragdex.errors import DamagedIndex, SourceChanged, SourceNotFound
+from fragdex.errors import SourceChanged, SourceNotFound
+from fragdex.origin.index_files import IndexFiles
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source, open_source
 from fragdex.views.package import Package, package
@@ -40,6 +40,7 @@ class Film:
         titles: where it was opened.
         idle: its files, opened and not used now, for one thread at a time.
         forgotten: whether files that are given back are closed.
+        trusted_until: on the clock of `time.monotonic`, when a remote film is looked at again.
     """
 
     names: tuple[str, ...]
@@ -49,6 +50,20 @@ class Film:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     idle: list[list[Source]] = field(default_factory=list)
     forgotten: bool = False
+    trusted_until: float = 0.0
+    checking: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_packaged(self) -> bool:
+        """Whether its package is made."""
+        return "package" in self.__dict__
+
+    def give_back(self, opened: list[Source]) -> None:
+        """Its files, for whoever reads next."""
+        if len(self.idle) < _MOST_IDLE and not self.forgotten:
+            self.idle.append(opened)
+        else:
+            _close(opened)
 
     def close(self) -> None:
         """Close its files, now or when whoever reads from them is done."""
@@ -89,9 +104,11 @@ class Titles:
         root: path of a folder, or a URL (https, s3, gs, az) that names are put behind.
         seconds: wanted length of segments.
         in_memory: how many films stay open.
-        cache: a folder that indexes are kept in; None: they are made anew. A film of two hours
-            takes about 30 MB there.
+        indexes: where indexes are kept; None: they are made anew. That of a film of two hours
+            takes about 30 MB.
         max_bytes: that may be read of a remote file to index it; None: no bound.
+        trust: seconds for which a remote film is taken to be the same without asking. What is
+            read of it is checked in any case.
         options: for `fragdex.open_source`.
 
     For several threads at a time.
@@ -103,8 +120,9 @@ class Titles:
         *,
         seconds: Any = 4,
         in_memory: int = 16,
-        cache: Path | None = None,
+        indexes: IndexFiles | None = None,
         max_bytes: int | None = None,
+        trust: float = 60,
         **options: Any,
     ) -> None:
         text = os.fspath(root)
@@ -112,8 +130,9 @@ class Titles:
         self.root = text.rstrip("/") if self.remote else os.path.realpath(text)
         if not self.remote and not os.path.isdir(self.root):
             raise SourceNotFound(f"there is no folder {text}", advice="name a folder or a URL")
-        self.seconds, self._in_memory, self._cache = seconds, in_memory, cache
-        self._max_bytes, self._options = max_bytes, options
+        self.seconds, self._in_memory = seconds, in_memory
+        self._indexes = IndexFiles() if indexes is None else indexes
+        self._max_bytes, self._trust, self._options = max_bytes, trust, options
         self._films: OrderedDict[tuple[str, ...], Film] = OrderedDict()
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, ...], threading.Lock] = {}
@@ -163,10 +182,21 @@ class Titles:
         except BaseException:
             _close(opened)
             raise
-        if len(film.idle) < _MOST_IDLE and not film.forgotten:
-            film.idle.append(opened)
-        else:
-            _close(opened)
+        film.give_back(opened)
+
+    def opened(self, names: tuple[str, ...]) -> Film | None:
+        """A local film that is open and unchanged, at once; None: it has to be opened."""
+        film = self._films.get(names)
+        if film is None or self.remote:
+            return None
+        places = [f"{self.root}/{name}" for name in names]
+        if not self._is_current(film, places):
+            return None
+        with self._lock:
+            if self._films.get(names) is not film:
+                return None
+            self._films.move_to_end(names)
+        return film
 
     def open(self, names: tuple[str, ...]) -> Film:
         """The film of some files that are renditions of one title.
@@ -178,9 +208,11 @@ class Titles:
         places = [self.place(name) for name in names]
         with self._lock:
             film = self._films.get(names)
-            if film is not None and self._is_current(film, places):
+            if film is not None:
                 self._films.move_to_end(names)
-                return film
+        if film is not None and self._is_current(film, places):
+            return film
+        with self._lock:
             opening = self._opening.setdefault(names, threading.Lock())
         try:
             with opening:  # whoever asks meanwhile waits, and finds it made
@@ -217,9 +249,13 @@ class Titles:
             film.close()
 
     def _is_current(self, film: Film, places: list[str]) -> bool:
-        """Whether local files are those that were indexed; remote ones are asked when read."""
+        """Whether files are those that were indexed; remote ones are asked from time to time.
+
+        Raises:
+            SourceError: a remote one cannot be asked.
+        """
         if self.remote:
-            return True
+            return self._is_trusted(film, places)
         for index, place in zip(film.indexes, places, strict=True):
             try:
                 now = os.stat(place)
@@ -228,43 +264,34 @@ class Titles:
                 return False
         return True
 
+    def _is_trusted(self, film: Film, places: list[str]) -> bool:
+        if time.monotonic() < film.trusted_until:
+            return True
+        with film.checking:  # whoever asks meanwhile waits for the answer
+            if time.monotonic() < film.trusted_until:
+                return True
+            for index, place in zip(film.indexes, places, strict=True):
+                with open_source(place, **self._options) as source:
+                    source.read_up_to(fragdex.ByteRange(0, 1))
+                    try:
+                        index.source.refuse_other(place, size=source.size, etag=source.etag)
+                    except SourceChanged:
+                        return False
+            film.trusted_until = time.monotonic() + self._trust
+        return True
+
     def _made(self, names: tuple[str, ...], places: list[str]) -> Film:
         most = self._max_bytes if self.remote else None
+        until = time.monotonic() + self._trust
         sources = [open_source(place, max_bytes=most, **self._options) for place in places]
         try:
             indexes = tuple(
-                self._index(place, source) for place, source in zip(places, sources, strict=True)
+                self._indexes.index(place, source)
+                for place, source in zip(places, sources, strict=True)
             )
         finally:
-            for source in sources:
-                source.close()
-        return Film(names, indexes, self)
-
-    def _index(self, place: str, source: Source) -> FragmentIndex:
-        """The index of a file: the one that was kept, where it is of these very bytes."""
-        kept = self._kept(place)
-        if kept is not None and kept.exists():
-            try:
-                index = fragdex.open_index(kept)
-                source.read_up_to(fragdex.ByteRange(0, 16))  # a remote one tells its size now
-                index.source.refuse_other(
-                    place, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns
-                )
-                if all(track.has_samples for track in index.tracks):
-                    return index
-            except (DamagedIndex, SourceChanged, OSError):
-                pass  # made anew, and replaced
-        index = fragdex.index(source, exact=True)
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            index.save(kept, samples=True)
-        return index
-
-    def _kept(self, place: str) -> Path | None:
-        if self._cache is None:
-            return None
-        name = hashlib.md5(place.encode(), usedforsecurity=False).hexdigest()
-        return self._cache / f"{name}.fidx"
+            _close(sources)
+        return Film(names, indexes, self, trusted_until=until)
 
 
 def _close(sources: list[Source]) -> None:

@@ -83,6 +83,20 @@ class FileSource(Source):
             data += more
         return data
 
+    def read_resident(self, range: ByteRange, buffer: memoryview) -> bool:
+        """Fill a buffer with the bytes of `range`, if the system has them in memory (Linux)."""
+        self._within_budget(range.size, 1)
+        if _NO_WAIT is None:
+            return False
+        try:
+            count = os.preadv(self._fd, [buffer], range.start, _NO_WAIT)
+        except OSError:  # they are not there, or this file system cannot tell
+            return False
+        if count != range.size:
+            return False
+        self._spend(range)
+        return True
+
     def view(self) -> memoryview | None:
         """Map the file and return it; None where it cannot be mapped.
 
@@ -220,6 +234,8 @@ def _regular(found: os.stat_result, path: str) -> None:
         if is_kind(found.st_mode):
             raise SourceError(f"{path} is {word}", advice=advice)
 
+
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 
 if hasattr(os, "pread"):
     _pread = os.pread

@@ -1,0 +1,261 @@
+"""Thumbnails, storyboards, waveforms and loudness of a film, by their names in addresses.
+
+What an address asks for is bounded here, so that no query costs more than the film does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final, Literal
+from urllib.parse import urlencode
+
+from fragdex.decoding.picture_files import media_type as picture_type
+from fragdex.decoding.storyboard_lists import Layout
+from fragdex.decoding.storyboards import storyboard, storyboard_layout
+from fragdex.decoding.thumbnails import thumbnail
+from fragdex.errors import LimitExceeded, TrackNotFound
+from fragdex.origin.queries import Query, flag, number, seconds
+from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.times import exact_time
+from fragdex.sources import Source, open_source
+from fragdex.views.view import View
+from fragdex.views.view_sources import Sources
+
+__all__ = ["PREVIEW", "SHEETS", "Preview", "preview_of"]
+
+PREVIEW: Final = re.compile(
+    r"thumbnail\.(?:jpg|webp|png|avif)|storyboard\.(?:vtt|m3u8)"
+    r"|storyboard-\d{1,6}\.(?:jpg|webp|png|avif)|peaks\.(?:json|dat)|loudness\.json"
+)
+"""Names of previews."""
+SHEETS: Final = "storyboard-{}.jpg"
+"""Name of a sheet of the storyboard that is asked for without a query."""
+_SIDE: Final = 4096
+"""Pixels of a thumbnail's side at most."""
+_TILE: Final = 640
+"""Pixels of a tile's width at most."""
+_TILES: Final = 100
+"""Tiles of a sheet at most: each is a decoded key frame."""
+_EXACT_SECONDS: Final = 60
+"""From a key frame to an exact picture at most: all in between is decoded."""
+_PIXELS: Final = 1 << 21
+"""Of a waveform at most."""
+_WANTED_PIXELS: Final = 1 << 19
+"""Of a waveform where the query does not say how fine: half a million is finer than screens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A preview that is described, and made when somebody needs its bytes.
+
+    Attributes:
+        media_type: of its bytes.
+        index: of the film.
+        recipe: what decides the bytes besides the film.
+        kind: what is decoded for it.
+        make: gives the bytes from the film's source, open for this call.
+    """
+
+    media_type: str
+    index: FragmentIndex
+    recipe: Any
+    kind: Literal["text", "picture", "sound"]
+    make: Callable[[Source], bytes]
+
+    @property
+    def etag(self) -> str:
+        """A strong entity tag, known before anything is decoded."""
+        return self._view(b"").etag
+
+    def view(self, source: Any) -> View:
+        """It as a view, made from the film in any form that `open_source` takes.
+
+        Raises:
+            SourceChanged: the film is not the one that was indexed.
+            FragdexError: it cannot be read or decoded.
+        """
+        if self.kind == "text":
+            return self._view(self.make(source))
+        if not isinstance(source, Source):
+            with open_source(source) as opened:
+                return self.view(opened)
+        try:
+            made = self.make(source)
+        finally:
+            # also what fails may fail because the film is another one
+            self._check(source)
+        return self._view(made)
+
+    def _view(self, data: bytes) -> View:
+        known = [self.index.source]
+        return View(self.media_type, known, ["preview", self.recipe], [len(data)], lambda _: [data])
+
+    def _check(self, source: Source) -> None:
+        with Sources([self.index.source], [source]) as sources:
+            sources.source(0)
+
+
+def preview_of(index: FragmentIndex, name: str, asked: Query) -> Preview:
+    """What a name and a query ask for.
+
+    Args:
+        index: of the film.
+        name: as in `PREVIEW`.
+        asked: `t`, `w`, `h`, `exact` of thumbnails; `every`, `width`, `columns`, `rows` of
+            storyboards; `samples_per_pixel`, `bits`, `split` of waveforms; `track` of all.
+
+    Raises:
+        ValueError: a value of the query is none, or out of bounds.
+        LimitExceeded: what is asked for would cost too much.
+        TrackNotFound: the film has no such track, or no such sheet.
+        KeyError: no preview has this name.
+    """
+    if not PREVIEW.fullmatch(name):
+        raise KeyError(name)
+    what, _, suffix = name.partition(".")
+    track = number(asked, "track", 1, (1 << 32) - 1)
+    if what == "thumbnail":
+        return _thumbnail(index, suffix, track, asked)
+    if what == "storyboard":
+        return _storyboard_list(index, suffix, track, asked)
+    if what == "peaks":
+        return _peaks(index, suffix, track, asked)
+    if what == "loudness":
+        return Preview("application/json", index, ["loudness", track], "sound",
+                       partial(_loudness, index, track))  # fmt: skip
+    return _sheet(index, int(what.rpartition("-")[2]), suffix, track, asked)
+
+
+def _thumbnail(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Preview:
+    time = seconds(asked, "t", 0)
+    options: dict[str, Any] = {
+        "exact": flag(asked, "exact", False),
+        "width": number(asked, "w", 1, _SIDE),
+        "height": number(asked, "h", 1, _SIDE),
+        "format": _format(suffix),
+        "track": track,
+    }
+    if options["exact"]:
+        chosen = _pictures(index, track)
+        end = chosen.end.exact if chosen.end is not None else math.inf
+        moment = min(exact_time(time), end)
+        before = moment - chosen.seek(moment).time.exact
+        if before > _EXACT_SECONDS:
+            raise LimitExceeded(
+                "the key frame before this picture is too far away",
+                expected=f"at most {_EXACT_SECONDS} s",
+                found=f"{float(before):.3f} s",
+                advice="ask for the key frame (exact=false)",
+            )
+    return Preview(
+        picture_type(options["format"]), index, ["thumbnail", str(time), options], "picture",
+        lambda source: thumbnail(index, source, time, **options).data,
+    )  # fmt: skip
+
+
+def _storyboard_list(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Preview:
+    layout = _layout(index, "jpg", track, asked)
+    query = {name: asked[name] for name in ("every", "width", "columns", "rows", "track")
+             if name in asked}  # fmt: skip
+    name = SHEETS + (f"?{urlencode(query)}" if query else "")
+    is_webvtt = suffix == "vtt"
+    text = (layout.webvtt(name) if is_webvtt else layout.hls(name)).encode()
+    kind = "text/vtt; charset=utf-8" if is_webvtt else "application/vnd.apple.mpegurl"
+    return Preview(kind, index, ["storyboard", suffix, _known(layout), query], "text",
+                   lambda _: text)  # fmt: skip
+
+
+def _sheet(
+    index: FragmentIndex, sheet: int, suffix: str, track: int | None, asked: Query
+) -> Preview:
+    layout = _layout(index, suffix, track, asked)
+    if sheet >= layout.sheet_count:
+        raise TrackNotFound(
+            "the storyboard has no such sheet",
+            expected=f"0 to {layout.sheet_count - 1}",
+            found=sheet,
+        )
+
+    def made(source: Source) -> bytes:
+        with storyboard(
+            index, source, every=layout.every, width=layout.width, columns=layout.columns,
+            rows=layout.rows, format=layout.format, track=track,  # type: ignore[arg-type]
+        ) as board:  # fmt: skip
+            return board.sheet(sheet).data
+
+    recipe = ["sheet", sheet, track, _known(layout)]
+    return Preview(layout.media_type, index, recipe, "picture", made)
+
+
+def _layout(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Layout:
+    columns, rows = (number(asked, name, 1, _TILES) or 10 for name in ("columns", "rows"))
+    if columns * rows > _TILES:
+        raise ValueError(f"columns × rows: expected at most {_TILES}, found {columns} × {rows}")
+    return storyboard_layout(
+        _pictures(index, track), every=seconds(asked, "every", 10), columns=columns, rows=rows,
+        width=number(asked, "width", 1, _TILE) or 160, format=_format(suffix),
+    )  # fmt: skip
+
+
+def _known(layout: Layout) -> list[Any]:
+    return [str(layout.every), layout.width, layout.columns, layout.rows, layout.format]
+
+
+def _peaks(index: FragmentIndex, suffix: str, track: int | None, asked: Query) -> Preview:
+    from fragdex.decoding.peaks import peaks
+
+    chosen = _track(index, track, "audio")
+    split = flag(asked, "split", False)
+    end = chosen.end.seconds if chosen.end is not None else 0.0
+    values = end * (chosen.info.sample_rate or 48_000)
+    values *= (chosen.info.channel_count or 2) if split else 1
+    fine = number(asked, "samples_per_pixel", 2, 1 << 20)
+    if fine is None:
+        fine = 256
+        while values / fine > _WANTED_PIXELS:
+            fine *= 2
+    if values / fine > _PIXELS:
+        raise LimitExceeded(
+            "the waveform would have too many pixels", expected=f"at most {_PIXELS:,}",
+            found=f"{values / fine:,.0f}", advice="ask for more samples_per_pixel",
+        )  # fmt: skip
+    bits = number(asked, "bits", 8, 16) or 8
+    if bits not in (8, 16):
+        raise ValueError(f"bits: expected 8 or 16, found {bits}")
+    is_json = suffix == "json"
+
+    def made(source: Source) -> bytes:
+        found = peaks(
+            index, source, samples_per_pixel=fine, bits=bits, split=split, track=chosen.id
+        )
+        return found.json() if is_json else found.dat()
+
+    kind = "application/json" if is_json else "application/octet-stream"
+    return Preview(kind, index, ["peaks", suffix, chosen.id, fine, bits, split], "sound", made)
+
+
+def _loudness(index: FragmentIndex, track: int | None, source: Source) -> bytes:
+    from fragdex.decoding.loudness import loudness
+
+    found: Mapping[str, Any] = asdict(loudness(index, source, track=track))
+    return json.dumps(found).encode() + b"\n"
+
+
+def _format(suffix: str) -> Any:
+    return "jpeg" if suffix == "jpg" else suffix
+
+
+def _pictures(index: FragmentIndex, track: int | None) -> TrackIndex:
+    return _track(index, track, "video")
+
+
+def _track(index: FragmentIndex, track: int | None, kind: str) -> TrackIndex:
+    for one in index.tracks:
+        if one.kind == kind and track in (None, one.id):
+            return one
+    raise TrackNotFound(f"the film has no {kind} track" + (f" {track}" if track else ""))
