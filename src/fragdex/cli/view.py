@@ -187,8 +187,7 @@ def _view(
                 index, source, _ = here.enter_context(opened_media(one, opening))
                 indexes.append(index)
                 told += [
-                    f"{one}: {note}" if together else note
-                    for note in notes(index, findings=False)
+                    f"{one}: {note}" if together else note for note in notes(index, findings=False)
                 ]
                 # a process cannot have the files of a whole day open
                 sources.append(source.name if together and not source.remote else source)
