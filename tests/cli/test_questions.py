@@ -31,6 +31,19 @@ def test_seek_in_json(call, files):
     )
 
 
+def test_seek_until_says_where_its_bytes_do_not_play(call, files):
+    ran = call("seek", "progressive.mp4", "0", "--until", "0.4")
+    assert ran.out.startswith("init  bytes=0-")
+    assert "progressive.mp4: these bytes do not play alone" in ran.err
+    told = [
+        json.loads(call("seek", n, "0", "-u", "1", "--json").out)
+        for n in ("a.mp4", "progressive.mp4")
+    ]
+    assert [one["plays"] for one in told] == [True, False]
+    assert told[0]["obstacle"] == ""
+    assert "fragdex.view" in told[1]["obstacle"]
+
+
 def test_seek_until_gives_the_bytes_to_fetch(call, files):
     ran = call("seek", "b.mp4", "0.2", "--until", "0.4")
     index = fragdex.index(files["b.mp4"])

@@ -304,3 +304,32 @@ def test_several_indexes_are_for_timelines():
         fragdex.view([index, index])
     with pytest.raises(ValueError, match="at least one"):
         fragdex.view([], "timeline")
+
+
+def test_a_view_is_indexed_and_packaged_as_a_file():
+    """A timeline as HLS and DASH: segments have the samples of its files."""
+    files = [movie(3, tracks=2), movie(2, tracks=2)]
+    view = joined(files)
+    media = view.as_source(source=files)
+    index = fragdex.index(media, exact=True)
+    assert (index.source.etag, index.source.size) == (view.etag, view.size)
+    made = fragdex.package(index, source=media, seconds=1)
+    one = made.title.renditions[0]
+    init = made[f"{one.name}/init.mp4"].read(source=media)
+    names = [f"{one.name}/{segment.time}.m4s" for segment in one.segments]
+    data = b"".join([init, *(made[name].read(source=media) for name in names)])
+    found = fragdex.index(data, exact=True).track(1).samples
+    sources = [fragdex.index(data, exact=True).track(1).samples for data in files]
+    assert hashes(data, found) == [
+        md5 for data, samples in zip(files, sources, strict=True) for md5 in hashes(data, samples)
+    ]
+    with pytest.raises(SourceChanged):
+        made[names[0]].read(source=joined(files, starts=[0, 9]).as_source(source=files))
+
+
+def test_a_view_of_named_files_needs_no_more(tmp_path):
+    path = tmp_path / "movie.mp4"
+    path.write_bytes(movie(4, fragmented=False))
+    view = fragdex.view(fragdex.index(path))
+    assert fragdex.index(view, exact=True).track(1).sample_count == 20
+    assert fragdex.md5(view).hex == hashlib.md5(view.read()).hexdigest()

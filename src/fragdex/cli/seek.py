@@ -104,7 +104,10 @@ def _seek(
         told = [*told, *([] if at_end else beyond)]
         if json:
             value = {"file": name, **_span_value(start, stop, span), "clamped": bool(beyond)}
+            value |= {"plays": span.plays, "obstacle": span.obstacle}
             return json_line(value), told
+        if not span.plays:
+            told = [*told, f"these bytes do not play alone: {span.obstacle}"]
         lines = [f"init  {part.header}\n" for part in span.init]
         lines += [f"media {part.header}\n" for part in span.media]
         return "".join(lines), told

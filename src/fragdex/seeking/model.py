@@ -199,12 +199,15 @@ class FragmentIndex:
             max_gap: ranges at most so many bytes apart are merged.
 
         Returns: a `Span`: `init` (ranges of the initialization segment), `media` (merged ranges in
-        file order), `clamped` (the span is longer than the presentation).
+        file order), `clamped` (the span is longer than the presentation), `plays` (whether these
+        bytes, one behind the other, play alone) and `obstacle` (why not, and which view does).
 
         Raises: as `TrackIndex.seek`; ValueError where stop lies before start.
         """
         chosen = self._chosen(tracks)
-        return plan.span(chosen, self._inits(chosen), start, stop, max_gap)
+        periods = {track.period for track in chosen}
+        beside = [track for track in self.tracks if track.period in periods]
+        return plan.span(chosen, self._inits(chosen), start, stop, max_gap, beside)
 
     def plan(self, time: TimeLike, *, tracks: Iterable[int] | None = None) -> plan.Plan:
         """What a seek would read: requests, bytes, samples to decode, and why.

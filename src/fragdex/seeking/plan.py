@@ -12,7 +12,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample
-from fragdex.fragments.table import NULL, FragmentTable, SampleTable
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import Time, TimeLike, exact_time, floor_ticks
 
@@ -24,6 +24,7 @@ class _Track(Protocol):
 
     fragments: FragmentTable
     shift: Fraction
+    period: int
 
     @property
     def id(self) -> int: ...
@@ -52,6 +53,9 @@ class Span:
         media: merged ranges of whole fragments, in file order.
         clamped: the span begins before what there is to play, or ends behind it (an infinite end
             does not). Where nothing of it can be played, `media` plays the nearest time.
+        obstacle: why the bytes of `init` and then `media`, one behind the other, do not play
+            alone, and what does; "" where they do. They do of a fragmented file. An index from a
+            sidx or mfra has not read the fragments, and supposes it.
 
     >>> Span((), (ByteRange(0, 10), ByteRange(20, 30))).size
     20
@@ -60,6 +64,12 @@ class Span:
     init: tuple[ByteRange, ...]
     media: tuple[ByteRange, ...]
     clamped: bool = False
+    obstacle: str = ""
+
+    @property
+    def plays(self) -> bool:
+        """Whether the bytes of `init` and `media` play alone: there is no obstacle."""
+        return not self.obstacle
 
     @property
     def size(self) -> int:
@@ -114,12 +124,21 @@ def span(
     start: TimeLike,
     stop: TimeLike,
     max_gap: int,
+    beside: Sequence[_Track] = (),
 ) -> Span:
-    """The fragments of all tracks from the sync sample at `start` until before `stop`."""
+    """The fragments of all tracks from the sync sample at `start` until before `stop`.
+
+    Args:
+        tracks: those that are wanted.
+        init: the ranges of their initialization segment.
+        start, stop, max_gap: as `FragmentIndex.ranges` takes them.
+        beside: all tracks that the same moovs describe.
+    """
     begin, end = exact_time(start), exact_time(stop)
     if end < begin:
         raise ValueError(f"the span ends ({stop}) before it starts ({start})")
     ranges: list[ByteRange] = []
+    flags = 0
     for track in tracks:
         hit = track.seek(begin)
         # A sample that starts exactly at `stop` is not played any more.
@@ -129,7 +148,37 @@ def span(
         filled = rows.sample_count != 0
         ends = rows.offset + rows.size
         ranges += map(ByteRange, rows.offset[filled].tolist(), ends[filled].tolist())
-    return Span(init, tuple(coalesce(ranges, max_gap=max_gap)), _reaches_out(tracks, begin, end))
+        flags |= int(np.bitwise_or.reduce(rows.flags, initial=0))
+    # Samples of the moov come before those of fragments.
+    for track in beside:
+        if len(track.fragments):
+            flags |= int(track.fragments.flags[0]) & FragmentFlags.VIRTUAL
+    media = tuple(coalesce(ranges, max_gap=max_gap))
+    periods = len({track.period for track in tracks})
+    obstacle = _obstacle(init, media, flags, periods)
+    return Span(init, media, _reaches_out(tracks, begin, end), obstacle)
+
+
+_VIEW = "fragdex.view(index, 'clip', start=…, stop=…) makes a file that plays this span"
+
+
+def _obstacle(
+    init: Sequence[ByteRange], media: Sequence[ByteRange], flags: int, periods: int
+) -> str:
+    """Why ranges do not play alone; "" where they do."""
+    if periods > 1:
+        return "the tracks are of several periods, each with a moov of its own: ask for one of them"
+    if not init:
+        return "there is no initialization segment: give players that of the stream"
+    if not media:
+        return "there are no media"
+    if flags & FragmentFlags.VIRTUAL:
+        return f"the moov names samples by their places in the whole file: {_VIEW}"
+    if flags & (FragmentFlags.DECLARED_BASE | FragmentFlags.REPAIRED):
+        return f"fragments name their samples by places in the whole file: {_VIEW}"
+    if flags & FragmentFlags.OUTSIDE:
+        return f"samples lie outside their fragments: {_VIEW}"
+    return ""
 
 
 def _reaches_out(tracks: Sequence[_Track], begin: Fraction | float, end: Fraction | float) -> bool:

@@ -6,7 +6,7 @@ import io
 import os
 import re
 from operator import index
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict
 
 from fragdex.errors import MissingExtra, SourceError, refuse_unknown
 from fragdex.sources.base import Source
@@ -21,8 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["SourceLike", "SourceOptions", "check_options", "open_source"]
 
-SourceLike: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Source
-"""What can be opened: a path, a URL, bytes, a seekable binary file, or a source that is open."""
+
+class AsSource(Protocol):
+    """What can be read as a source and is none: a view.
+
+    >>> class Named:
+    ...     def as_source(self):
+    ...         return BytesSource(b"abc")
+    >>> open_source(Named()).size
+    3
+    """
+
+    def as_source(self) -> Source:
+        """The source of its bytes."""
+
+
+SourceLike: TypeAlias = (
+    str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Source | AsSource
+)
+"""What can be opened: a path, a URL, bytes, a seekable binary file, a view, or a source."""
 
 
 class SourceOptions(TypedDict, total=False):
@@ -76,7 +93,7 @@ def open_source(
         what: a path (str or PathLike, also a file:// URL), bytes or anything that lends its bytes,
             an open binary file that can seek, an http:// or https:// URL (extra `http`), an s3://,
             gs://, az:// or memory:// URL (extra `object-store`), the name of an object in `store`,
-            or a source, which is returned as it is (with the budget, if one is given here).
+            a view, or a source, which is returned as it is (with the budget, if one is given here).
         max_bytes, max_requests: budget; a read that would exceed it raises BudgetExceeded.
         retries: how often a read of a remote source is retried.
         timeout: seconds without an answer that count as a failure.
@@ -99,6 +116,8 @@ def open_source(
     _check_budget("max_bytes", max_bytes)
     _check_budget("max_requests", max_requests)
     budget: _Budget = {"max_bytes": max_bytes, "max_requests": max_requests}
+    if hasattr(what, "as_source"):
+        what = what.as_source()
     if isinstance(what, Source):
         what.max_bytes = what.max_bytes if max_bytes is None else max_bytes
         what.max_requests = what.max_requests if max_requests is None else max_requests

@@ -1,0 +1,93 @@
+"""`index.ranges` says whether its bytes alone play: held against FFmpeg on every fixture."""
+
+import hashlib
+import io
+import math
+from pathlib import Path
+
+import pytest
+
+import fragdex
+from fragdex.errors import FragdexError
+from fragdex.testing import movie
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+FILES = [p for p in sorted(FIXTURES.iterdir()) if p.suffix in {".mp4", ".m4a", ".mov", ".ismv"}]
+
+
+def alone(data, span):
+    return b"".join(data[part.start : part.stop] for part in (*span.init, *span.media))
+
+
+def samples(data, index):
+    found = {}
+    for track in index.tracks:
+        table = track.samples
+        places = zip(table.offset.tolist(), table.size.tolist(), strict=True)
+        times = zip(table.dts.tolist(), table.cts.tolist(), strict=True)
+        found[track.id] = [
+            (*time, hashlib.md5(data[at : at + size]).hexdigest())
+            for time, (at, size) in zip(times, places, strict=True)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_what_is_said_to_play_has_its_samples_and_times(path):
+    """In the bytes alone each sample is found as in the file; else the view is named."""
+    data = path.read_bytes()
+    try:
+        index = fragdex.index(path, exact=True)
+        start = index.tracks[0].start
+        middle = 0 if start is None else start.exact + 1
+        span = index.ranges(middle, math.inf)
+    except (FragdexError, IndexError):
+        return  # nothing to seek in
+    if not span.plays:
+        assert span.obstacle
+        assert bool(span.init) is (
+            "moov" in span.obstacle or "places" in span.obstacle or "outside" in span.obstacle
+        )
+        return
+    part = alone(data, span)
+    found, known = samples(part, fragdex.index(part, exact=True)), samples(data, index)
+    for track, rows in found.items():
+        assert not rows or set(rows) <= set(known[track])
+    assert any(found.values())
+
+
+@pytest.mark.parametrize("name", ["frag-cmaf", "frag-av1-opus", "faststart", "hybrid"])
+def test_ffmpeg_agrees(name):
+    av = pytest.importorskip("av")
+    path = FIXTURES / f"{name}.mp4"
+    index = fragdex.index(path, exact=True)
+    span = index.ranges(1, 2)
+
+    def packets(what):
+        with av.open(what) as container:
+            return {
+                hashlib.md5(bytes(packet)).hexdigest()
+                for packet in container.demux()
+                if packet.size
+            }
+
+    whole = packets(str(path))
+    try:
+        found = packets(io.BytesIO(alone(path.read_bytes(), span)))
+    except av.FFmpegError:
+        found = set()
+    assert span.plays is (bool(found) and found <= whole)
+
+
+def test_what_plays_where_ranges_do_not():
+    def obstacle(data, **options):
+        return fragdex.index(data, exact=True).ranges(0, 1, **options).obstacle
+
+    assert obstacle(movie()) == ""
+    assert "fragdex.view(index, 'clip'" in obstacle(movie(fragmented=False))
+    assert "initialization segment" in obstacle(movie(moov=False))
+    two = fragdex.index(movie() + movie(), exact=True)
+    assert "several periods" in two.ranges(0, 1).obstacle
+    hybrid = fragdex.index(FIXTURES / "hybrid.mp4", exact=True)
+    end = hybrid.track(1).end
+    assert "moov names samples" in hybrid.ranges(end.exact - 1, end).obstacle
