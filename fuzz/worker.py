@@ -31,7 +31,7 @@ TIMEOUT_S = 10
 """One input; every real one takes milliseconds."""
 BESIDE = {
     "dump": ("cli.top_level", "cli.tree_json", "cli.tree_text"),
-    "captions": ("service.captions.parsing",),
+    "captions": ("formats.captions_text",),
     "images": ("service.images.probe", "service.images.svg"),
     "archives": ("service.renders.archives",),
 }

@@ -7,6 +7,7 @@
     │   ├── TruncatedInput          the input ends before what it announces
     │   ├── LimitExceeded           a claimed number passes one of our named limits
     │   ├── DamagedIndex            a saved index (.fidx, JSON …) that cannot be trusted
+    │   ├── MalformedCaptions       WebVTT, SubRip or JSON that cannot be read
     │   └── InvalidDigest           text that is no md5
     ├── BuildError                  a value that cannot be written in its field
     ├── InvalidRange                byte positions that make no range, or lie outside
@@ -46,6 +47,7 @@ __all__ = [
     "InvalidRange",
     "LimitExceeded",
     "MalformedBox",
+    "MalformedCaptions",
     "MissingExtra",
     "NoSyncSample",
     "NotISOBMFF",
@@ -229,6 +231,21 @@ class LimitExceeded(FormatError):
 
 class DamagedIndex(FormatError):
     """A saved index that cannot be trusted: wrong magic, version, checksum, or columns outside."""
+
+
+class MalformedCaptions(FormatError):
+    """WebVTT, SubRip or JSON captions that cannot be read.
+
+    Attributes:
+        line: number of the line, from 1, or None.
+
+    >>> str(MalformedCaptions("this is no timing", line=3))
+    'this is no timing (line 3)'
+    """
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message if line is None else f"{message} (line {line})")
+        self.line = line
 
 
 class InvalidDigest(FormatError, ValueError):

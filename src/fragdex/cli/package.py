@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any
@@ -29,6 +30,16 @@ def package(
     ] = None,
     seconds: options.Seconds = None,
     tracks: options.Tracks = None,
+    captions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--captions",
+            metavar="[LANG=]FILE",
+            help="Subtitles beside the film: WebVTT, SubRip or JSON; may be repeated. "
+            "The language is in the name (film.fr.srt), or given as fr=FILE.",
+            show_default=False,
+        ),
+    ] = None,
     json: options.Json = False,
     *,
     opening: dict[str, Any],
@@ -36,20 +47,22 @@ def package(
     """Write HLS and DASH of one title, without re-encoding.
 
     All FILEs are renditions of one title: the same film in several sizes, or its sound in several
-    languages. Each video and audio track becomes a rendition. The folder gets `master.m3u8` and
-    `manifest.mpd`, which players open, and the playlists and segments that they name. What keeps
-    players from changing between renditions goes to stderr.
+    languages. Each track of video, audio and subtitles becomes a rendition. The folder gets
+    `master.m3u8` and `manifest.mpd`, which players open, and the playlists and segments that they
+    name. What keeps players from changing between renditions goes to stderr.
 
     Examples:
       fragdex package movie.mp4 -o movie/
       fragdex package 1080p.mp4 720p.mp4 french.m4a -o movie/ --seconds 2
+      fragdex package movie.mp4 --captions movie.fr.srt --captions en=signs.vtt -o movie/
     """
     if output is None or output == "-":
         raise typer.BadParameter("a folder is needed: -o DIR")
     length = options.parse_seconds(seconds)
     names = expand(files)
+    texts = [_captions(one) for one in captions or ()]
     with ExitStack() as stack:
-        made, sources = _described(names, length, tracks, opening, stack)
+        made, sources = _described(names, length, tracks, texts, opening, stack)
         # Playlists come last: none names a file that is not there yet.
         order = sorted(made, key=lambda name: ("/" not in name, name in ENTRIES))
         written = _write(made, order, sources, output, names)
@@ -58,7 +71,7 @@ def package(
     value = {
         "files": names,
         "package": output,
-        "renditions": [one.name for one in made.title.renditions],
+        "renditions": [one.name for one in (*made.title.renditions, *made.title.subtitles)],
         "written": len(order),
         "size": written,
         "findings": list(made.findings),
@@ -67,10 +80,21 @@ def package(
     return 0
 
 
+def _captions(given: str) -> Any:
+    """A caption file, its language by `LANG=` or by its name."""
+    from fragdex.views.caption_files import read_captions
+
+    language, mark, path = given.partition("=")
+    if mark and re.fullmatch(r"[a-zA-Z]{2,3}(-[a-zA-Z0-9]{2,8})*", language):
+        return read_captions(path, language=language)
+    return read_captions(given)
+
+
 def _described(
     names: Sequence[str],
     seconds: Any,
     tracks: list[int] | None,
+    captions: Sequence[Any],
     opening: Mapping[str, Any],
     stack: ExitStack,
 ) -> tuple[Any, list[tuple[Any, Any]]]:
@@ -88,7 +112,9 @@ def _described(
             complain(f"{name}: {note}")
         indexes.append(index)
         sources.append(source)
-    made = fragdex.package(indexes, source=sources, seconds=seconds, tracks=tracks)
+    made = fragdex.package(
+        indexes, source=sources, seconds=seconds, tracks=tracks, captions=captions
+    )
     return made, [(i.source, s) for i, s in zip(indexes, sources, strict=True)]
 
 

@@ -26,6 +26,7 @@ from fragdex.formats.embed_fragments import (
     default_sizes,
     moofs_of,
 )
+from fragdex.formats.languages import three_letters
 from fragdex.seeking.model import FragmentIndex
 
 __all__ = ["Cue", "with_captions"]
@@ -194,21 +195,11 @@ def _trak(track: int, shown: int, length: int, tables: list[Box], language: str 
 
 def _packed(language: str | None) -> int:
     """The three letters of ISO 639-2 where the tag has them; the tag itself goes into elng."""
-    letters = (language or "").split("-")[0].lower()
-    letters = _LETTERS.get(letters, letters)
-    if len(letters) != 3 or not letters.isascii() or not letters.isalpha():
+    letters = three_letters(language)
+    if letters is None:
         return _UNDETERMINED
     first, second, third = (ord(letter) - 0x60 for letter in letters)
     return first << 10 | second << 5 | third
-
-
-_CODES = """
-ar=ara bg=bul ca=cat cs=ces cy=cym da=dan de=deu el=ell en=eng es=spa et=est eu=eus fa=fas fi=fin
-fr=fra ga=gle gl=glg he=heb hi=hin hr=hrv hu=hun hy=hye id=ind is=isl it=ita ja=jpn ka=kat ko=kor
-la=lat lt=lit lv=lav mk=mkd ms=msa nl=nld no=nor pl=pol pt=por ro=ron ru=rus sk=slk sl=slv sq=sqi
-sr=srp sv=swe sw=swa ta=tam te=tel th=tha tr=tur uk=ukr ur=urd vi=vie zh=zho
-"""
-_LETTERS = dict(pair.split("=") for pair in _CODES.split())
 
 
 def _tables(samples: list[tuple[int, bytes]]) -> list[Box]:

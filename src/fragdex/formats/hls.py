@@ -23,6 +23,7 @@ from fragdex.formats.hls_attributes import (
     named_codecs,
     picture_rate,
     picture_size,
+    spoken,
     target_duration,
 )
 from fragdex.formats.subsegments import (
@@ -178,7 +179,9 @@ def write_master(
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
     sound = next((t for t in found.tracks if t.kind == "audio" and len(t.fragments)), None)
     if sound is not None and chosen.kind == "video":
-        lines.append(media(sound, "audio", sound.info.language or "audio"))
+        language, channels = spoken(sound), sound.info.channel_count
+        name = sound.info.language or "audio"
+        lines.append(media("audio", name, language=language, channels=channels))
         about.append('AUDIO="audio"')
     lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(media_uri)]
     if iframes_uri is not None:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.formats.languages import language_tag
 from fragdex.seeking.model import TrackIndex
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "picture_rate",
     "picture_size",
     "quoted",
+    "spoken",
     "target_duration",
 ]
 
@@ -148,28 +150,52 @@ def picture_rate(track: TrackIndex, segments: Sequence[Range]) -> list[str]:
     return [f"FRAME-RATE={float(count / seconds):.3f}"]
 
 
+def spoken(track: TrackIndex) -> str | None:
+    """The language of a track as a BCP 47 tag, or None.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> spoken(fragdex.index(movie()).track(1)) is None
+    True
+    """
+    return language_tag(track.info.extended_language or track.info.language)
+
+
 def media(
-    track: TrackIndex, kind: str, name: str, *, default: bool = True, uri: str | None = None
+    kind: str,
+    name: str,
+    *,
+    group: str | None = None,
+    language: str | None = None,
+    channels: int | None = None,
+    default: bool = True,
+    forced: bool = False,
+    uri: str | None = None,
 ) -> str:
     """An EXT-X-MEDIA line (4.3.4.1).
 
     Args:
-        kind: audio or video; the GROUP-ID as well.
+        kind: audio, video or subtitles.
         name: what people choose the rendition by.
+        group: GROUP-ID; None: the kind.
+        language: BCP 47 tag.
+        channels: of audio.
+        default: whether players take it unless people choose another one.
+        forced: whether subtitles are shown to those who chose none.
         uri: address of its media playlist; None: its media is in that of the variant.
 
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> media(fragdex.index(movie()).track(1), "video", "Film", default=False)
+    >>> media("video", "Film", default=False)
     '#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID="video",NAME="Film",DEFAULT=NO,AUTOSELECT=YES'
     """
-    info = track.info
-    about = [f"TYPE={kind.upper()}", f'GROUP-ID="{kind}"', f'NAME="{quoted(name)}"']
-    if info.language:
-        about.append(f'LANGUAGE="{quoted(info.language)}"')
+    about = [f"TYPE={kind.upper()}", f'GROUP-ID="{quoted(group or kind)}"']
+    about.append(f'NAME="{quoted(name)}"')
+    if language:
+        about.append(f'LANGUAGE="{quoted(language)}"')
     about += [f"DEFAULT={'YES' if default else 'NO'}", "AUTOSELECT=YES"]
-    if info.channel_count:
-        about.append(f'CHANNELS="{info.channel_count}"')
+    if kind == "subtitles":
+        about.append(f"FORCED={'YES' if forced else 'NO'}")
+    if channels:
+        about.append(f'CHANNELS="{channels}"')
     if uri is not None:
         about.append(f'URI="{address(uri)}"')
     return "#EXT-X-MEDIA:" + ",".join(about)

@@ -21,6 +21,7 @@ from fragdex.formats.hls_attributes import (
     named_codecs,
     picture_rate,
     picture_size,
+    spoken,
 )
 from fragdex.formats.subsegments import period_of, reference_track, subsegments
 from fragdex.formats.wire import MIN_SEGMENT_MS
@@ -83,7 +84,14 @@ def write(renditions: Sequence[Rendition], *, min_segment_ms: float = MIN_SEGMEN
         if found and (found != [lead] or len(found) > 1):
             groups.append(f'{kind.upper()}="{kind}"')
             lines += [
-                media(one.track, kind, one.name, default=one is found[0], uri=one.uri)
+                media(
+                    kind,
+                    one.name,
+                    language=spoken(one.track),
+                    channels=one.track.info.channel_count,
+                    default=one is found[0],
+                    uri=one.uri,
+                )
                 for one in found
             ]
             beside += [one for one in found if lead.track.kind != kind]

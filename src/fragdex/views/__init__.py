@@ -5,6 +5,7 @@ parts           made bytes and ranges of sources
 view_sources    the bytes behind the parts, never those of two versions of a file
 media           a track's samples on the timeline of fragments
 segmentation    where tracks are cut
+segmentation_growing  the same of files that still grow
 fragments_made  how large made fragments are, and their boxes
 init_segment    their initialization segment
 segments        all of that for some tracks
@@ -13,6 +14,11 @@ joined_tracks   which tracks of several files are one
 joined_files    several files one behind the other
 kinds           `fragdex.view`
 renditions      tracks of a title, with their segments
+webvtt          text of subtitles, from samples and to segments
+caption_files   caption files beside the films
+subtitles       renditions of text
+title           renditions together
+titling         from tracks and caption files to a title
 playlists       HLS
 manifest        DASH
 package         `fragdex.package`

@@ -13,7 +13,7 @@ from fragdex.formats.clip_samples import described
 from fragdex.fragments.table import FragmentFlags, Int64
 from fragdex.views.media import Media
 
-__all__ = ["descriptions_of", "init_segment", "track_id"]
+__all__ = ["descriptions_of", "init_segment", "track_id", "traks_of"]
 
 CMAF = "cmfc"
 """A track of fragments with composition offsets of 0 or more (ISO/IEC 23000-19, 7.2)."""
@@ -64,7 +64,16 @@ def track_id(trak: Box) -> int:
     return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
 
 
-def descriptions_of(init: bytes, media: Media) -> Int64 | None:
+def traks_of(boxes: Sequence[Box]) -> dict[int, Box]:
+    """The traks of a moov by their track_ID.
+
+    >>> traks_of([])
+    {}
+    """
+    return {track_id(trak): trak for trak in find_all(boxes, "moov/trak")}
+
+
+def descriptions_of(trak: Box | None, media: Media) -> Int64 | None:
     """sample_description_index of each sample of a track; None: 1 for all.
 
     Raises:
@@ -72,8 +81,6 @@ def descriptions_of(init: bytes, media: Media) -> Int64 | None:
             and which one is not known here; or the samples are encrypted.
     """
     track = media.track
-    traks = {track_id(trak): trak for trak in find_all(parse(init), "moov/trak")}
-    trak = traks.get(track.id)
     stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
     if trak is None or stsd is None or not stsd.children:
         raise BuildError(

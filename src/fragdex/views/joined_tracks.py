@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from fragdex.boxes import Box, build, find_all, parse
+from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
-from fragdex.views.init_segment import descriptions_of, track_id
+from fragdex.views.init_segment import descriptions_of, traks_of
 from fragdex.views.media import Media
 
 __all__ = ["Lane", "Piece", "lanes_of"]
@@ -127,9 +127,9 @@ def _describe(lane: Lane, pieces: Sequence[Piece]) -> None:
         media = lane.members.get(piece.number)
         if media is None:
             continue
-        own = descriptions_of(piece.init, media)
-        traks = find_all(parse(piece.init), "moov/trak")
-        trak = next(one for one in traks if track_id(one) == media.track.id)
+        trak = traks_of(parse(piece.init)).get(media.track.id)
+        own = descriptions_of(trak, media)
+        assert trak is not None  # descriptions_of found it
         stsd = trak.find("mdia/minf/stbl/stsd")
         assert stsd is not None  # descriptions_of found it
         if lane.trak is None:

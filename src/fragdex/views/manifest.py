@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from xml.etree import ElementTree as ET
 
@@ -10,11 +11,14 @@ import numpy as np
 
 from fragdex.formats.dash import NAMESPACE, xml_duration, xml_text
 from fragdex.formats.hls_attributes import WRITABLE_CODEC
-from fragdex.views.renditions import Rendition, Title, uneven
+from fragdex.views.renditions import Rendition
+from fragdex.views.subtitles import Subtitles
+from fragdex.views.title import Title, uneven
 
 __all__ = ["write"]
 
 LIVE = "urn:mpeg:dash:profile:isoff-live:2011"
+ROLE = "urn:mpeg:dash:role:2011"
 CHANNELS = "urn:mpeg:mpegB:cicp:ChannelConfiguration"
 """By number of channels, where that is the layout's number as well: 1 to 6 (ISO/IEC 23091-3)."""
 
@@ -33,21 +37,37 @@ def write(title: Title) -> bytes:
     ]
     longest = max(lasts, default=Fraction(2))
     total = max((one.seconds for one in title.renditions), default=Fraction(0))
-    about = {
-        "xmlns": NAMESPACE,
-        "type": "static",
-        "profiles": LIVE,
-        "mediaPresentationDuration": xml_duration(total),
-        "maxSegmentDuration": xml_duration(longest),
-        "minBufferTime": "PT2S",
-    }
-    mpd = ET.Element("MPD", about)
+    mpd = ET.Element("MPD", {"xmlns": NAMESPACE, **_kind(title, total)})
+    mpd.set("maxSegmentDuration", xml_duration(longest))
+    mpd.set("minBufferTime", "PT2S")
     period = ET.SubElement(mpd, "Period", {"id": "0", "start": "PT0S"})
-    for number, members in enumerate(_sets(title)):
+    sets = _sets(title)
+    for number, members in enumerate(sets):
         _adaptation(period, number, members)
+    for number, one in enumerate(title.subtitles, len(sets)):
+        _subtitles(period, number, one, title)
     ET.indent(mpd)
     text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
+
+
+def _kind(title: Title, total: Fraction) -> dict[str, str]:
+    """Whether it grows, and what players need to know then (5.3.1.2)."""
+    growth = title.growth
+    if growth is None or growth.ended:
+        ends = {"mediaPresentationDuration": xml_duration(total)}
+        return {"type": "static", "profiles": LIVE, **ends}
+    return {
+        "type": "dynamic",
+        "profiles": LIVE,
+        "availabilityStartTime": _utc(growth.began),
+        "publishTime": _utc(growth.changed),
+        "minimumUpdatePeriod": xml_duration(Fraction(growth.target, 2)),
+    }
+
+
+def _utc(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _sets(title: Title) -> list[list[Rendition]]:
@@ -75,10 +95,35 @@ def _adaptation(period: ET.Element, number: int, members: Sequence[Rendition]) -
         about["lang"] = xml_text(first.language)
     adaptation = ET.SubElement(period, "AdaptationSet", about)
     if first.kind == "audio":
+        ET.SubElement(adaptation, "Label").text = xml_text(first.title)
         role = "main" if first.name == "a1" else "alternate"
-        ET.SubElement(adaptation, "Role", {"schemeIdUri": "urn:mpeg:dash:role:2011", "value": role})
+        ET.SubElement(adaptation, "Role", {"schemeIdUri": ROLE, "value": role})
     for one in members:
         _representation(adaptation, one)
+
+
+def _subtitles(period: ET.Element, number: int, text: Subtitles, title: Title) -> None:
+    """Text in fragments, or else one file of WebVTT, which cannot grow."""
+    growing = title.growth is not None and not title.growth.ended
+    if text.rendition is None and growing:
+        return
+    kind = "application/mp4" if text.rendition is not None else "text/vtt"
+    about = {"id": str(number), "contentType": "text", "mimeType": kind}
+    if text.language:
+        about["lang"] = xml_text(text.language)
+    if text.rendition is not None:
+        about |= {"segmentAlignment": "true", "startWithSAP": "1"}
+    adaptation = ET.SubElement(period, "AdaptationSet", about)
+    ET.SubElement(adaptation, "Label").text = xml_text(text.title)
+    roles = ["forced-subtitle" if text.forced else "subtitle"] + ["main"] * text.default
+    for role in roles:
+        ET.SubElement(adaptation, "Role", {"schemeIdUri": ROLE, "value": role})
+    if text.rendition is not None:
+        _representation(adaptation, text.rendition)
+        return
+    representation = ET.SubElement(adaptation, "Representation", {"id": text.name})
+    representation.set("bandwidth", str(int(8 * text.size / text.lead.seconds) + 1))
+    ET.SubElement(representation, "BaseURL").text = f"{text.name}.vtt"
 
 
 def _representation(adaptation: ET.Element, one: Rendition) -> None:
@@ -96,7 +141,7 @@ def _representation(adaptation: ET.Element, one: Rendition) -> None:
         rate = one.frame_rate
         if rate is not None:
             about["frameRate"] = f"{rate.numerator}/{rate.denominator}".removesuffix("/1")
-    elif info.sample_rate:
+    elif one.kind == "audio" and info.sample_rate:
         about["audioSamplingRate"] = str(info.sample_rate)
     representation = ET.SubElement(adaptation, "Representation", about)
     if one.kind == "audio" and info.channel_count in range(1, 7):

@@ -36,6 +36,7 @@ class Media:
         durations: int64 ticks of each to the next one's decode time; the last one's own.
         media_time: ticks that the edit list of the fragments takes off; 0: they have none.
         end: presentation time in ticks at which the last sample ends.
+        settled: whether `media_time` and `decode` stay what they are when samples follow.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -52,6 +53,7 @@ class Media:
     durations: Int64
     media_time: int
     end: int
+    settled: bool = True
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -63,7 +65,9 @@ class Media:
         return offsets
 
 
-def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> Media:
+def media_of(
+    track: TrackIndex, *, size: int | None = None, source: int = 0, growing: bool = False
+) -> Media:
     """A track's samples on the timeline of fragments.
 
     Samples that the edit list hides at the end are left out, where nothing shown follows them; and
@@ -73,6 +77,8 @@ def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> 
         track: of an index that knows its samples.
         size: bytes of the source; None: not known.
         source: its number.
+        growing: whether what follows must not change the times of what is there: how long
+            pictures wait because others are decoded before them is that of the first second.
 
     Raises:
         InexactIndex: the index does not know the track's samples.
@@ -100,7 +106,8 @@ def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> 
     if not len(samples):
         raise NoSyncSample(f"track {track.id} has no samples that are shown")
     presentation = samples.cts + shift
-    earliest = shift + int((samples.cts - samples.dts).min())
+    first = _first_second(samples, track) if growing else len(samples)
+    earliest = shift + int((samples.cts - samples.dts)[:first].min())
     media_time = max(0, -(int(samples.dts[0]) + earliest))
     decode = samples.dts + (earliest + media_time)
     durations = np.diff(decode, append=decode[-1] + samples.duration[-1])
@@ -116,8 +123,15 @@ def media_of(track: TrackIndex, *, size: int | None = None, source: int = 0) -> 
     end = int((presentation + durations).max())
     if end <= 0:
         raise NoSyncSample(f"the edit list hides all of track {track.id}")
+    settled = not growing or first < len(samples)
     sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
-    return Media(track, sources, samples, presentation, decode, durations, media_time, end)
+    return Media(track, sources, samples, presentation, decode, durations, media_time, end, settled)
+
+
+def _first_second(samples: SampleTable, track: TrackIndex) -> int:
+    """Samples before the first sync sample that is presented a second behind the first sample."""
+    later = samples.sync & (samples.cts >= samples.cts[0] + track.timescale)
+    return int(later.argmax()) if later.any() else len(samples)
 
 
 def _until(samples: SampleTable, stop: Fraction, track: TrackIndex) -> SampleTable:

@@ -1,29 +1,36 @@
 """HLS and DASH from the indexes of files, made when they are asked for; nothing is stored.
 
-Each video and audio track is a rendition whose segments stand on their own. Playlists, manifest
-and segments come from one table, so that what they say of each other is true to the tick.
+Each track of video, audio and subtitles is a rendition whose segments stand on their own.
+Playlists, manifest and segments come from one table, so that what they say of each other is true
+to the tick.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
+from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from hashlib import md5
+from os import PathLike
+from typing import Any, Final, Literal
 
-import numpy as np
-
-from fragdex.errors import BuildError
+from fragdex.boxes import Box, parse
+from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.subsegments import period_of
-from fragdex.seeking.model import FragmentIndex
+from fragdex.fragments.table import FragmentFlags, Int64
+from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.views import manifest, playlists
-from fragdex.views.init_segment import descriptions_of
+from fragdex.views.caption_files import Captions, read_captions
+from fragdex.views.init_segment import descriptions_of, traks_of
 from fragdex.views.media import Media, media_of
-from fragdex.views.renditions import Rendition, Title, uneven
-from fragdex.views.segmentation import cut, reference
+from fragdex.views.renditions import Rendition
 from fragdex.views.segments import seconds_of
+from fragdex.views.subtitles import CUES, FRAGMENTS, Subtitles
+from fragdex.views.title import Title, uneven
+from fragdex.views.titling import PACKAGED, Chosen, creation, growth, titled
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
 
@@ -33,7 +40,6 @@ MULTIVARIANT: Final = "master.m3u8"
 MANIFEST: Final = "manifest.mpd"
 HLS: Final = "application/vnd.apple.mpegurl"
 DASH: Final = "application/dash+xml"
-PACKAGED: Final = ("video", "audio")
 
 
 class Package:
@@ -41,12 +47,15 @@ class Package:
 
     Names are `master.m3u8`, `manifest.mpd`, and for each rendition `NAME.m3u8`, `NAME/init.mp4`,
     `NAME/TIME.m4s` for the segment that begins at TIME ticks, and for video
-    `NAME-iframes.m3u8`.
+    `NAME-iframes.m3u8`. Subtitles have `NAME/TIME.vtt`, and `NAME.vtt` where they have no
+    fragments.
 
     Attributes:
         title: the renditions.
-        sources: the files, as their indexes know them.
-        findings: what keeps players from changing between renditions, as sentences.
+        sources: the files, as their indexes know them; of growing ones only the names, since
+            their sizes and times change.
+        findings: what keeps players from changing between renditions, and what is left out, as
+            sentences.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -58,21 +67,29 @@ class Package:
     b'ftyp'
     """
 
-    def __init__(self, title: Title, sources: Sequence[SourceInfo], recipe: Any) -> None:
+    def __init__(
+        self,
+        title: Title,
+        sources: Sequence[SourceInfo],
+        recipe: Any,
+        left_out: Sequence[str] = (),
+    ) -> None:
         self.title, self.sources, self._recipe = title, tuple(sources), recipe
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """What keeps players from changing between renditions."""
-        return self._uneven
+        self._left_out = tuple(left_out)
 
     @cached_property
-    def _uneven(self) -> tuple[str, ...]:
-        return uneven(self.title.of("video"))
+    def findings(self) -> tuple[str, ...]:
+        """What keeps players from changing between renditions, and what is left out."""
+        return (*uneven(self.title.of("video")), *self._left_out)
 
     @cached_property
     def _renditions(self) -> dict[str, Rendition]:
-        return {one.name: one for one in self.title.renditions}
+        text = (one.rendition for one in self.title.subtitles)
+        return {one.name: one for one in (*self.title.renditions, *text) if one is not None}
+
+    @cached_property
+    def _subtitles(self) -> dict[str, Subtitles]:
+        return {one.name: one for one in self.title.subtitles}
 
     def __iter__(self) -> Iterator[str]:
         """The names of all files: first those that players ask for first."""
@@ -81,8 +98,15 @@ class Package:
             yield f"{one.name}.m3u8"
             if playlists.has_iframes(one):
                 yield f"{one.name}-iframes.m3u8"
-            yield f"{one.name}/init.mp4"
-            yield from (f"{one.name}/{segment.time}.m4s" for segment in one.segments)
+            yield from _fragments(one)
+        for text in self.title.subtitles:
+            yield f"{text.name}.m3u8"
+            if text.cues is not None:
+                yield from (f"{text.name}/{time}.vtt" for time in text.times)
+            if text.rendition is not None:
+                yield from _fragments(text.rendition)
+            else:
+                yield f"{text.name}.vtt"
 
     def __getitem__(self, name: str) -> View:
         """A file as a view.
@@ -97,33 +121,53 @@ class Package:
         head, _, tail = name.partition("/")
         if tail:
             return self._media(head, tail)
-        bare = head.removesuffix(".m3u8")
-        one = self._renditions.get(bare.removesuffix("-iframes"))
-        if one is None or bare == head:
-            raise KeyError(name)
-        if bare.endswith("-iframes"):
-            if not playlists.has_iframes(one):
-                raise KeyError(name)
-            return self._text(HLS, name, lambda: playlists.iframes(one))
-        return self._text(HLS, name, lambda: playlists.media(one))
+        stem, dot, suffix = head.rpartition(".")
+        text = self._subtitles.get(stem)
+        if dot and suffix == "m3u8":
+            if text is not None:
+                return self._text(HLS, name, lambda: playlists.subtitles(text, self.title))
+            one = self._renditions.get(stem.removesuffix("-iframes"))
+            if one is not None and one.name == stem:
+                return self._text(HLS, name, lambda: playlists.media(one, self.title))
+            if one is not None and playlists.has_iframes(one):
+                return self._text(HLS, name, lambda: playlists.iframes(one, self.title))
+        if suffix == "vtt" and text is not None and text.rendition is None:
+            return _found(text.whole([self._recipe, stem]), name)
+        raise KeyError(name)
 
     def _media(self, rendition: str, name: str) -> View:
-        one = self._renditions.get(rendition)
-        if one is None:
-            raise KeyError(f"{rendition}/{name}")
         recipe = [self._recipe, rendition]
-        if name == "init.mp4":
+        whole, one = f"{rendition}/{name}", self._renditions.get(rendition)
+        if name == "init.mp4" and one is not None:
             init = one.made.init
             return View(one.made.media_type, [one.source], [recipe, name], [len(init)], _only(init))
-        stem = name.removesuffix(".m4s")
-        segment = one.at(int(stem)) if stem != name and stem.isascii() and stem.isdigit() else None
-        if segment is None or str(segment.time) != stem:
-            raise KeyError(f"{rendition}/{name}")
+        stem, _, suffix = name.rpartition(".")
+        if not (stem.isascii() and stem.isdigit() and str(int(stem)) == stem):
+            raise KeyError(whole)
+        if suffix == "vtt" and rendition in self._subtitles:
+            return _found(self._subtitles[rendition].segment(int(stem), recipe), whole)
+        segment = one.at(int(stem)) if one is not None and suffix == "m4s" else None
+        if one is None or segment is None:
+            raise KeyError(whole)
         return one.made.view(segment.number, one.source, recipe)
 
     def _text(self, media_type: str, name: str, write: Callable[[], bytes]) -> View:
         text = write()
-        return View(media_type, self.sources, [self._recipe, name], [len(text)], _only(text))
+        recipe = [self._recipe, name]
+        if self.title.growth is not None:
+            recipe.append(md5(text, usedforsecurity=False).hexdigest())
+        return View(media_type, self.sources, recipe, [len(text)], _only(text))
+
+
+def _fragments(one: Rendition) -> Iterator[str]:
+    yield f"{one.name}/init.mp4"
+    yield from (f"{one.name}/{time}.m4s" for time in one.made.time.tolist())
+
+
+def _found(view: View | None, name: str) -> View:
+    if view is None:
+        raise KeyError(name)
+    return view
 
 
 def package(
@@ -132,24 +176,36 @@ def package(
     source: Any = None,
     seconds: TimeLike | None = 4,
     tracks: Iterable[int] | None = None,
+    captions: Iterable[Captions | str | PathLike[str]] = (),
+    growing: bool | Literal["ended"] = False,
+    began: datetime | None = None,
 ) -> Package:
     """A title in HLS (RFC 8216) and DASH (ISO/IEC 23009-1), with nothing stored.
 
     Args:
-        indexes: of one file, or of several that are renditions of one title. Each video and audio
-            track is a rendition.
+        indexes: of one file, or of several that are renditions of one title. Each track of video,
+            audio and subtitles (wvtt, tx3g, stpp) is a rendition.
         source: the media, in any form that `fragdex.open_source` takes, one for each index; None:
             the files that they were made from. Only their moovs are read here.
         seconds: wanted length of a segment; None: one for each sync sample. Segments begin at
             sync samples of the video, audio is cut at the nearest access unit.
-        tracks: track ids; None: all video and audio.
+        tracks: track ids; None: all of video, audio and subtitles.
+        captions: caption files beside the films: paths or URLs of WebVTT, SubRip or JSON, which
+            say their language as in `film.fr.vtt` and `film.fr.forced.srt`; or
+            `fragdex.views.caption_files.Captions`.
+        growing: whether the files still grow: then only segments that nothing to come can change
+            are named, the HLS playlists are of type EVENT, the MPD is dynamic. Make a package
+            anew from `index.extend`; give "ended" for the last one. Fragmented files can grow.
+        began: when time 0 of a growing title was; None: the time at which its moov says it was
+            made, or else 1970.
 
     Raises:
         ValueError: a length is none.
-        BuildError: there is no video and no audio, or a track cannot be made into fragments; the
-            message says why.
+        BuildError: there is no video and no audio, a track cannot be made into fragments, or of a
+            growing file no segment is complete yet; the message says which.
         NoSyncSample: a track has no sync sample.
         InexactIndex: an index does not know its samples.
+        MalformedCaptions: captions cannot be read.
         SourceError: a source cannot be read, or changed since it was indexed.
 
     >>> import fragdex
@@ -163,68 +219,69 @@ def package(
     length = seconds_of(seconds)
     several = source if isinstance(source, (list, tuple)) or source is None else [source]
     wanted = None if tracks is None else set(tracks)
-    found: list[tuple[Media, bytes, SourceInfo]] = []
+    texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
+    found: list[Chosen] = []
+    known: list[SourceInfo] = []
+    left_out: list[str] = []
+    made_at: datetime | None = None
     with Sources([index.source for index in given], several) as sources:
         for number, index in enumerate(given):
             period = period_of(index, None)
             init = b"".join(sources.source(number).read(part) for part in period.init)
-            for track in period.tracks:
-                if track.kind not in PACKAGED or not track.timescale or track.sample_count == 0:
-                    continue
-                if wanted is None or track.id in wanted:
-                    media = media_of(track, size=index.source.size)
-                    found.append((media, init, index.source))
-    if not found:
+            moov = parse(init)
+            made_at = made_at or creation(moov)
+            info = SourceInfo(index.source.name) if growing else index.source
+            known.append(info)
+            found += [
+                Chosen(media, init, info, described, trak)
+                for media, described, trak in _chosen(
+                    period, moov, index.source.size, wanted, left_out
+                )
+            ]
+    if not any(one.media.track.kind in PACKAGED for one in found):
         raise BuildError("there are no samples of video or audio to package")
-    ids = [one.track.id for one, _, _ in found]
-    recipe = ["package", "all" if length is None else str(length), ids]
-    return Package(Title(tuple(_renditions(found, length))), [i.source for i in given], recipe)
+    title = titled(found, length, texts, growing)
+    if growing:
+        title = replace(title, growth=growth(title, length, growing, began or made_at, given))
+    ids = [one.media.track.id for one in found]
+    recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
+    if growing:
+        # what is announced stays, however large the file is by now
+        recipe.append([md5(one.init, usedforsecurity=False).hexdigest() for one in found])
+    return Package(title, known, recipe, left_out)
 
 
-def _renditions(
-    found: Sequence[tuple[Media, bytes, SourceInfo]], length: Fraction | None
-) -> Iterator[Rendition]:
-    lead = reference([media for media, _, _ in found])
-    begins = min(
-        Fraction(max(int(media.presentation.min()), 0), media.track.timescale)
-        for media, _, _ in found
-    )
-    names: set[str] = set()
-    for kind in PACKAGED:
-        mine = [one for one in found if one[0].track.kind == kind]
-        for number, (media, init, source) in enumerate(mine, 1):
-            # video has its own key frames; all else follows the first video
-            pace = [media] if kind == lead.track.kind else [lead, media]
-            edges = cut(pace, length, pace[0])[-1]
-            described = descriptions_of(init, media)
-            title = _title(media, number)
-            while title in names:
-                title += f" ({number})"
-            names.add(title)
-            yield Rendition(
-                f"{kind[0]}{number}",
-                title,
-                source,
-                media,
-                init,
-                _without_empty(edges),
-                begins,
-                described,
+def _chosen(
+    period: Period,
+    moov: Sequence[Box],
+    size: int | None,
+    wanted: set[int] | None,
+    left_out: list[str],
+) -> Iterator[tuple[Media, Int64 | None, Box]]:
+    """The tracks that become renditions, with their sample descriptions and their traks."""
+    traks = traks_of(moov)
+    chapters = {number for track in period.tracks for number in track.info.chapter_tracks}
+    for track in period.tracks:
+        if not track.timescale or track.sample_count == 0:
+            continue
+        if track.id in chapters if wanted is None else track.id not in wanted:
+            continue
+        if track.kind == "text" and track.info.format not in (*CUES, *FRAGMENTS):
+            left_out.append(
+                f"text track {track.id} ({track.info.format}) is left out: its format is none of "
+                f"{', '.join(dict.fromkeys((*CUES, *FRAGMENTS)))}"
             )
-
-
-def _without_empty(edges: Any) -> Any:
-    """Cuts between which there is a sample: a playlist names no segment without one."""
-    return np.unique(edges)
-
-
-def _title(media: Media, number: int) -> str:
-    info = media.track.info
-    if info.title:
-        return info.title
-    if media.track.kind == "video":
-        return f"{info.width}x{info.height}" if info.width and info.height else f"video {number}"
-    return info.language or f"audio {number}"
+        elif track.kind in (*PACKAGED, "text"):
+            may_grow = bool(((track.fragments.flags & FragmentFlags.VIRTUAL) == 0).any())
+            try:
+                media = media_of(track, size=size, growing=may_grow)
+                described = descriptions_of(traks.get(track.id), media)
+            except (BuildError, NoSyncSample) as error:
+                if track.kind != "text":
+                    raise
+                left_out.append(f"text track {track.id} is left out: {error}")
+                continue
+            yield media, described, traks[track.id]
 
 
 def _only(data: bytes) -> Callable[[int], list[bytes]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 
-__all__ = ["Block", "Part", "Scattered", "SourceRange", "size_of", "sizes_of"]
+__all__ = ["Block", "Derived", "Part", "Scattered", "SourceRange", "size_of", "sizes_of"]
 
 
 class SourceRange(NamedTuple):
@@ -53,7 +53,31 @@ class Scattered(NamedTuple):
             yield SourceRange(self.source, ByteRange(start, stop))
 
 
-Block = Part | Scattered
+class Derived(NamedTuple):
+    """Bytes that are made from bytes of a source when they are read, such as the text of samples.
+
+    Attributes:
+        ranges: where the source's bytes are.
+        make: gives the bytes from those of each range.
+        low: of what `make` gives, the first byte that is meant.
+        size: bytes from there on; what is made is at least `low + size` long.
+
+    >>> import numpy as np
+    >>> Derived(Scattered(0, np.array([8]), np.array([2])), lambda data: data[0].upper(), 0, 2).size
+    2
+    """
+
+    ranges: Scattered
+    make: Callable[[Sequence[bytes]], bytes]
+    low: int
+    size: int
+
+    def made(self, data: Sequence[bytes]) -> bytes:
+        """The bytes, from those of each range."""
+        return self.make(data)[self.low : self.low + self.size]
+
+
+Block = Part | Scattered | Derived
 """What views are made of; `View.parts` gives scattered ranges one by one."""
 
 
@@ -66,6 +90,8 @@ def size_of(part: Block) -> int:
     """
     if isinstance(part, bytes):
         return len(part)
+    if isinstance(part, Derived):
+        return part.size
     return part.range.size if isinstance(part, SourceRange) else int(part.size.sum())
 
 

@@ -19,9 +19,11 @@ from fragdex.formats.hls_attributes import (
     media as media_line,
 )
 from fragdex.fragments.table import Int64
-from fragdex.views.renditions import Rendition, Title
+from fragdex.views.renditions import Rendition
+from fragdex.views.subtitles import Subtitles
+from fragdex.views.title import Title
 
-__all__ = ["has_iframes", "iframes", "media", "multivariant"]
+__all__ = ["has_iframes", "iframes", "media", "multivariant", "subtitles"]
 
 VERSION = 7
 """EXT-X-MAP in playlists that are not of I-frames alone (7), with fMP4."""
@@ -43,14 +45,32 @@ def multivariant(title: Title) -> bytes:
     groups = _groups(audio) if video else {}
     for name, members in groups.items():
         chosen = next((one for one in members if one.track.info.enabled), members[0])
-        for one in members:
-            line = media_line(
-                one.track, "audio", one.title, default=one is chosen, uri=f"{one.name}.m3u8"
+        lines += [
+            media_line(
+                "audio",
+                one.title,
+                group=name,
+                language=one.language,
+                channels=one.track.info.channel_count,
+                default=one is chosen,
+                uri=f"{one.name}.m3u8",
             )
-            lines.append(line.replace('GROUP-ID="audio"', f'GROUP-ID="{name}"'))
+            for one in members
+        ]
+    lines += [
+        media_line(
+            "subtitles",
+            text.title,
+            language=text.language,
+            default=text.default,
+            forced=text.forced,
+            uri=f"{text.name}.m3u8",
+        )
+        for text in title.subtitles
+    ]
     for variant in video or audio:
         for name, members in groups.items() or [(None, [])]:
-            lines += _variant(variant, name, members)
+            lines += _variant(variant, name, members, title.subtitles)
     for one in video:
         if has_iframes(one):
             peak, average = bit_rates(np.diff(one.edges), _pictures(one), one.track.timescale)
@@ -61,26 +81,37 @@ def multivariant(title: Title) -> bytes:
     return _text(lines)
 
 
-def media(rendition: Rendition) -> bytes:
+def media(rendition: Rendition, title: Title) -> bytes:
     """The media playlist of a rendition (4.3.3), as UTF-8 text."""
-    lines = _head(rendition)
+    lines = _head(rendition, title)
     if rendition.starts_with_sync:
         lines.append("#EXT-X-INDEPENDENT-SEGMENTS")
     lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
     for duration, time in zip(_rounded(rendition), rendition.made.time.tolist(), strict=True):
         lines += [f"#EXTINF:{duration},", f"{rendition.name}/{time}.m4s"]
-    return _text([*lines, "#EXT-X-ENDLIST"])
+    return _text(lines + _end(title))
 
 
-def iframes(rendition: Rendition) -> bytes:
+def subtitles(text: Subtitles, title: Title) -> bytes:
+    """The media playlist of subtitles: WebVTT where they have cues, else fragments."""
+    if text.cues is None:
+        assert text.rendition is not None
+        return media(text.rendition, title)
+    lines = _head(text.lead, title)
+    for duration, time in zip(_rounded(text.lead), text.times, strict=False):
+        lines += [f"#EXTINF:{duration},", f"{text.name}/{time}.vtt"]
+    return _text(lines + _end(title))
+
+
+def iframes(rendition: Rendition, title: Title) -> bytes:
     """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment."""
-    lines = [*_head(rendition), "#EXT-X-I-FRAMES-ONLY"]
+    lines = [*_head(rendition, title), "#EXT-X-I-FRAMES-ONLY"]
     lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
     columns = _rounded(rendition), _pictures(rendition).tolist(), rendition.made.time.tolist()
     for duration, size, time in zip(*columns, strict=True):
         lines += [f"#EXTINF:{duration},", f"#EXT-X-BYTERANGE:{size}@0"]
         lines.append(f"{rendition.name}/{time}.m4s")
-    return _text([*lines, "#EXT-X-ENDLIST"])
+    return _text(lines + _end(title))
 
 
 def has_iframes(rendition: Rendition) -> bool:
@@ -106,22 +137,39 @@ def _groups(audio: Sequence[Rendition]) -> dict[str | None, list[Rendition]]:
     return found
 
 
-def _variant(variant: Rendition, group: str | None, members: Sequence[Rendition]) -> list[str]:
+def _variant(
+    variant: Rendition, group: str | None, members: Sequence[Rendition], texts: Sequence[Subtitles]
+) -> list[str]:
     own = _bit_rates(variant)
-    rates = [_bit_rates(one) for one in members]
+    beside = [[_bit_rates(one) for one in members], [_text_rates(one) for one in texts]]
     # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
-    peak, average = (own[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
+    peak, average = (
+        own[n] + sum(max((rate[n] for rate in rates), default=0) for rates in beside)
+        for n in (0, 1)
+    )
     about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
-    about += named_codecs([variant.track.codec, *(one.track.codec for one in members[:1])])
+    fragments = [one.rendition for one in texts if one.cues is None]
+    known = [variant, *members[:1], *(one for one in fragments if one is not None)]
+    about += named_codecs([one.track.codec for one in known])
     about += [*picture_size(variant.track), *_rate(variant), *_range(variant)]
     if group is not None:
         about.append(f'AUDIO="{quoted(group)}"')
+    if texts:
+        about.append('SUBTITLES="subtitles"')
     return ["#EXT-X-STREAM-INF:" + ",".join(about), f"{variant.name}.m3u8"]
 
 
 def _bit_rates(rendition: Rendition) -> tuple[int, int]:
     sizes = rendition.made.fragments.sizes
     return bit_rates(np.diff(rendition.edges), sizes, rendition.track.timescale)
+
+
+def _text_rates(text: Subtitles) -> tuple[int, int]:
+    if text.cues is None:
+        assert text.rendition is not None
+        return _bit_rates(text.rendition)
+    lasts = np.diff(text.lead.edges)[: len(text.times)]
+    return bit_rates(lasts, text.sizes, text.lead.track.timescale)
 
 
 def _rate(rendition: Rendition) -> list[str]:
@@ -136,15 +184,21 @@ def _range(rendition: Rendition) -> list[str]:
     return [] if colour is None else [f"VIDEO-RANGE={colour.dynamic_range or 'SDR'}"]
 
 
-def _head(rendition: Rendition) -> list[str]:
+def _head(rendition: Rendition, title: Title) -> list[str]:
     longest = Fraction(int(np.diff(rendition.edges).max()), rendition.track.timescale)
+    target = target_duration([longest])
     return [
         "#EXTM3U",
         f"#EXT-X-VERSION:{VERSION}",
-        f"#EXT-X-TARGETDURATION:{target_duration([longest])}",
+        f"#EXT-X-TARGETDURATION:{title.growth.target if title.growth else target}",
         "#EXT-X-MEDIA-SEQUENCE:0",
-        "#EXT-X-PLAYLIST-TYPE:VOD",
+        f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if title.growth else 'VOD'}",
     ]
+
+
+def _end(title: Title) -> list[str]:
+    growth = title.growth
+    return [] if growth is not None and not growth.ended else ["#EXT-X-ENDLIST"]
 
 
 def _rounded(rendition: Rendition) -> list[str]:

@@ -1,16 +1,15 @@
-"""Renditions of a title: each a track of a file, cut into segments that stand on their own."""
+"""A rendition of a title: a track of a file, cut into segments that stand on their own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 
+from fragdex.formats.hls_attributes import spoken
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.origin import SourceInfo
@@ -18,10 +17,7 @@ from fragdex.views.fragments_made import STYP
 from fragdex.views.media import Media
 from fragdex.views.segments import Segments
 
-__all__ = ["Rendition", "Segment", "Title", "uneven"]
-
-LATE: Final = 1e-3
-"""Seconds that segments may begin apart: times of different timescales are rounded."""
+__all__ = ["Rendition", "Segment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ class Rendition:
     """A track of a title.
 
     Attributes:
-        name: its part of addresses: v1, a1, … in the order of the files and their tracks.
+        name: its part of addresses: v1, a1, s1, … in the order of the files and their tracks.
         title: what people choose it by; no other of its kind has the same.
         source: the file that holds it.
         media: its samples.
@@ -74,13 +70,13 @@ class Rendition:
 
     @property
     def kind(self) -> str:
-        """Video or audio."""
+        """Video, audio or text."""
         return self.track.kind
 
     @property
     def language(self) -> str | None:
-        """BCP 47 tag, or else ISO 639-2 code."""
-        return self.track.info.extended_language or self.track.info.language
+        """BCP 47 tag, or None."""
+        return spoken(self.track)
 
     @cached_property
     def made(self) -> Segments:
@@ -146,43 +142,3 @@ class Rendition:
         times = self.made.time
         number = int(np.searchsorted(times, time))
         return self.segments[number] if number < len(times) and times[number] == time else None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Title:
-    """What is told of several renditions together.
-
-    Attributes:
-        renditions: video first, then audio, each in the order of files and tracks.
-        findings: what keeps players from changing between them without a break.
-    """
-
-    renditions: tuple[Rendition, ...]
-    findings: tuple[str, ...] = ()
-
-    def of(self, kind: str) -> list[Rendition]:
-        """The renditions of one kind."""
-        return [one for one in self.renditions if one.kind == kind]
-
-
-def uneven(renditions: Sequence[Rendition]) -> tuple[str, ...]:
-    """Where segments of video renditions do not begin at one time.
-
-    Players change between renditions where segments begin; without a common moment they stall.
-    """
-    found = []
-    first = renditions[0] if renditions else None
-    for other in renditions[1:]:
-        assert first is not None
-        mine, theirs = (one.edges[:-1] / one.track.timescale for one in (first, other))
-        both = min(len(mine), len(theirs))
-        different = np.flatnonzero(np.abs(mine[:both] - theirs[:both]) > LATE)
-        apart = float(mine[different[0]]) if len(different) else None
-        if apart is None and len(mine) != len(theirs):
-            apart = float(max(mine, theirs, key=len)[both])
-        if apart is not None:
-            found.append(
-                f"key frames of {first.title} and {other.title} do not agree from "
-                f"{apart:.3f} s on, so that players cannot change between them there"
-            )
-    return tuple(found)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import FAR, Int64
 from fragdex.views.media import Media
 
-__all__ = ["cut", "reference"]
+__all__ = ["cut", "near", "nearest", "reference", "starts"]
 
 
 def reference(media: Sequence[Media]) -> Media:
@@ -55,8 +57,8 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
     [0, 10, 20, 30]
     """
     lead = lead or reference(media)
-    numbers, times = _starts(lead)
-    chosen = _near(times.tolist(), lead.end, seconds, lead.track.timescale)
+    numbers, times = starts(lead)
+    chosen = near(times.tolist(), lead.end, seconds, lead.track.timescale)
     found = []
     for one in media:
         same = one is lead
@@ -65,7 +67,7 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
     return found
 
 
-def _starts(media: Media) -> tuple[Int64, Int64]:
+def starts(media: Media) -> tuple[Int64, Int64]:
     """Samples that a segment may begin with, and the presentation times from which it shows.
 
     The times rise, and but for the first they lie behind 0. Nothing behind such a sample is
@@ -83,41 +85,76 @@ def _starts(media: Media) -> tuple[Int64, Int64]:
     return numbers[rises], times[rises]
 
 
-def _near(times: list[int], end: int, seconds: Fraction | None, timescale: int) -> list[int]:
+def near(times: list[int], end: int | None, seconds: Fraction | None, timescale: int) -> list[int]:
     """Which of rising times are taken: each nearest to a length behind the one before.
 
-    The end of the track is one to choose from, too: then the last segment reaches to it.
+    The end of the track is one to choose from, too: then the last segment reaches to it. None:
+    it is not known yet, and the last one taken is where the last segment ends.
+
+    >>> near([0, 3, 6, 9], 12, Fraction(5), 1), near([0, 3, 6, 9], None, Fraction(5), 1)
+    ([0, 2], [0, 2])
     """
     if seconds is None:
         return list(range(len(times)))
     # whole numbers: fractions of thousands of times take a while
     length, unit = (seconds * timescale).as_integer_ratio()
-    places = [at * unit for at in (*times, max(end, times[-1]))]
-    chosen = [0]
-    while True:
+    places = [at * unit for at in times]
+    if end is not None and times:
+        places.append(max(end, times[-1]) * unit)
+    chosen = [0] if times else []
+    while chosen:
         last = chosen[-1]
         wanted = places[last] + length
         at = bisect_left(places, wanted, lo=last + 1)
-        at = min(at, len(times))
+        if end is not None:
+            at = min(at, len(times))
+        elif at == len(times):
+            break  # which one is nearest, only what comes can tell
         if at > last + 1 and wanted - places[at - 1] <= places[at] - wanted:
             at -= 1
         if at == len(times):
-            return chosen
+            break
         chosen.append(at)
+    return chosen
 
 
 def _nearest(media: Media, moments: Int64, timescale: int) -> Int64:
-    """The sync samples presented nearest to some moments in ticks; of two as near, the earlier."""
-    numbers, times = _starts(media)
+    """The sync samples presented nearest to some moments in ticks."""
+    numbers, times = starts(media)
+    edges = numbers[nearest(times, media.track.timescale, moments, timescale)[0]]
+    # where the track has ended there is nothing to cut
     own = media.track.timescale
-    # both in ticks of both timescales, as Python's integers where 64 bits may not do
-    kind = np.int64 if max(int(times[-1]) * timescale, int(moments[-1]) * own) < FAR else object
-    wanted, places = moments.astype(kind) * own, times.astype(kind) * timescale
+    wanted: Any = moments.astype(_wide(times, timescale, moments, own)) * own
+    edges[(wanted >= media.end * timescale).astype(np.bool_)] = len(media)
+    return np.maximum.accumulate(edges)
+
+
+def nearest(
+    times: Int64, scale: int, moments: Int64, timescale: int
+) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Which of rising times are nearest to rising moments; of two as near, the earlier.
+
+    Args:
+        times, scale: in ticks of so many a second.
+        moments, timescale: likewise.
+
+    Returns: places in `times`, and of each moment whether there is a time behind it.
+
+    >>> places, behind = nearest(np.array([0, 4, 9]), 1, np.array([1, 3, 9]), 1)
+    >>> places.tolist(), behind.tolist()
+    ([0, 1, 2], [True, True, False])
+    """
+    kind = _wide(times, timescale, moments, scale)
+    wanted: Any = moments.astype(kind) * scale
+    places: Any = times.astype(kind) * timescale
     behind = np.searchsorted(places, wanted, side="right")
+    known = behind < len(places)
     before = np.maximum(behind - 1, 0)
     behind = np.minimum(behind, len(places) - 1)
     nearer = np.abs(places[behind] - wanted) < np.abs(wanted - places[before])
-    edges = numbers[np.where(nearer.astype(np.bool_), behind, before)]
-    # where the track has ended there is nothing to cut
-    edges[(wanted >= media.end * timescale).astype(np.bool_)] = len(media)
-    return np.maximum.accumulate(edges)
+    return np.where(nearer.astype(np.bool_), behind, before), known
+
+
+def _wide(times: Int64, timescale: int, moments: Int64, scale: int) -> type:
+    """What holds both in ticks of both timescales: Python's integers where 64 bits may not do."""
+    return np.int64 if max(int(times[-1]) * timescale, int(moments[-1]) * scale) < FAR else object

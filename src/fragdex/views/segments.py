@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from fragdex.boxes import parse
 from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.table import NULL, Int64
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.fragments_made import Fragments
-from fragdex.views.init_segment import descriptions_of, init_segment
+from fragdex.views.init_segment import descriptions_of, init_segment, traks_of
 from fragdex.views.media import Media
 from fragdex.views.media_type import media_type
 from fragdex.views.segmentation import cut, reference
@@ -52,7 +54,6 @@ class Segments:
 
     Attributes:
         media, edges: as given or cut.
-        init: the initialization segment.
         fragments: sizes and parts of the fragments.
         lead: the track whose times are those of the segments.
         time: int64 presentation time of each segment in ticks of the lead; the first begins where
@@ -77,10 +78,11 @@ class Segments:
         self.media = list(media)
         self.lead = reference(self.media)
         self.edges = list(edges) if edges is not None else cut(self.media, seconds, self.lead)
-        self.init = init_segment(init, self.media)
+        self._source_init = init
         self.media_type = media_type(one.track for one in self.media)
         if descriptions is None:
-            descriptions = [descriptions_of(init, one) for one in self.media]
+            traks = traks_of(parse(init))
+            descriptions = [descriptions_of(traks.get(m.track.id), m) for m in self.media]
         self.fragments = Fragments(self.media, self.edges, descriptions, head)
         mine = self.edges[next(n for n, one in enumerate(self.media) if one is self.lead)]
         shown = self.lead.presentation
@@ -95,6 +97,11 @@ class Segments:
 
     def __len__(self) -> int:
         return len(self.fragments)
+
+    @cached_property
+    def init(self) -> bytes:
+        """The initialization segment; made when it is asked for."""
+        return init_segment(self._source_init, self.media)
 
     @property
     def subsegments(self) -> Subsegments:

@@ -19,7 +19,7 @@ from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 from fragdex.seeking.origin import SourceInfo
 from fragdex.sources import Source
-from fragdex.views.parts import Block, Part, Scattered, SourceRange, size_of
+from fragdex.views.parts import Block, Derived, Part, Scattered, SourceRange, size_of
 from fragdex.views.view_sources import Sources
 
 __all__ = ["View"]
@@ -89,7 +89,7 @@ class View:
         told = json.dumps([_FORMAT, known, self.recipe]).encode()
         return f'"{hashlib.md5(told, usedforsecurity=False).hexdigest()}"'
 
-    def parts(self, range: ByteRange | None = None) -> Iterator[Part]:
+    def parts(self, range: ByteRange | None = None) -> Iterator[Part | Derived]:
         """The parts of a range of bytes, cut at its ends; of the whole view without one.
 
         Only blocks that the range touches are made. Bytes behind the end are left out.
@@ -189,6 +189,8 @@ def _cut(part: Block, low: int, high: int) -> Block:
         return part[low:high]
     if isinstance(part, Scattered):
         return _cut_ranges(part, low, high)
+    if isinstance(part, Derived):
+        return part._replace(low=part.low + low, size=high - low)
     return SourceRange(part.source, ByteRange(part.range.start + low, part.range.start + high))
 
 

@@ -12,7 +12,7 @@ from fragdex.errors import SourceNotFound
 from fragdex.fragments import hop
 from fragdex.seeking.origin import SourceInfo
 from fragdex.sources import Source, open_source
-from fragdex.views.parts import Block, Part, Scattered, size_of
+from fragdex.views.parts import Block, Derived, Part, Scattered, size_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -119,6 +119,9 @@ class Sources:
     def _gathered(self, blocks: Iterable[Block]) -> Iterator[Part]:
         """Scattered ranges: read at one go where what lies between is not much more, or each."""
         for block in blocks:
+            if isinstance(block, Derived):
+                yield block.made([*self._read([*block.ranges.parts()])])
+                continue
             if not isinstance(block, Scattered):
                 yield block
                 continue

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
 from fragdex.formats.captions_track import Cue
-from fragdex.service.captions.parsing import parse_json, parse_srt, parse_webvtt
 from fragdex.service.uploads.file_repository import FileStatus
 from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text, media_type_of
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from fragdex import ByteRange
+from fragdex.errors import MalformedCaptions
 from fragdex.service.captions.model import (
     PARSERS,
     CaptionFacts,
@@ -17,7 +18,7 @@ from fragdex.service.captions.model import (
     type_of,
 )
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import InvalidRequest
+from fragdex.service.errors import InvalidRequest, Unprocessable
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import caption_files
 from fragdex.service.uploads import Arrival, Arrived
@@ -95,5 +96,9 @@ def arrival(context: ServiceContext) -> Arrival:
 def _examine(context: ServiceContext, arrived: Arrived, mime_type: str) -> Mapping[str, Any]:
     # bounded by max_caption_bytes, which was announced and is held to
     pieces = context.store.read(arrived.store_key, ByteRange(0, arrived.byte_size))
-    PARSERS[CaptionType(mime_type)](b"".join(pieces))
+    try:
+        PARSERS[CaptionType(mime_type)](b"".join(pieces))
+    except MalformedCaptions as error:
+        line = {} if error.line is None else {"line": error.line}
+        raise Unprocessable(error.message, more={**line, "next_byte": 0}) from None
     return {}

@@ -90,6 +90,7 @@ PROBLEMS: dict[type[FragdexError], Row] = {
     library.TruncatedInput: Row(422, "truncated", "The file ends too early"),
     library.LimitExceeded: Row(422, "limit-exceeded", "A claimed number passes a limit"),
     library.DamagedIndex: Row(422, "damaged-index", "The index cannot be trusted"),
+    library.MalformedCaptions: Row(422, "malformed-captions", "The captions cannot be read"),
     library.InvalidDigest: Row(422, "invalid-md5", "This is not an md5"),
     library.BuildError: Row(422, "cannot-write", "A value does not fit this form"),
     library.InvalidRange: Row(422, "invalid-range", "These positions make no range"),

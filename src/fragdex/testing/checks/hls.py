@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from urllib.parse import urljoin
 
+from fragdex.errors import MalformedCaptions
+from fragdex.formats.captions_text import parse_webvtt
 from fragdex.testing.checks.hls_media import MediaPlaylist, MediaSegment, media_playlist
 from fragdex.testing.checks.hls_multivariant import Variant, multivariant
 from fragdex.testing.checks.hls_syntax import MEDIA_TAGS, MULTIVARIANT_TAGS, Line, lines_of
@@ -116,8 +118,14 @@ class _Media:
     def violations(self) -> Iterator[Violation]:
         """What is wrong with the segments, one by one and where one follows another."""
         before: tuple[MediaSegment, InitTrack, list[SegmentSample]] | None = None
+        at = Fraction(0)
         for segment in self.playlist.segments:
             now = None
+            at += segment.seconds
+            if segment.uri.endswith((".vtt", ".webvtt")):
+                last = segment is self.playlist.segments[-1]
+                yield from self._text(segment, at - segment.seconds, None if last else at)
+                continue
             if not segment.gap:
                 data = self._bytes(segment.uri, segment.part)
                 self.sizes.append((segment.seconds, len(data)))
@@ -130,6 +138,27 @@ class _Media:
             before = None if now is None else now
         if before is not None:
             yield from _duration(*before, None)
+
+    def _text(
+        self, segment: MediaSegment, start: Fraction, stop: Fraction | None
+    ) -> Iterator[Violation]:
+        """A segment of WebVTT: it can be read, and holds what is shown in its time."""
+        line = Line(segment.line, "", segment.uri)
+        data = self._bytes(segment.uri, segment.part)
+        self.sizes.append((segment.seconds, len(data)))
+        try:
+            cues = parse_webvtt(data)
+        except MalformedCaptions as error:
+            yield line.violation("webvtt", "3.5", str(error))
+            return
+        head = data.partition(b"\n\n")[0]
+        if b"X-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000" not in head:
+            return  # its times are not those of the presentation
+        for cue in cues:
+            begin, end = Fraction(cue.start_ms, 1000), Fraction(cue.end_ms, 1000)
+            if end < start or (stop is not None and begin > stop):
+                message = f"a cue from {float(begin)} to {float(end)} s is of another segment"
+                yield line.violation("webvtt-cue", "3.5", message)
 
     def _segment(
         self, segment: MediaSegment, data: bytes, found: list[Violation]
@@ -201,15 +230,10 @@ def _follow(variants: list[Variant], base: str, read: Read) -> Iterator[Violatio
         found: list[Violation] = []
         lines = _text(read(address), found)
         known[uri] = _Media(media_playlist(lines, found), address, read)
-        if not any(segment.uri.endswith((".vtt", ".webvtt")) for segment in _all(known[uri])):
-            found += known[uri].violations()
+        found += known[uri].violations()
         yield from (replace(one, where=f"{uri} {one.where}") for one in found)
     for variant in variants:
         yield from _variant(variant, known)
-
-
-def _all(media: _Media) -> tuple[MediaSegment, ...]:
-    return media.playlist.segments
 
 
 def _variant(variant: Variant, known: Mapping[str, _Media]) -> Iterator[Violation]:

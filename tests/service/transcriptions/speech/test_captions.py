@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.captions.parsing import parse_json, parse_srt, parse_webvtt
+from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
 from fragdex.service.transcriptions.cues import LINE, LINES, LONGEST_MS, cues_of, spoken
 from fragdex.service.transcriptions.words import Missing, Transcript, Word, in_order
 from fragdex.service.transcriptions.writing import as_json, as_srt, as_webvtt

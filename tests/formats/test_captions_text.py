@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.captions.parsing import parse_json, parse_srt, parse_webvtt
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import MalformedCaptions
+from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
 
 VTT = """WEBVTT - made by hand
 Kind: captions
@@ -90,9 +90,9 @@ def test_webvtt_without_a_cue_is_webvtt():
     ],
 )
 def test_webvtt_that_is_none(text, line):
-    with pytest.raises(Unprocessable) as refused:
+    with pytest.raises(MalformedCaptions) as refused:
         parse_webvtt(text.encode())
-    assert refused.value.more["line"] == line
+    assert refused.value.line == line
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_webvtt_that_is_none(text, line):
     ],
 )
 def test_srt_that_is_none(text, line):
-    with pytest.raises(Unprocessable) as refused:
+    with pytest.raises(MalformedCaptions) as refused:
         parse_srt(text.encode())
-    assert refused.value.more["line"] == line
+    assert refused.value.line == line
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,15 @@ def test_srt_that_is_none(text, line):
     ],
 )
 def test_json_that_is_no_captions(text):
-    with pytest.raises(Unprocessable):
+    with pytest.raises(MalformedCaptions):
         parse_json(text.encode())
 
 
 @pytest.mark.parametrize("parse", [parse_webvtt, parse_srt, parse_json])
 def test_another_encoding_is_refused_with_its_line(parse):
-    with pytest.raises(Unprocessable, match="UTF-8") as refused:
+    with pytest.raises(MalformedCaptions, match="UTF-8") as refused:
         parse(b"WEBVTT\n\nGr\xfc\xdfe")
-    assert refused.value.more["line"] == 3
+    assert refused.value.line == 3
 
 
 @pytest.mark.parametrize("parse", [parse_webvtt, parse_srt, parse_json])
@@ -152,7 +152,7 @@ def test_noise_is_read_or_refused_and_nothing_else(parse, data):
     until = data.draw(st.integers(place, len(whole)))
     try:
         cues = parse(whole[:place] + noise + whole[until:])
-    except Unprocessable:
+    except MalformedCaptions:
         return
     assert all(0 <= start <= end for start, end, _ in cues)
 
@@ -175,5 +175,5 @@ def test_a_file_at_the_limit_is_read_or_refused(parse, piece, found):
     if isinstance(found, int):
         assert len(parse(data)) == found
     else:
-        with pytest.raises(Unprocessable, match=re.escape(found)):
+        with pytest.raises(MalformedCaptions, match=re.escape(found)):
             parse(data)

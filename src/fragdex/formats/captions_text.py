@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from fragdex.errors import MalformedCaptions
 from fragdex.formats.captions_track import Cue
-from fragdex.service.errors import Unprocessable
 
-__all__ = ["parse_json", "parse_srt", "parse_webvtt"]
+__all__ = ["parse_json", "parse_srt", "parse_webvtt", "webvtt_cues"]
 
 MAX_MS: Final = 1000 * 3600 * 1000
 """Latest time of a cue; more is no caption of any file."""
@@ -39,15 +39,27 @@ def parse_webvtt(data: bytes) -> list[Cue]:
     r"""The cues of a WebVTT file, in its order.
 
     Raises:
-        Unprocessable: no signature, or a cue that cannot be read; names the line.
+        MalformedCaptions: no signature, or a cue that cannot be read; names the line.
 
     >>> parse_webvtt(b"WEBVTT\n\n00:01.000 --> 00:02.500\nHello")
     [Cue(start_ms=1000, end_ms=2500, text='Hello')]
     """
+    return [cue for cue, _ in webvtt_cues(data)[1]]
+
+
+def webvtt_cues(data: bytes) -> tuple[list[str], list[tuple[Cue, str]]]:
+    r"""The blocks of styles and regions of a WebVTT file, and its cues with their settings.
+
+    Raises: as `parse_webvtt`.
+
+    >>> webvtt_cues(b"WEBVTT\n\nSTYLE\n::cue{}\n\n00:01.000 --> 00:02.000 line:0\nHello")
+    (['STYLE\n::cue{}'], [(Cue(start_ms=1000, end_ms=2000, text='Hello'), 'line:0')])
+    """
     lines = _lines_of(data)
     if not re.match(r"WEBVTT(?:[ \t]|$)", lines[0]):
         raise _refused("WebVTT begins with WEBVTT", 1)
-    cues: list[Cue] = []
+    blocks: list[str] = []
+    cues: list[tuple[Cue, str]] = []
     at = 1
     while at < len(lines) and lines[at] and _ARROW not in lines[at]:
         at += 1  # the rest of the header
@@ -61,11 +73,13 @@ def parse_webvtt(data: bytes) -> list[Cue]:
         cue = _block(lines, at, end)
         if cue is not None:
             cues.append(cue)
+        elif not cues and re.match(r"(?:STYLE|REGION)(?:[ \t]|$)", lines[at]):
+            blocks.append("\n".join(lines[at:end]))
         at = end
-    return cues
+    return blocks, cues
 
 
-def _block(lines: list[str], at: int, end: int) -> Cue | None:
+def _block(lines: list[str], at: int, end: int) -> tuple[Cue, str] | None:
     first = lines[at]
     if _ARROW not in first:
         if first.split(" ")[0].split("\t")[0] in _NO_CUES or at + 1 == end:
@@ -80,14 +94,14 @@ def _block(lines: list[str], at: int, end: int) -> Cue | None:
     for place, line in enumerate(text):
         if _ARROW in line:
             raise _refused("there is no empty line before this cue", at + 2 + place)
-    return _cue(times, "\n".join(text), at + 1)
+    return _cue(times, "\n".join(text), at + 1), (times[9] or "").strip()
 
 
 def parse_srt(data: bytes) -> list[Cue]:
     r"""The cues of a SubRip file, in its order.
 
     Raises:
-        Unprocessable: no cue, or one that cannot be read; names the line.
+        MalformedCaptions: no cue, or one that cannot be read; names the line.
 
     >>> parse_srt(b"1\n00:00:01,000 --> 00:00:02,5\nHello\n")
     [Cue(start_ms=1000, end_ms=2500, text='Hello')]
@@ -128,7 +142,7 @@ def parse_json(data: bytes) -> list[Cue]:
     """The segments of captions in JSON, in their order; the words are looked at, too.
 
     Raises:
-        Unprocessable: no JSON, or a member that is not what it should be; names it.
+        MalformedCaptions: no JSON, or a member that is not what it should be; names it.
 
     >>> parse_json(b'{"segments": [{"start": 1, "end": 2.5, "text": "Hello"}]}')
     [Cue(start_ms=1000, end_ms=2500, text='Hello')]
@@ -159,7 +173,7 @@ def _cues(name: str, members: list[Any]) -> Iterator[Cue]:
             raise _refused(f"{name}[{place}]: start and end are seconds from 0 on")
         try:
             yield _timed(start, end, member["text"], 0)
-        except Unprocessable as error:
+        except MalformedCaptions as error:
             raise _refused(f"{name}[{place}]: it ends before it starts, or too far away") from error
 
 
@@ -177,18 +191,16 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def _refused(why: str, line: int | None = None) -> Unprocessable:
+def _refused(why: str, line: int | None = None) -> MalformedCaptions:
     """The error for captions that break the rules of their kind; `line` counts from 1."""
-    place = "" if line is None else f" (line {line})"
-    more = {"next_byte": 0} if line is None else {"line": line, "next_byte": 0}
-    return Unprocessable(f"the captions cannot be read: {why}{place}", more=more)
+    return MalformedCaptions(f"the captions cannot be read: {why}", line=line)
 
 
 def _lines_of(data: bytes) -> list[str]:
     """Lines of UTF-8 text, whatever ends them; without the mark of the byte order.
 
     Raises:
-        Unprocessable: it is no UTF-8.
+        MalformedCaptions: it is no UTF-8.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -201,7 +213,7 @@ def _timed(start_ms: int, end_ms: int, text: str, line: int) -> Cue:
     """A cue, its times looked at.
 
     Raises:
-        Unprocessable: it ends before it starts, or lies beyond all files.
+        MalformedCaptions: it ends before it starts, or lies beyond all files.
     """
     if end_ms < start_ms:
         raise _refused("a cue ends before it starts", line)

@@ -1,0 +1,201 @@
+"""From the tracks of files to the renditions of a title."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from fragdex.boxes import Box, find
+from fragdex.errors import BuildError
+from fragdex.formats.hls_attributes import spoken
+from fragdex.fragments.table import Int64
+from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.origin import SourceInfo
+from fragdex.views.caption_files import Captions
+from fragdex.views.media import Media
+from fragdex.views.renditions import Rendition
+from fragdex.views.segmentation import cut, reference
+from fragdex.views.segmentation_growing import settled
+from fragdex.views.subtitles import (
+    CUES,
+    FRAGMENTS,
+    FileCues,
+    Subtitles,
+    TrackCues,
+    forced,
+    styles,
+)
+from fragdex.views.title import Growth, Title
+
+__all__ = ["PACKAGED", "Chosen", "creation", "growth", "titled"]
+
+PACKAGED: Final = ("video", "audio")
+_EPOCH: Final = datetime(1904, 1, 1, tzinfo=UTC)
+"""Times in MP4 count from here (ISO/IEC 14496-12, 8.2.2.3)."""
+_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """A track that becomes a rendition.
+
+    Attributes:
+        media: its samples.
+        init: ftyp and moov of its file.
+        source: that file.
+        descriptions: sample_description_index of its samples; None: 1 for all.
+        trak: of the moov.
+    """
+
+    media: Media
+    init: bytes
+    source: SourceInfo
+    descriptions: Int64 | None
+    trak: Box
+
+
+def titled(
+    found: Sequence[Chosen],
+    length: Fraction | None,
+    captions: Sequence[Captions],
+    growing: object,
+) -> Title:
+    """The renditions of some tracks and caption files.
+
+    Args:
+        found: at least one of video or audio.
+        length: wanted seconds of a segment; None: one for each sync sample.
+        captions: beside them.
+        growing: True: only segments that are complete are named.
+
+    Raises:
+        NoSyncSample: a track has no sync sample.
+        BuildError: the files grow, and not one segment is complete.
+    """
+    lead = reference([one.media for one in found])
+    begins = min(
+        Fraction(max(int(one.media.presentation.min()), 0), one.media.track.timescale)
+        for one in found
+        if one.media.track.kind in PACKAGED
+    )
+    names = _Names()
+    renditions = []
+    for kind in PACKAGED:
+        mine = [one for one in found if one.media.track.kind == kind]
+        for number, one in enumerate(mine, 1):
+            name = f"{kind[0]}{number}"
+            title = names.free(kind, _title(one.media, number))
+            made = _rendition(name, title, one, lead, length, begins, growing)
+            if made is None:
+                raise BuildError(
+                    f"the file grows, and of track {one.media.track.id} no segment is complete",
+                    advice="ask again when more of it is there",
+                )
+            renditions.append(made)
+    first = renditions[0]
+    texts: list[Subtitles] = []
+    chosen = False
+    for one in (one for one in found if one.media.track.kind == "text"):
+        info, name = one.media.track.info, f"s{len(texts) + 1}"
+        language = spoken(one.media.track)
+        title = names.free("text", info.title or language or f"subtitles {len(texts) + 1}")
+        cues = None
+        if info.format in CUES:
+            cues = TrackCues(one.media, one.source, info.format, styles(one.trak))
+        made = None
+        if info.format in FRAGMENTS:
+            made = _rendition(name, title, one, lead, length, begins, growing)
+            if made is None:
+                continue
+        is_forced = forced(one.trak)
+        default = info.enabled and not is_forced and not chosen
+        chosen |= default
+        about = (name, title, language, is_forced, default, first)
+        texts.append(Subtitles(*about, cues, made, growing is True))
+    for given in captions:
+        name, number = f"s{len(texts) + 1}", len(texts) + 1
+        title = names.free("text", given.title or given.language or f"subtitles {number}")
+        default = given.default and not chosen
+        chosen |= default
+        about = (name, title, given.language, given.forced, default, first)
+        texts.append(Subtitles(*about, FileCues(given), None, growing is True))
+    return Title(tuple(renditions), tuple(texts))
+
+
+class _Names:
+    """Names that people choose renditions by: of one kind no two have the same."""
+
+    def __init__(self) -> None:
+        self._taken: set[tuple[str, str]] = set()
+
+    def free(self, kind: str, title: str) -> str:
+        """The title, with a number where it is taken."""
+        made, number = title, 2
+        while (kind, made) in self._taken:
+            made, number = f"{title} ({number})", number + 1
+        self._taken.add((kind, made))
+        return made
+
+
+def _rendition(
+    name: str,
+    title: str,
+    one: Chosen,
+    lead: Media,
+    length: Fraction | None,
+    begins: Fraction,
+    growing: object,
+) -> Rendition | None:
+    """A track as a rendition; None: it grows, and has no segment that is complete."""
+    media = one.media
+    # video has its own key frames; all else follows the first video
+    pace = media if media.track.kind == lead.track.kind else lead
+    if growing is True:
+        complete = settled(media, pace, length) if media.settled and pace.settled else None
+        if complete is None:
+            return None
+        media, edges = complete
+    else:
+        edges = np.unique(cut([pace] if pace is media else [pace, media], length, pace)[-1])
+    return Rendition(name, title, one.source, media, one.init, edges, begins, one.descriptions)
+
+
+def _title(media: Media, number: int) -> str:
+    info = media.track.info
+    if info.title:
+        return info.title
+    if media.track.kind == "video":
+        return f"{info.width}x{info.height}" if info.width and info.height else f"video {number}"
+    return spoken(media.track) or f"audio {number}"
+
+
+def creation(boxes: Sequence[Box]) -> datetime | None:
+    """When a movie was made, as its mvhd says; None: it does not."""
+    mvhd = find(boxes, "moov/mvhd")
+    seconds = int(mvhd.get("creation_time", 0)) if mvhd is not None else 0
+    made = _EPOCH + timedelta(seconds=min(seconds, 1 << 34))
+    return made if made > _UNIX else None
+
+
+def growth(
+    title: Title,
+    length: Fraction | None,
+    growing: object,
+    began: datetime | None,
+    indexes: Sequence[FragmentIndex],
+) -> Growth:
+    """How a title grows, by what does not change while it does: the first segments."""
+    first = max(one.segments[0].seconds for one in title.renditions)
+    written = [index.source.mtime_ns for index in indexes]
+    changed = max((stamp for stamp in written if stamp is not None), default=0)
+    began = began or _UNIX
+    long = max((one.seconds for one in title.renditions), default=Fraction(0))
+    reached = began + timedelta(seconds=ceil(long))
+    last = _UNIX + timedelta(microseconds=changed // 1000) if changed else reached
+    return Growth(ceil(2 * max(first, length or Fraction(0))), growing == "ended", began, last)
