@@ -16,7 +16,7 @@ from fragdex.errors import FragdexError
 from fragdex.fragments import hop
 from fragdex.fragments.table import Int64
 from fragdex.origin.titles import Film
-from fragdex.views.parts import Block, Scattered
+from fragdex.views.parts import Block, Scattered, SourceRange
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
 
@@ -50,7 +50,7 @@ class PreparedSegment:
         if isinstance(places, Scattered):
             starts, sizes = places.start, places.size
         else:
-            assert not isinstance(places, bytes)
+            assert isinstance(places, SourceRange)
             starts = np.array([places.range.start], np.int64)
             sizes = np.array([places.range.size], np.int64)
         self._span = ByteRange(int(starts.min()), int((starts + sizes).max()))
@@ -70,7 +70,9 @@ class PreparedSegment:
             return None
         number = [index.source for index in film.indexes].index(view.sources[0])
         blocks = list(view.blocks())
-        if len(blocks) != 2 or not isinstance(blocks[0], bytes) or isinstance(blocks[1], bytes):
+        if len(blocks) != 2 or not isinstance(blocks[0], bytes):
+            return None
+        if not isinstance(blocks[1], (Scattered, SourceRange)):
             return None
         found = cls(film, view, number, blocks[0], blocks[1], headers)
         wanted = view.size - len(blocks[0])

@@ -3,8 +3,8 @@
 import hashlib
 
 import pytest
-from formats.test_captions_text import SRT, VTT
 
+from formats.test_captions_text import SRT, VTT
 from fragdex.service.records.identifiers import md5_text
 
 FILES = "/api/v1/caption_files"
