@@ -13,11 +13,13 @@ from rows import Row, Want
 from watch import Cost, watched
 
 __all__ = [
-    "PAGES", "Amount", "Amounts", "Measured", "Row", "Setting", "Want", "alternate", "compared",
-    "fragdex_render",
+    "BUILD", "PAGES", "Amount", "Amounts", "Measured", "Row", "Setting", "Want", "alternate",
+    "compared", "fragdex_render",
 ]  # fmt: skip
 
 PAGES = Path(__file__).parent / "pages"
+BUILD = Path(__file__).parents[1] / "build"
+"""What is made and installed; ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Measure renders: python benchmarks/render/run.py.
 
-Writes results.json and results.md. The peer is installed into benchmarks/build the first time.
+Writes results.json and results.md. The peers are installed into benchmarks/build the first time.
 All of it takes about nine minutes on a quiet machine, --quick about two; --only measures some
 rows and leaves the others as they were.
 """
@@ -19,10 +19,12 @@ HERE = Path(__file__).parent
 sys.path.insert(1, str(HERE.parent))
 
 import rows_asked  # noqa: E402
+import rows_pages  # noqa: E402
+import rows_quality  # noqa: E402
 import rows_speed  # noqa: E402
 import rows_truth  # noqa: E402
 import told  # noqa: E402
-from measure import Measured, Setting  # noqa: E402
+from measure import BUILD, Measured, Setting  # noqa: E402
 from remotion import Remotion  # noqa: E402
 from results import Report  # noqa: E402
 from surroundings import browser, surroundings  # noqa: E402
@@ -31,12 +33,16 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "simple": lambda setting: rows_speed.against_peer(setting, "simple"),
     "heavy": lambda setting: rows_speed.against_peer(setting, "heavy"),
     "slides": lambda setting: rows_speed.against_peer(setting, "slides"),
+    "hyperframes": rows_speed.against_hyperframes,
     "two-workers": rows_speed.two_workers,
+    "quality": rows_quality.quality,
     "determinism": rows_truth.determinism,
     "accuracy": rows_truth.accuracy,
     "sync": rows_truth.sync,
     "memory": rows_speed.memory,
     "asked": rows_asked.asked,
+    "pages": rows_pages.pages,
+    "again": rows_pages.again,
 }
 
 
@@ -57,9 +63,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """Run the rows asked for; 0 where nothing was missed, else 1."""
     asked = _arguments()
-    build = HERE.parent / "build"
-    peer = Remotion(build / "remotion", browser())
-    output = asked.output or (build / "render" if asked.quick else HERE)
+    peer = Remotion(BUILD / "remotion", browser())
+    output = asked.output or (BUILD / "render" if asked.quick else HERE)
     report = Report(output, told.COMMAND, surroundings(peer), list(ROWS), told.markdown)
     missed = 0
     for key in asked.only or ROWS:

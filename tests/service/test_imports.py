@@ -94,3 +94,18 @@ def test_what_is_used_seldom_is_imported_then(tmp_path):
     assert {"jwt", "alembic"} <= imported
     # images are measured in processes of their own
     assert imported & (NEVER | OF_IMAGES) == set()
+
+
+def test_what_draws_pages_waits_for_no_library_of_media_or_numbers():
+    """A render begins with imports, in two processes one after the other."""
+    program = (
+        "import sys, fragdex.service.renders.render, fragdex.service.renders.child\n"
+        "from fragdex.cli.options import parse_time\n"
+        "parse_time('10')\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert set(told.stdout.split()) & {"numpy", "av", "PIL", "pydantic", "sqlalchemy"} == set()
+    assert "fragdex" in told.stdout

@@ -43,10 +43,10 @@ def parse_time(text: str) -> Fraction | float:
     """
     if text == "end":
         return math.inf
-    from fragdex.seeking import times
+    from fragdex.seeking.time_texts import parse_time as parse
 
     try:
-        return times.parse_time(text)
+        return parse(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -7,11 +7,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
-from fragdex.service.renders.normalizing import LOUDEST, SOFTEST
 from fragdex.service.renders.rates import MAX_FPS
 from fragdex.service.renders.stills import Still
 
-__all__ = ["AUDIO_CODECS", "CONTAINERS", "VIDEO_CODECS", "Color", "Film", "Image", "VideoCodec"]
+__all__ = [
+    "AUDIO_CODECS", "CONTAINERS", "LOUDEST", "SOFTEST", "VIDEO_CODECS", "Color", "Film", "Image",
+    "VideoCodec",
+]  # fmt: skip
+
+SOFTEST: Final = -70.0
+LOUDEST: Final = -5.0
+"""LUFS that sound may be brought to."""
 
 Image = Literal["png", "jpeg", "webp"]
 """What each picture of an archive may be."""

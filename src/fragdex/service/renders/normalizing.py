@@ -11,10 +11,8 @@ from fragdex.decoding.loudness import measured
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["CEILING", "LOUDEST", "SOFTEST", "Normalized", "normalized"]
+__all__ = ["CEILING", "Normalized", "normalized"]
 
-SOFTEST: Final = -70.0
-LOUDEST: Final = -5.0
 CEILING: Final = -1.0
 """dBTP that no sound is raised above (EBU R 128, 2023)."""
 

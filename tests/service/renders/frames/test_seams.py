@@ -5,10 +5,9 @@ import io
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Notes
@@ -18,15 +17,14 @@ from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.plan import Plan, View, Wanted
 from fragdex.service.renders.pool import ChildPool, PageSource
 from fragdex.service.renders.render import render
-from fragdex.service.renders.site import Folder, OpenAsset, Page
+from fragdex.service.renders.site import Page
 from fragdex.service.renders.stills import Still
 from service.renders.frames.numbers import PAGES, numbers_page
+from service.renders.pages import looking
+from service.renders.pages.looking import BY_CHANCE, STATEFUL, Stateful, animation
 
 pytestmark = pytest.mark.usefixtures("chromium")
 
-STATEFUL = Path(__file__).parents[1] / "pages" / "stateful"
-# Two films of them may differ, even of one browser: what is random, or takes real time.
-BY_CHANCE = ("decoder.html", "keys.html", "view-transition.html")
 # What one browser has to draw, and what its record names.
 ALONE = {
     "decoder.html": "ImageDecoder",
@@ -36,33 +34,6 @@ ALONE = {
 }
 # 60 frames: slices meet before 22 and 42
 WANTED = Wanted(320, 180, Fraction(30), 2000)
-
-
-def pictures(kind, count=10):
-    """A file of pictures of 100 ms, of a square that goes to the right."""
-    made = []
-    for i in range(count):
-        made.append(Image.new("RGB", (320, 180), "#fff"))
-        ImageDraw.Draw(made[-1]).rectangle((28 * i, 60, 28 * i + 40, 100), "#f00")
-    out = io.BytesIO()
-    more = {"save_all": True, "append_images": made[1:], "duration": 100} if count > 1 else {}
-    made[0].save(out, kind, **more)
-    return out.getvalue()
-
-
-class Stateful(Folder):
-    """The pages of that folder, one of them as index.html, and an animated picture."""
-
-    gif = pictures("GIF")
-
-    def __init__(self, name):
-        super().__init__(STATEFUL)
-        self.name = name
-
-    def open(self, path):
-        if path == "moving.gif":
-            return OpenAsset(io.BytesIO(self.gif), "image/gif")
-        return super().open(path or self.name)
 
 
 def film_of(site, out, **how):
@@ -75,7 +46,7 @@ def drawn_by_one(made):
     return [line for line in made.notes.browser if line.startswith(seams.ALONE)]
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in STATEFUL.glob("*.html")))
+@pytest.mark.parametrize("name", STATEFUL)
 def test_a_film_of_three_browsers_is_that_of_one_or_is_drawn_by_one(tmp_path, name):
     site = Stateful(name)
     made, film = film_of(site, tmp_path / "three.mp4", slices=3, jobs=3)
@@ -93,7 +64,7 @@ def test_a_film_of_three_browsers_is_that_of_one_or_is_drawn_by_one(tmp_path, na
 
 @pytest.mark.parametrize("name", ["numbers", "simple", "heavy", "slides", "beeps", "plain"])
 def test_ordinary_pages_are_drawn_by_several_browsers(tmp_path, name):
-    page = STATEFUL if name == "plain" else PAGES
+    page = looking.PAGES / "stateful" if name == "plain" else PAGES
     html = (page / f"{name}.html").read_text()
     if name == "numbers":
         html = numbers_page(Fraction(30))
@@ -134,7 +105,7 @@ def test_a_still_of_a_page_that_needs_its_frames_is_that_of_the_film(tmp_path):
 
 def test_a_picture_that_is_asked_for_as_data_is_looked_at_as_well(tmp_path):
     for count, needed in ((10, True), (1, False)):
-        data = base64.b64encode(pictures("PNG", count)).decode()
+        data = base64.b64encode(animation("PNG", count)).decode()
         html = f"<body style='margin:0'><img src='data:image/png;base64,{data}'>"
         made, _ = film_of(Page(html), tmp_path / "a.mp4", slices=2, jobs=2)
         assert bool(drawn_by_one(made)) is needed
@@ -142,10 +113,10 @@ def test_a_picture_that_is_asked_for_as_data_is_looked_at_as_well(tmp_path):
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP"])
 def test_pictures_that_move_are_known_by_their_bytes(kind):
-    assert is_animated(pictures(kind))
-    assert is_animated(pictures(kind, 2))
-    assert not is_animated(pictures(kind, 1))
-    assert not any(is_animated(pictures(kind)[:stop]) for stop in range(16))
+    assert is_animated(animation(kind))
+    assert is_animated(animation(kind, 2))
+    assert not is_animated(animation(kind, 1))
+    assert not any(is_animated(animation(kind)[:stop]) for stop in range(16))
 
 
 def test_each_slice_tells_what_its_browser_saw_before_it(tmp_path):

@@ -1,15 +1,19 @@
 """Test pages, and what is seen on pictures of them."""
 
 import io
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
-from fragdex.service.renders.site import Folder, Page
+from fragdex.service.renders.site import Folder, OpenAsset, Page
 
 PAGES = Path(__file__).parent
 MOVING = sorted(path.name for path in (PAGES / "moving").glob("*.html"))
+STATEFUL = sorted(path.name for path in (PAGES / "stateful").glob("*.html"))
+# Two films of them may differ, even of one browser: what is random, or takes real time.
+BY_CHANCE = ("decoder.html", "keys.html", "view-transition.html")
 
 
 class Moving(Folder):
@@ -19,8 +23,34 @@ class Moving(Folder):
         super().__init__(PAGES / "moving")
         self.name = name
 
-    def read(self, path):
-        return super().read(path or self.name)
+    def open(self, path):
+        return super().open(path or self.name)
+
+
+class Stateful(Folder):
+    """The pages that keep something from frame to frame, one of them as index.html."""
+
+    def __init__(self, name):
+        super().__init__(PAGES / "stateful")
+        self.name = name
+
+    def open(self, path):
+        if path == "moving.gif":
+            return OpenAsset(io.BytesIO(animation("GIF")), "image/gif")
+        return super().open(path or self.name)
+
+
+@cache
+def animation(kind, count=10):
+    """A file of pictures of 100 ms, of a square that goes to the right."""
+    made = []
+    for i in range(count):
+        made.append(Image.new("RGB", (320, 180), "#fff"))
+        ImageDraw.Draw(made[-1]).rectangle((28 * i, 60, 28 * i + 40, 100), "#f00")
+    out = io.BytesIO()
+    more = {"save_all": True, "append_images": made[1:], "duration": 100} if count > 1 else {}
+    made[0].save(out, kind, **more)
+    return out.getvalue()
 
 
 def numbers_page(fps):
@@ -48,6 +78,11 @@ def numbers(picture):
 
 def red_square(picture):
     """(left edge, width) of the red square, None where there is none."""
-    line = pixels(picture)[120]
+    return red_square_of(pixels(picture))
+
+
+def red_square_of(rgb):
+    """The same of an array (height, width, 3)."""
+    line = rgb[120].astype(int)
     (found,) = np.nonzero((line[:, 0] > 200) & (line[:, 1] < 60) & (line[:, 2] < 60))
     return (int(found[0]), int(found[-1] - found[0]) + 1) if len(found) else None

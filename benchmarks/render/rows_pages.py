@@ -1,0 +1,167 @@
+"""Pages made with libraries, by what browsers bring, and by what a page keeps: right, and again.
+
+The pages and what they show are those of the tests (tests/service/renders).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from measure import Measured, Row, Setting, Want
+
+from fragdex.service.renders.films import Film
+from fragdex.service.renders.lint import lint
+from fragdex.service.renders.plan import Wanted
+from fragdex.service.renders.pool import PageSource
+from fragdex.service.renders.render import render
+from fragdex.service.renders.site import Site
+
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+from service.renders.libraries import moments
+from service.renders.libraries.lanes import LIBRARIES, Lanes
+from service.renders.pages import looking
+
+__all__ = ["again", "pages"]
+
+_SMALL = Wanted(320, 180, Fraction(30), 1000, film=Film("mkv", codec="ffv1"))
+# 10 frames and 100 pixels a second
+_LANES = moments.WANTED
+_RUNS = 5
+_PARTS = ((1, 1), (3, 2), (7, 2))
+"""Slices, and processes that make them."""
+
+Wrong = Callable[[Path, Path], set[int]]
+"""A film and that of one browser → the frames that show something else than they should."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    site: Site
+    wanted: Wanted
+    wrong: Wrong
+    by_chance: bool = False
+
+
+def pages(setting: Setting) -> Measured:
+    """What each frame shows, alone and in slices."""
+    row = Row("pages", "pages of libraries, of what browsers bring, and of what pages keep")
+    found: Counter[int] = Counter()
+    frames = 0
+    chosen = _pages(setting)
+    notes = _missing()
+    for name, page in chosen.items():
+        setting.wait()
+        alone = setting.folder / "1.mkv"
+        for slices, jobs in _PARTS:
+            out = setting.folder / f"{slices}.mkv"
+            made = render(page.site, page.wanted, out, slices=slices, jobs=jobs)
+            wrong = set() if page.by_chance and slices > 1 else page.wrong(out, alone)
+            found[slices] += len(wrong)
+            if wrong:
+                notes.append(f"{name} in {slices} slices: frames {sorted(wrong)}")
+        frames += made.frames
+    for slices, _ in _PARTS:
+        text = "alone" if slices == 1 else f"in {slices} slices"
+        row.wants.append(
+            Want(f"{text}: wrong frames: 0", found[slices], 0, at_most=True,
+                 unit=f"of {frames:,}")
+        )  # fmt: skip
+    chance = [name for name, page in chosen.items() if page.by_chance]
+    if chance:
+        notes.append(f"compared with nothing, as no two runs need be equal: {', '.join(chance)}")
+    row.facts |= {"pages": [*chosen], "notes": notes}
+    return row, {}
+
+
+def again(setting: Setting) -> Measured:
+    """Whether runs give the same bytes, and whether `--check` names the pages that do not."""
+    runs = 2 if setting.quick else _RUNS
+    row = Row("again", f"the same pages, {runs} runs of 3 slices by 2 processes")
+    notes = _missing()
+    unnamed = films = 0
+    for name, page in _pages(setting).items():
+        setting.wait()
+        seen: Counter[str] = Counter()
+        for number in range(runs):
+            out = setting.folder / f"again-{number}.mkv"
+            render(page.site, page.wanted, out, slices=3, jobs=2)
+            seen[hashlib.sha256(out.read_bytes()).hexdigest()] += 1
+        films += runs
+        different = runs - max(seen.values())
+        if different:
+            linted = lint(PageSource("", page.site, watched=True), page.wanted)
+            kinds = sorted({one.kind for one in linted.findings} & {"varies", "differs"})
+            unnamed += 0 if kinds else different
+            said = f"--check says {' and '.join(kinds)}" if kinds else "--check says nothing"
+            notes.append(f"{name}: {different} of {runs} runs differ; {said}")
+    row.wants.append(
+        Want("runs that differ, and not by what `--check` names: 0", unnamed, 0, at_most=True,
+             unit=f"of {films}")
+    )  # fmt: skip
+    row.facts["notes"] = notes
+    return row, {}
+
+
+def _missing() -> list[str]:
+    return [] if LIBRARIES.exists() else ["the libraries are missing: ./dev setup installs them"]
+
+
+def _pages(setting: Setting) -> Mapping[str, _Page]:
+    """All of them, or a few."""
+    groups = (moments.TWEENS, moments.COMPONENTS, moments.CANVASES, moments.OWN)
+    found = {
+        ", ".join(names): _Page(Lanes(*names), _LANES, _of_lanes(names))
+        for names in groups
+        if LIBRARIES.exists() or names is moments.OWN
+    }
+    found["view-transition"] = _Page(
+        Lanes("view-transition"), _LANES, _of_lanes(["view-transition"])
+    )
+    found |= {name: _Page(looking.Moving(name), _SMALL, _of_square) for name in looking.MOVING}
+    found |= {
+        f"stateful {name}": _Page(
+            looking.Stateful(name), _SMALL, _of_alone, name in looking.BY_CHANCE
+        )
+        for name in looking.STATEFUL
+    }
+    names = [*found]
+    chosen = names[3:5] + names[5::8] if setting.quick else names
+    return {name: found[name] for name in chosen}
+
+
+def _of_lanes(names: Any) -> Wrong:
+    def wrong(film: Path, _: Path) -> set[int]:
+        return {number for _, number, *_ in moments.wrong_frames(names, film)}
+
+    return wrong
+
+
+def _of_square(film: Path, alone: Path) -> set[int]:
+    """Frames whose square stands elsewhere, or that are not those of one browser."""
+    wrong = _of_alone(film, alone)
+    for number, pixels in enumerate(_pictures(film)):
+        found = looking.red_square_of(pixels)
+        left = 100 * number / float(_SMALL.fps)
+        if found is None or abs(found[0] - left) > 1 or abs(found[1] - 40) > 1:
+            wrong.add(number)
+    return wrong
+
+
+def _of_alone(film: Path, alone: Path) -> set[int]:
+    pairs = enumerate(zip(_pictures(film), _pictures(alone), strict=True))
+    return {number for number, (one, other) in pairs if not np.array_equal(one, other)}
+
+
+def _pictures(path: Path) -> Iterator[np.ndarray[Any, Any]]:
+    with av.open(str(path)) as film:
+        for frame in film.decode(video=0):
+            yield frame.to_ndarray(format="rgb24")
