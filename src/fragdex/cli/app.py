@@ -27,10 +27,13 @@ from fragdex.cli.package import package
 from fragdex.cli.peaks import peaks
 from fragdex.cli.plan import plan
 from fragdex.cli.plot import plot
+from fragdex.cli.pull import pull
+from fragdex.cli.push import push
 from fragdex.cli.render import render
 from fragdex.cli.report import complain, exit_code, told
 from fragdex.cli.seek import seek
 from fragdex.cli.serve import serve
+from fragdex.cli.status import status
 from fragdex.cli.storyboard import storyboard
 from fragdex.cli.thumbnail import thumbnail
 from fragdex.cli.transcribe import transcribe
@@ -69,6 +72,9 @@ COMMANDS: dict[Callable[..., int], str] = {
     render: "Render a web page to a film or a still, frame by frame.",
     compare: "Say which frames and samples of two films differ.",
     transcribe: "Turn speech into words with times, and captions.",
+    push: "Send files to a service.",
+    status: "Show what a service has, and how far its work is.",
+    pull: "Receive files, films and captions from a service.",
 }
 """Each command and its line in the list of commands."""
 

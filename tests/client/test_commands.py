@@ -1,0 +1,86 @@
+"""`fragdex push`, `status` and `pull` against a running service."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fragdex.cli.app import run
+from service.serving import serving
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("data"), job_workers=1) as one:
+        yield one
+
+
+@pytest.fixture
+def call(served, capfd, monkeypatch):
+    monkeypatch.setenv("FRAGDEX_URL", served.url)
+    monkeypatch.setenv("FRAGDEX_KEY", served.key)
+
+    def one(*arguments):
+        code = run(arguments)
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return one
+
+
+def test_a_film_is_pushed_shown_and_pulled(call, tmp_path):
+    code, out, err = call("push", str(FIXTURES / "frag-default-base.mp4"), "--wait", "--json")
+    assert code == 0, err
+    record = json.loads(out)
+    assert record["status"] == "ready"
+    code, out, _ = call("status", record["id"])
+    assert (code, out.split("\t")[:3]) == (0, [record["id"], "file", "ready"])
+    assert record["id"] in call("status", "--json")[1]
+    code, out, _ = call("pull", record["id"], "-o", f"{tmp_path}/films/", "--json")
+    assert code == 0
+    for line in out.splitlines():
+        path = json.loads(line)["file"]
+        assert Path(path).read_bytes()[4:8] in (b"ftyp", b"styp")
+    assert run(["info", path]) == 0
+
+
+def test_captions_and_pictures_keep_their_names(call, tmp_path, monkeypatch):
+    words = tmp_path / "words.vtt"
+    words.write_text("WEBVTT\n\n00:00.000 --> 00:01.000\nword\n")
+    code, out, _ = call("push", str(words))
+    id, status, name = out.rstrip("\n").split("\t")
+    assert (code, status, name) == (0, "ready", str(words))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert call("pull", id)[0] == 0
+    assert Path("words.vtt").read_bytes() == words.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["push", "missing.mp4"], "No such file"),
+        (["push", "https://example.org/a.mp4"], "only files"),
+        (["pull", "nothing"], "no such"),
+        (["status", "nothing"], "no such"),
+        (["pull", "a", "b", "-o", "one.mp4"], "several IDs need a folder"),
+        (["status", "--key", "ef_wrong_key"], "key"),
+    ],
+)
+def test_what_goes_wrong_is_said(call, arguments, what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert what.lower() in err.lower()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_film_that_cannot_be_processed_says_why(call, tmp_path):
+    path = tmp_path / "broken.mp4"
+    path.write_bytes(b"\0\0\0\x18ftypisom" + bytes(5000))
+    code, out, err = call("push", str(path), "--wait")
+    assert (code, out.split("\t")[1]) == (2, "failed")
+    assert err.startswith(f"fragdex: {path}: ")
