@@ -61,6 +61,7 @@ SERVICE_ROOMS = (
     "captions",
     "unprocessed",
     "files",
+    "tus",
     "renders",
     "transcriptions",
     "page",

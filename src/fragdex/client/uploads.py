@@ -31,8 +31,8 @@ __all__ = ["CHUNK", "Progress", "Upload", "background"]
 T = TypeVar("T")
 Progress: TypeAlias = Callable[[int, int], None]
 
-CHUNK: Final = 8 << 20
-"""Bytes of a chunk: what a broken connection can cost twice at most."""
+CHUNK: Final = 16 << 20
+"""Bytes of a request. The service keeps what arrived of one that broke."""
 
 
 class Upload(Generic[T]):

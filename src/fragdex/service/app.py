@@ -43,6 +43,7 @@ from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
+from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import cors, documents, health, idempotency, links, problems
@@ -73,6 +74,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     isobmff.router,
     unprocessed.router,
     files.router,
+    tus.router,
     renders.router,
     transcriptions.router,
     page.router,

@@ -18,6 +18,9 @@
         ├── TooManyRequests         over the key's rate limit, or the tenant's jobs
         ├── RequestTimedOut         the body of a request stopped coming
         ├── NotAcceptable           none of the forms the caller takes is one we have
+        ├── UnsupportedMediaType    a body of another type than this path takes
+        ├── UnsupportedVersion      a version of a protocol that is not spoken here
+        ├── ChecksumMismatch        the bytes of a request have another checksum
         ├── StoreFull               no room left where bytes are kept
         ├── Unavailable             the database or the store does not answer
         │   └── EngineUnavailable   a browser, model or encoder that is not installed
@@ -35,6 +38,7 @@ from fragdex.errors import FragdexError
 
 __all__ = [
     "BrowserGone",
+    "ChecksumMismatch",
     "ConfigError",
     "Conflict",
     "EngineUnavailable",
@@ -53,6 +57,8 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unprocessable",
+    "UnsupportedMediaType",
+    "UnsupportedVersion",
     "UploadBusy",
     "UploadGap",
 ]
@@ -152,6 +158,18 @@ class RequestTimedOut(ServiceError):
 
 class NotAcceptable(ServiceError):
     """None of the forms that the caller takes is one there is."""
+
+
+class UnsupportedMediaType(ServiceError):
+    """A body of another type than this path takes."""
+
+
+class UnsupportedVersion(ServiceError):
+    """A version of a protocol that is not spoken here."""
+
+
+class ChecksumMismatch(ServiceError):
+    """The bytes of a request have another checksum than it says; nothing of them was taken."""
 
 
 class StoreFull(ServiceError, OSError):

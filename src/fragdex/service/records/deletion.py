@@ -41,6 +41,7 @@ FAMILIES = {
     "unprocessed": Family(tables.unprocessed_files, ("index_key",)),
     "isobmff": Family(tables.isobmff_files, ("index_key", "index_json_key"), ("tracks",)),
     "tracks": Family(tables.isobmff_tracks, ("index_key",)),
+    "tus": Family(tables.tus_uploads),
     "renders": Family(tables.renders, ("index_key",), parts=("page", "result")),
     "render_slices": Family(tables.render_slices),
     "transcriptions": Family(tables.transcriptions),

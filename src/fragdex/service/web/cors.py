@@ -20,6 +20,15 @@ ALLOWED = (
     "If-Range",
     "Last-Event-ID",
     "Range",
+    # of tus
+    "Tus-Resumable",
+    "Upload-Checksum",
+    "Upload-Concat",
+    "Upload-Defer-Length",
+    "Upload-Length",
+    "Upload-Metadata",
+    "Upload-Offset",
+    "X-HTTP-Method-Override",
 )
 EXPOSED = (
     "Accept-Ranges",
@@ -30,6 +39,16 @@ EXPOSED = (
     "Location",
     "Repr-Digest",
     "Retry-After",
+    "Tus-Checksum-Algorithm",
+    "Tus-Extension",
+    "Tus-Max-Size",
+    "Tus-Resumable",
+    "Tus-Version",
+    "Upload-Concat",
+    "Upload-Expires",
+    "Upload-Length",
+    "Upload-Metadata",
+    "Upload-Offset",
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 DAY = 86_400

@@ -9,6 +9,7 @@
 | blob_uses | a record that needs a blob; the last one gone, the bytes go |
 | trash | an object of the store that no record names any more, until it is deleted |
 | uploads | bytes on their way in, one per record that takes bytes |
+| tus_uploads | what tus has to remember of an upload, and parts that one is put together of |
 | image_files, caption_files, unprocessed_files, isobmff_files, isobmff_tracks | the families |
 | processes | the making of an ISOBMFF file from an unprocessed one |
 | renders | a page that is, or was, rendered |
@@ -40,6 +41,7 @@ from fragdex.service.records.tables.files import (
 from fragdex.service.records.tables.renders import render_parts, render_slices, renders
 from fragdex.service.records.tables.stored import blob_uses, blobs, trash, uploads
 from fragdex.service.records.tables.transcriptions import transcription_slices, transcriptions
+from fragdex.service.records.tables.uploading import tus_uploads
 from fragdex.service.records.tables.work import executors, jobs, turns
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "transcriptions",
     "trash",
     "turns",
+    "tus_uploads",
     "unprocessed_files",
     "uploads",
 ]

@@ -131,6 +131,20 @@ def _files() -> None:
             indexes=found,
         )
     _table(
+        "tus_uploads",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.Text(), "filename"),
+        _needed(_NAME, "mime_type"),
+        _needed(sa.BigInteger(), "byte_size"),
+        _optional(_MD5, "md5"),
+        _optional(sa.Text(), "metadata", "concat"),
+        _created(),
+        _optional(_INSTANT, "completed_at"),
+        _needed(_INSTANT, "expires_at"),
+        indexes=found,
+    )
+    _table(
         "unprocessed_files",
         _key(_ID, "id"),
         _of("tenants", "tenant_id"),

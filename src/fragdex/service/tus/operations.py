@@ -1,0 +1,237 @@
+"""Uploads by tus: records of files, and parts that one is put together of; no HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from fragdex import ByteRange
+from fragdex.service.captions.model import type_of as captions_of
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.service.files import operations as files
+from fragdex.service.files.model import FileType, NewAnyFile
+from fragdex.service.images.model import type_of as image_of
+from fragdex.service.records import deletion
+from fragdex.service.records.identifiers import instant
+from fragdex.service.records.tables import tus_uploads
+from fragdex.service.tus.protocol import Concatenation
+from fragdex.service.uploads import Arrival
+from fragdex.service.uploads.file_repository import FileRepository, StoredBytes, facts, need_within
+from fragdex.service.uploads.operations import receive, state
+from fragdex.service.web.fields import Listed
+
+__all__ = ["TusUpload", "begin", "begin_part", "concatenate", "end", "find"]
+
+FAMILY: Final = "tus"
+PART: Final = "application/octet-stream"
+
+
+class _Parts(Listed):
+    parts: list[dict[str, Any]]
+
+
+PARTS: FileRepository[dict[str, Any], _Parts] = FileRepository(
+    FAMILY, tus_uploads, "upload", facts, _Parts
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TusUpload:
+    """An upload, and how its family takes the bytes.
+
+    Attributes:
+        byte_size, next_byte: of all, and of those that are durable.
+        metadata, concat: as they were sent, or None.
+        expires_at: when it is deleted, if it is unfinished then; None: not by this protocol.
+        limit: bytes of a request.
+    """
+
+    id: str
+    family: str
+    byte_size: int
+    next_byte: int
+    metadata: str | None
+    concat: str | None
+    expires_at: datetime | None
+    arrival: Arrival
+    limit: int
+
+
+def begin(
+    context: ServiceContext,
+    tenant_id: str,
+    byte_size: int,
+    known: Mapping[str, str],
+    *,
+    metadata: str | None,
+    concat: str | None = None,
+) -> str:
+    """The id of a file to come, or of the one that is here, where the md5 is known.
+
+    Args:
+        known: metadata: `filename` (or `name`), `filetype` (or `type`), `md5`.
+
+    Raises: as `files.create_file`.
+    """
+    filename = (known.get("filename") or known.get("name") or "upload").strip() or "upload"
+    mime_type = known.get("filetype") or known.get("type") or None
+    if image_of(filename, mime_type):
+        kind = FileType.IMAGE
+    elif captions_of(filename, mime_type):
+        kind = FileType.CAPTION
+    else:
+        kind, mime_type = FileType.VIDEO, None
+    try:
+        new = NewAnyFile(
+            filename=filename,
+            type=kind,
+            byte_size=byte_size,
+            md5=known.get("md5") or None,
+            mime_type=mime_type,
+            expires_at=None,
+        )
+    except ValueError as error:
+        raise InvalidRequest(
+            f"Upload-Metadata does not describe a file: {error}", pointer="Upload-Metadata"
+        ) from error
+    record, _ = files.create_file(context, tenant_id, new)
+    values = {"id": record.id, "tenant_id": tenant_id, "filename": filename, "mime_type": PART}
+    with context.database.write() as connection:
+        connection.execute(tus_uploads.delete().where(tus_uploads.c.id == record.id))
+        connection.execute(
+            tus_uploads.insert().values(
+                **values,
+                byte_size=byte_size,
+                metadata=metadata,
+                concat=concat,
+                created_at=instant(),
+                expires_at=_expiry(context),
+            )
+        )
+    return record.id
+
+
+def begin_part(
+    context: ServiceContext, tenant_id: str, byte_size: int, *, metadata: str | None
+) -> str:
+    """The id of a part to come, which expires if it is not put together with others.
+
+    Raises:
+        TooLarge: more bytes than a file may have.
+    """
+    need_within(byte_size, context.settings.max_unprocessed_bytes, "upload")
+    values = {
+        "filename": "part",
+        "mime_type": PART,
+        "metadata": metadata,
+        "concat": "partial",
+        "expires_at": _expiry(context),
+    }
+    made, _ = PARTS.announce(context, tenant_id, byte_size, None, _part_arrival(context), values)
+    return str(made["id"])
+
+
+def concatenate(
+    context: ServiceContext,
+    tenant_id: str,
+    wanted: Concatenation,
+    known: Mapping[str, str],
+    *,
+    metadata: str | None,
+    concat: str,
+) -> str:
+    """The id of the file that parts make, in their order; the parts are deleted.
+
+    Raises:
+        RecordNotFound: this tenant has no such part.
+        Conflict: bytes of a part are missing.
+        and as `begin`, and as an upload that ends.
+    """
+    parts = [_complete_part(context, tenant_id, one) for one in wanted.parts]
+    size = sum(part.byte_size for part in parts)
+    made = begin(context, tenant_id, size, known, metadata=metadata, concat=concat)
+    upload = find(context, tenant_id, made)
+
+    def pieces() -> Iterator[bytes]:
+        for part in parts:
+            yield from context.store.read(part.store_key, ByteRange(0, part.byte_size))
+
+    if upload.next_byte < size:
+        receive(
+            context,
+            tenant_id,
+            upload.family,
+            made,
+            None,
+            pieces(),
+            limit=upload.limit,
+            length=size,
+            arrival=upload.arrival,
+        )
+    for one in dict.fromkeys(wanted.parts):
+        PARTS.delete(context, tenant_id, one)
+    return made
+
+
+def find(context: ServiceContext, tenant_id: str, upload_id: str) -> TusUpload:
+    """An upload of this protocol, or of a file that was announced otherwise.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+    """
+    query = sa.select(tus_uploads).where(
+        tus_uploads.c.id == upload_id, tus_uploads.c.tenant_id == tenant_id
+    )
+    with context.database.read() as connection:
+        row = connection.execute(query).first()
+    if row is not None and row.concat == "partial":
+        most = context.settings.max_unprocessed_bytes
+        target = files.Upload(FAMILY, _part_arrival(context), most)
+    else:
+        target = files.upload_of(context, tenant_id, upload_id)
+    progress = state(context, tenant_id, target.family, upload_id)
+    return TusUpload(
+        upload_id,
+        target.family,
+        progress.byte_size,
+        progress.next_byte,
+        None if row is None else row.metadata,
+        None if row is None else row.concat,
+        None if row is None or progress.complete else row.expires_at,
+        target.arrival,
+        target.limit,
+    )
+
+
+def end(context: ServiceContext, tenant_id: str, upload_id: str) -> None:
+    """Delete an upload, or the file that it became; raises as `find`."""
+    upload = find(context, tenant_id, upload_id)
+    if upload.family == FAMILY:
+        PARTS.delete(context, tenant_id, upload_id)
+        return
+    files.delete_file(context, tenant_id, upload_id)
+    with context.database.write() as connection:
+        deletion.remove(connection, FAMILY, upload_id)
+
+
+def _complete_part(context: ServiceContext, tenant_id: str, part_id: str) -> StoredBytes:
+    with context.database.read() as connection:
+        row = PARTS.row(connection, tenant_id, part_id)
+    if row.concat != "partial":
+        raise RecordNotFound("there is no such part")
+    if row.completed_at is None:
+        raise Conflict("bytes of a part are missing", more={"part": part_id})
+    return PARTS.stored(context, tenant_id, part_id)
+
+
+def _part_arrival(context: ServiceContext) -> Arrival:
+    return PARTS.arrival(context, lambda *_: {})
+
+
+def _expiry(context: ServiceContext) -> datetime:
+    return instant() + timedelta(hours=context.settings.upload_hours)

@@ -1,0 +1,242 @@
+"""tus 1.0.0 as its document says, on a real socket."""
+
+import base64
+import hashlib
+import os
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fragdex.service.errors import InvalidRequest
+from fragdex.service.records import deletion
+from fragdex.service.tus.protocol import parse_checksum, parse_concat, parse_metadata
+from service.serving import API, serving
+
+TUS = {"Tus-Resumable": "1.0.0"}
+BYTES = {**TUS, "Content-Type": "application/offset+octet-stream"}
+DATA = os.urandom(300_000)
+
+
+def b64(text):
+    return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("data")) as one:
+        yield one
+
+
+def begin(served, size, name="film.bin", **headers):
+    metadata = {"Upload-Metadata": f"filename {b64(name)},secret"}
+    return served.client.post(
+        f"{API}/tus", headers={**TUS, "Upload-Length": str(size), **metadata, **headers}
+    )
+
+
+def patch(served, url, offset, data, **headers):
+    return served.client.patch(
+        url, content=data, headers={**BYTES, "Upload-Offset": str(offset), **headers}
+    )
+
+
+def head(served, url):
+    return served.client.head(url, headers=TUS)
+
+
+# ---- core -----------------------------------------------------------------------------------
+
+
+def test_what_is_spoken(served):
+    answer = served.client.options(f"{API}/tus")
+    assert answer.status_code == 204
+    assert answer.headers["Tus-Version"] == "1.0.0"
+    assert "concatenation" in answer.headers["Tus-Extension"].split(",")
+    assert int(answer.headers["Tus-Max-Size"]) == served.context.settings.max_unprocessed_bytes
+
+
+def test_an_upload_from_its_creation_to_the_file(served):
+    made = begin(served, len(DATA))
+    url = made.headers["Location"]
+    assert (made.status_code, made.headers["Upload-Offset"]) == (201, "0")
+    assert made.headers["Tus-Resumable"] == "1.0.0"
+    assert "GMT" in made.headers["Upload-Expires"]
+    first = patch(served, url, 0, DATA[:100_000])
+    assert (first.status_code, first.headers["Upload-Offset"]) == (204, "100000")
+    state = head(served, url)
+    assert state.status_code == 200
+    assert state.headers["Upload-Offset"] == "100000"
+    assert state.headers["Upload-Length"] == str(len(DATA))
+    assert state.headers["Cache-Control"] == "no-store"
+    assert state.headers["Upload-Metadata"] == f"filename {b64('film.bin')},secret"
+    assert patch(served, url, 100_000, DATA[100_000:]).headers["Upload-Offset"] == str(len(DATA))
+    record = served.client.get(f"{API}/files/{url.rpartition('/')[2]}").json()
+    assert record["filename"] == "film.bin"
+    assert record["md5"].replace("-", "") == hashlib.md5(DATA).hexdigest()
+
+
+def test_an_offset_that_is_not_the_uploads_is_a_conflict(served):
+    url = begin(served, len(DATA)).headers["Location"]
+    patch(served, url, 0, DATA[:1000])
+    for offset in (0, 999, 1001):
+        answer = patch(served, url, offset, DATA[offset : offset + 10])
+        assert answer.status_code == 409
+        assert answer.json()["next_byte"] == 1000
+        assert answer.headers["Tus-Resumable"] == "1.0.0"
+    assert head(served, url).headers["Upload-Offset"] == "1000"
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("POST", {"Upload-Length": "5"}, 412),
+        ("POST", {"Tus-Resumable": "0.2.2", "Upload-Length": "5"}, 412),
+        ("POST", {**TUS}, 422),
+        ("POST", {**TUS, "Upload-Length": "-1"}, 422),
+        ("POST", {**TUS, "Upload-Length": str(10 << 30)}, 413),
+        ("POST", {**TUS, "Upload-Defer-Length": "1"}, 422),
+        ("POST", {**TUS, "Upload-Length": "5", "Upload-Metadata": "a ???"}, 422),
+        ("POST", {**TUS, "Upload-Length": "5", "Upload-Metadata": f"md5 {b64('x')}"}, 422),
+        ("POST", {**TUS, "Upload-Concat": "final;"}, 422),
+        ("POST", {**TUS, "Upload-Concat": "final;/api/v1/tus/none"}, 404),
+    ],
+)
+def test_creations_that_break_a_rule(served, method, headers, status):
+    answer = served.client.request(method, f"{API}/tus", headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["Tus-Resumable"] == "1.0.0"
+
+
+def test_bytes_that_break_a_rule(served):
+    url = begin(served, 10).headers["Location"]
+    plain = served.client.patch(url, content=b"x", headers={**TUS, "Upload-Offset": "0"})
+    assert plain.status_code == 415
+    assert patch(served, url, 0, b"x" * 11).status_code == 413
+    assert served.client.patch(url, content=b"x", headers=BYTES).status_code == 422
+    assert head(served, url).headers["Upload-Offset"] == "0"
+
+
+def test_nothing_without_a_key_and_nothing_of_others(served):
+    url = begin(served, 10).headers["Location"]
+    assert served.anyone.head(url, headers=TUS).status_code == 401
+    assert served.stranger.head(url, headers=TUS).status_code == 404
+    sent = served.stranger.patch(url, content=b"x", headers={**BYTES, "Upload-Offset": "0"})
+    assert sent.status_code == 404
+    assert served.stranger.delete(url, headers=TUS).status_code == 404
+
+
+def test_post_with_another_method_in_a_header(served):
+    url = begin(served, 5).headers["Location"]
+    override = {"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "0"}
+    assert served.client.post(url, content=b"12345", headers={**BYTES, **override}).is_success
+    assert head(served, url).headers["Upload-Offset"] == "5"
+
+
+def test_a_body_of_no_announced_length(served):
+    url = begin(served, len(DATA)).headers["Location"]
+
+    def some():
+        yield DATA[:70_000]
+        yield DATA[70_000:90_000]
+
+    answer = patch(served, url, 0, some())
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (204, "90000")
+    rest = patch(served, url, 90_000, DATA[90_000:])
+    assert (rest.status_code, rest.headers["Upload-Offset"]) == (204, str(len(DATA)))
+
+
+# ---- extensions -----------------------------------------------------------------------------
+
+
+def test_creation_with_the_first_bytes(served):
+    headers = {**BYTES, "Upload-Length": "10", "Upload-Metadata": f"filename {b64('a.bin')}"}
+    made = served.client.post(f"{API}/tus", content=b"12345", headers=headers)
+    assert (made.status_code, made.headers["Upload-Offset"]) == (201, "5")
+
+
+def test_what_is_here_already_is_not_sent_again(served):
+    first = begin(served, 4, **{"Upload-Metadata": f"filename {b64('a')},md5 {b64(MD5)}"})
+    patch(served, first.headers["Location"], 0, b"four")
+    again = begin(served, 4, **{"Upload-Metadata": f"filename {b64('a')},md5 {b64(MD5)}"})
+    assert again.headers["Location"] == first.headers["Location"]
+    assert again.headers["Upload-Offset"] == "4"
+
+
+MD5 = hashlib.md5(b"four").hexdigest()
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256", "md5"])
+def test_bytes_of_a_wrong_checksum_are_not_taken(served, algorithm):
+    url = begin(served, len(DATA)).headers["Location"]
+    right = f"{algorithm} {b64(hashlib.new(algorithm, DATA[:5000]).digest())}"
+    wrong = patch(served, url, 0, DATA[1:5001], **{"Upload-Checksum": right})
+    assert wrong.status_code == 460
+    assert head(served, url).headers["Upload-Offset"] == "0"
+    taken = patch(served, url, 0, DATA[:5000], **{"Upload-Checksum": right})
+    assert taken.headers["Upload-Offset"] == "5000"
+    unknown = patch(served, url, 5000, b"x", **{"Upload-Checksum": f"crc32 {b64('x')}"})
+    assert unknown.status_code == 422
+
+
+def test_an_upload_that_is_ended_is_gone(served):
+    url = begin(served, len(DATA)).headers["Location"]
+    patch(served, url, 0, DATA[:1000])
+    assert served.client.delete(url, headers=TUS).status_code == 204
+    assert head(served, url).status_code == 404
+    assert patch(served, url, 1000, DATA[1000:]).status_code == 404
+
+
+def part(served, data):
+    url = begin(served, len(data), **{"Upload-Concat": "partial"}).headers["Location"]
+    assert patch(served, url, 0, data).status_code == 204
+    return url
+
+
+def test_parts_are_put_together(served):
+    urls = [part(served, DATA[start : start + 100_000]) for start in range(0, 300_000, 100_000)]
+    listed = served.client.get(f"{API}/files").json()["files"]
+    assert not {url.rpartition("/")[2] for url in urls} & {one["id"] for one in listed}
+    concat = f"final;{' '.join(urls)}"
+    headers = {**TUS, "Upload-Concat": concat, "Upload-Metadata": f"filename {b64('whole.bin')}"}
+    made = served.client.post(f"{API}/tus", headers=headers)
+    assert (made.status_code, made.headers["Upload-Offset"]) == (201, "300000")
+    url = made.headers["Location"]
+    assert head(served, url).headers["Upload-Concat"] == concat
+    record = served.client.get(f"{API}/files/{url.rpartition('/')[2]}").json()
+    assert record["md5"].replace("-", "") == hashlib.md5(DATA).hexdigest()
+    assert all(head(served, one).status_code == 404 for one in urls)
+
+
+def test_parts_that_are_not_complete_or_not_parts(served):
+    unfinished = begin(served, 10, **{"Upload-Concat": "partial"}).headers["Location"]
+    assert head(served, unfinished).headers["Upload-Concat"] == "partial"
+    file = begin(served, 10).headers["Location"]
+    for url, status in ((unfinished, 409), (file, 404)):
+        headers = {**TUS, "Upload-Concat": f"final;{url}"}
+        assert served.client.post(f"{API}/tus", headers=headers).status_code == status
+
+
+def test_parts_that_nobody_puts_together_expire(tmp_path):
+    with serving(tmp_path, upload_hours=1e-6) as served:
+        url = part(served, DATA[:1000])
+        deletion.expired(served.context.database)
+        assert head(served, url).status_code == 404
+
+
+# ---- headers --------------------------------------------------------------------------------
+
+
+@given(st.dictionaries(st.text("abcdefgh_-.", min_size=1), st.text(max_size=20), max_size=5))
+def test_metadata_is_read_as_it_was_written(known):
+    text = ",".join(f"{key} {b64(value)}".rstrip() for key, value in known.items())
+    assert parse_metadata(text) == known
+
+
+@given(st.text(max_size=60))
+def test_no_header_breaks_the_parsers(text):
+    for parse in (parse_metadata, parse_checksum, parse_concat):
+        with suppress(InvalidRequest):
+            parse(text)
