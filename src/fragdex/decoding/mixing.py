@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "columns", "mixed"]
+__all__ = ["Floats", "columns", "finite", "mixed", "planes"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -70,10 +70,33 @@ def columns(frame: Any) -> Floats:
     values: Floats = array.astype(np.float32, copy=False)
     if scale != 1.0:
         values /= np.float32(scale)
-    # What a broken stream decodes to must not spread through a mix or a filter.
+    return finite(values)
+
+
+def finite(values: Floats) -> Floats:
+    """What a broken stream decodes to must not spread through a mix or a filter.
+
+    >>> finite(np.array([0.5, np.nan, -np.inf], np.float32)).tolist()
+    [0.5, 0.0, -1.0]
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = np.isfinite(values.sum())
     return values if is_finite else np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
+
+
+def planes(frame: Any) -> list[Floats]:
+    """The samples of each channel of a PyAV audio frame, without a copy where that can be.
+
+    What a broken stream decodes to is still in them: infinities, and values that are no number.
+
+    >>> import av
+    >>> frame = av.AudioFrame.from_ndarray(np.zeros((2, 3), np.float32), "fltp", "stereo")
+    >>> [plane.tolist() for plane in planes(frame)]
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    if frame.format.name == "fltp":
+        return [np.frombuffer(plane, np.float32, frame.samples) for plane in frame.planes]
+    return list(np.ascontiguousarray(columns(frame).T))
 
 
 def _sides(frame: Any, own: Floats) -> tuple[Floats, Floats]:

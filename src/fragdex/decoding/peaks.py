@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.decoding.audio_track import Gap
+from fragdex.decoding.mixing import finite
 from fragdex.decoding.sound_stream import LONGEST_SECONDS, SoundStream
 from fragdex.errors import LimitExceeded
 from fragdex.seeking.model import FragmentIndex
@@ -133,21 +134,13 @@ def peaks(
         raise ValueError(f"samples_per_pixel: 1 to {MOST_ZOOMS} numbers of 2 or more, not {asked}")
     if bits not in (8, 16):
         raise ValueError(f"bits: 8 or 16, not {bits}")
-    with SoundStream(index, source, track=track, init=init) as stream:
-        own = [one for one in sorted(set(asked)) if not any(_divides(a, one) for a in asked)]
-        zooms = {one: _Zoom(one) for one in own}
-        at, channels = 0, 1
-        for piece in stream.pieces():
-            channels = piece.data.shape[1] if split else 1
-            _feed_silence(zooms, piece.start - at, channels)
-            for zoom in zooms.values():
-                zoom.feed(_planes(piece.data, split))
-            at = piece.start + len(piece.data)
-        end = stream.track.end
-        if stream.rate and end is not None:
-            last = min(round(end.exact * stream.rate), LONGEST_SECONDS * stream.rate)
-            _feed_silence(zooms, last - at, channels)
-        made = {one: zoom.finish(channels) for one, zoom in zooms.items()}
+    own = [one for one in sorted(set(asked)) if not any(_divides(a, one) for a in asked)]
+    for mends in (False, True):
+        with SoundStream(index, source, track=track, init=init) as stream:
+            made = _measured(stream, {one: _Zoom(one) for one in own}, split, mends)
+        # once more where a broken stream gave what is no number: to look at each sample costs more
+        if all(np.isfinite(values).all() for values in made.values()):
+            break
     for one in sorted(set(asked) - set(own)):
         below = max(a for a in made if _divides(a, one))
         made[one] = _coarser(made[below], one // below)
@@ -162,20 +155,43 @@ def _divides(small: int, large: int) -> bool:
     return small < large and large % small == 0
 
 
-def _planes(data: Values, split: bool) -> Values:
-    """Channels as rows, or their mean as the only one."""
-    if split or data.shape[1] == 1:
-        return data.T
-    total: Values = np.add.reduce(data.T, axis=0)
-    total *= np.float32(1 / data.shape[1])
-    return total[None, :]
+def _measured(
+    stream: SoundStream, zooms: dict[int, _Zoom], split: bool, mends: bool
+) -> dict[int, Values]:
+    """Minima and maxima of a whole stream, by samples of a pixel."""
+    at, channels, count = 0, 1, 1
+    for start, rows in stream.rows():
+        count = len(rows)
+        channels = count if split else 1
+        _feed_silence(zooms, start - at, channels)
+        mixed = _mixed([finite(row) for row in rows] if mends else rows, split)
+        for zoom in zooms.values():
+            zoom.feed(mixed)
+        at = start + len(rows[0])
+    end = stream.track.end
+    if stream.rate and end is not None:
+        last = min(round(end.exact * stream.rate), LONGEST_SECONDS * stream.rate)
+        _feed_silence(zooms, last - at, channels)
+    # the mean is taken of few numbers here, not of all samples
+    scale = np.float32(1 if split else 1 / count)
+    return {one: zoom.finish(channels) * scale for one, zoom in zooms.items()}
+
+
+def _mixed(rows: list[Values], split: bool) -> list[Values]:
+    """The channels, or their sum as the only one."""
+    if split or len(rows) == 1:
+        return rows
+    total = rows[0] + rows[1]
+    for row in rows[2:]:
+        total += row
+    return [total]
 
 
 def _feed_silence(zooms: dict[int, _Zoom], count: int, channels: int) -> None:
     silence = np.zeros((channels, min(max(count, 0), SILENCE)), np.float32)
     for begin in range(0, count, SILENCE):
         for zoom in zooms.values():
-            zoom.feed(silence[:, : count - begin])
+            zoom.feed(list(silence[:, : count - begin]))
 
 
 class _Zoom:
@@ -188,20 +204,25 @@ class _Zoom:
         self._filled = 0  # samples of the pixel that is not full
         self._open: Values | None = None
 
-    def feed(self, planes: Values) -> None:
-        """Take samples: shape (channels, samples)."""
-        at, count = 0, planes.shape[1]
+    def feed(self, rows: list[Values]) -> None:
+        """Take samples, those of each channel as a row."""
+        at, count = 0, len(rows[0])
         if self._filled:
             at = min(self.samples - self._filled, count)
-            self._part(planes[:, :at])
+            self._part([row[:at] for row in rows])
         whole = (count - at) // self.samples
         if whole:
             stop = at + whole * self.samples
-            cut = planes[:, at:stop].reshape(len(planes), whole, self.samples)
-            self._keep(np.stack([cut.min(axis=2), cut.max(axis=2)], axis=2).swapaxes(0, 1))
+            starts = np.arange(0, stop - at, self.samples)
+            found = np.empty((whole, len(rows), 2), np.float32)
+            for channel, row in enumerate(rows):
+                cut = row[at:stop]
+                np.minimum.reduceat(cut, starts, out=found[:, channel, 0])
+                np.maximum.reduceat(cut, starts, out=found[:, channel, 1])
+            self._keep(found)
             at = stop
         if at < count:
-            self._part(planes[:, at:])
+            self._part([row[at:] for row in rows])
 
     def finish(self, channels: int) -> Values:
         """Shape (pixels, channels, 2), float32."""
@@ -210,15 +231,15 @@ class _Zoom:
         empty = np.zeros((0, channels, 2), np.float32)
         return np.concatenate([empty, *self._parts])
 
-    def _part(self, planes: Values) -> None:
-        if not planes.shape[1]:
+    def _part(self, rows: list[Values]) -> None:
+        if not len(rows[0]):
             return
-        found = np.stack([planes.min(axis=1), planes.max(axis=1)], axis=1)
+        found = np.array([(row.min(), row.max()) for row in rows], np.float32)
         if self._open is not None:
             found[:, 0] = np.minimum(found[:, 0], self._open[:, 0])
             found[:, 1] = np.maximum(found[:, 1], self._open[:, 1])
         self._open = found
-        self._filled += planes.shape[1]
+        self._filled += len(rows[0])
         if self._filled == self.samples:
             self._keep(found[None])
             self._open, self._filled = None, 0

@@ -7,14 +7,16 @@ more than decoding.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from fragdex.decoding.audio_track import AudioTrack, Gap, joined
-from fragdex.decoding.blocks import MOST_PACKET, Piece, decoded, packets, positions
+from fragdex.decoding.blocks import MOST_PACKET, Piece, packets, positions
 from fragdex.decoding.fetching import fetched
-from fragdex.decoding.mixing import columns
+from fragdex.decoding.mixing import Floats, finite, planes
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import FragmentIndex
@@ -24,10 +26,12 @@ __all__ = ["LONGEST_SECONDS", "SoundStream"]
 
 LONGEST_SECONDS = 48 * 3600
 """Sound beyond is that of a broken or hostile file; a day of surveillance fits."""
-AT_ONCE = 1 << 16
-"""Decoded samples of a piece."""
+AT_ONCE = 1 << 15
+"""Decoded samples of a piece: those of a few channels stay in the processor's cache."""
 SAMPLES_AT_ONCE = 1 << 12
 """Samples of the file whose bytes are read together."""
+_NEVER = 1 << 62
+"""No sample lies beyond."""
 ROWS_AT_ONCE = 64
 """Rows of the fragment table whose samples are asked for together."""
 
@@ -64,8 +68,6 @@ class SoundStream(AudioTrack):
             raise UndecodableMedia(f"the sound of track {self.track.id} is encrypted")
         self.rate, self.layout = 0, ""
         self._gaps: list[Gap] = []
-        shift, half = self.track.shift, self.track.timescale * self.track.shift.denominator
-        self._scale = shift.denominator, shift.numerator, half, 2 * half
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -83,18 +85,26 @@ class SoundStream(AudioTrack):
             UndecodableMedia: nothing of it can be decoded.
             And what reading the source raises, but for a file that ends too early.
         """
-        reached = 0
+        for start, rows in self.rows():
+            yield Piece(start, finite(np.array(rows).T), self.rate)
+
+    def rows(self) -> Iterator[tuple[int, list[Floats]]]:
+        """The same as the number of the first sample, and the samples of each channel.
+
+        What a broken stream decodes to is still in them, as `mixing.planes` says.
+
+        Raises: as `pieces`.
+        """
+        reached, edges = 0, None
         for start, frame in self._frames():
-            data = columns(frame)
-            low, high = max(reached, self._edge(0)), start + len(data)
-            if self._shown[1] is not None:
-                high = min(high, self._edge(1))
+            edges = edges or self._edges()
+            low, high = max(reached, edges[0]), min(start + frame.samples, edges[1])
             if high > LONGEST_SECONDS * self.rate:
                 raise LimitExceeded("the sound is too long", found=f"{high / self.rate:.0f} s")
             low = max(low, start)
             if low < high:
                 reached = high
-                yield Piece(low, data[low - start : high - start], self.rate)
+                yield low, [plane[low - start : high - start] for plane in planes(frame)]
         if not reached and self._gaps:
             first = self.gaps[0]
             raise UndecodableMedia(
@@ -103,56 +113,80 @@ class SoundStream(AudioTrack):
                 stop=self.gaps[-1].stop,
             )
 
-    def _edge(self, which: int) -> int:
-        tick = self._shown[which]
-        return max(0, positions(self.track, tick, self.rate)) if tick is not None else 0
+    def _edges(self) -> tuple[int, int]:
+        """What the edit list shows, in samples."""
+        low, high = (
+            None if tick is None else max(0, positions(self.track, tick, self.rate))
+            for tick in self._shown
+        )
+        return low or 0, _NEVER if high is None else high
 
     def _frames(self) -> Iterator[tuple[int, Any]]:
         """Number of the first sample, and a PyAV frame of many samples without a hole."""
         import av
 
-        decoder, fifo = self._codec.fresh(), av.AudioFifo()
+        decode, packet, fifo = self._codec.fresh().decode, av.Packet, av.AudioFifo()
         start = at = total = slack = 0
+        factor = shift = 0  # cts → number of a sample, as `positions`, in whole numbers
+        below = 2 * self.track.timescale * self.track.shift.denominator
         resampler: Any = None
         for table in self._tables():
+            # a turn for each frame of hours: what is done here is soon as much as decoding
             for cts, duration, data in self._packets(table):
-                frames, why = decoded(decoder, data)
-                for number, frame in enumerate(frames):
+                why, frames = "", ()
+                try:
+                    if data:
+                        frames = decode(packet(data))
+                    elif data is None:
+                        why = "missing from the file"
+                except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sound's
+                    raise
+                except (av.FFmpegError, ValueError):
+                    why = "damaged"
+                is_first = True
+                for frame in frames:
+                    count = frame.samples
+                    if not count:
+                        continue
                     if resampler is None:
+                        if not frame.sample_rate:
+                            continue
                         self.rate, self.layout = frame.sample_rate, frame.layout.name
                         resampler = av.AudioResampler(frame.format, frame.layout, self.rate)
                         slack = max(2, math.ceil(Fraction(2 * self.rate, self.track.timescale)))
-                    own = at if number else self._place(cts)
-                    if abs(own - at) > slack:
-                        if fifo.samples:
-                            yield start, fifo.read()
-                        start = at = own
+                        factor = 2 * self.rate * self.track.shift.denominator
+                        shift = 2 * self.rate * self.track.shift.numerator + below // 2
+                    if is_first:
+                        own = (cts * factor + shift) // below
+                        if not -slack <= own - at <= slack:
+                            if fifo.samples:
+                                yield start, fifo.read()
+                            start = at = own
+                        is_first = False
                     frame.pts = None
-                    before = fifo.samples
                     try:
                         fifo.write(frame)
+                        at += count
                     except ValueError:  # another format, rate or layout than the first
+                        if not frame.sample_rate:
+                            continue
+                        before = fifo.samples
                         for part in resampler.resample(frame):
                             part.pts = None
                             fifo.write(part)
-                    at += fifo.samples - before
-                    total += fifo.samples - before
+                        at += fifo.samples - before
                 if why:
                     shown = self.track.presentation
                     stop = cts + max(1, duration)
                     self._gaps.append(Gap(shown(cts).seconds, shown(stop).seconds, why))
-                while fifo.samples >= AT_ONCE:
+                while at - start >= AT_ONCE:
                     yield start, fifo.read(AT_ONCE)
                     start += AT_ONCE
-                if total > LONGEST_SECONDS * max(self.rate, 1):
-                    raise LimitExceeded("the file holds more sound than two days")
+                    total += AT_ONCE
+                    if total > LONGEST_SECONDS * self.rate:
+                        raise LimitExceeded("the file holds more sound than two days")
         if fifo.samples:
             yield start, fifo.read()
-
-    def _place(self, cts: int) -> int:
-        """As `positions`, in whole numbers: it is asked for each sample of the file."""
-        denominator, numerator, half, below = self._scale
-        return (2 * (cts * denominator + numerator) * self.rate + half) // below
 
     def _tables(self) -> Iterator[SampleTable]:
         rows = len(self.track.fragments)
@@ -162,10 +196,17 @@ class SoundStream(AudioTrack):
             for first in range(0, len(table), step):
                 yield table.rows(slice(first, first + step))
 
-    def _packets(self, table: SampleTable) -> Iterator[tuple[int, int, bytes | None]]:
+    def _packets(self, table: SampleTable) -> Iterable[tuple[int, int, bytes | None]]:
         """Composition time, duration and bytes of what is decoded at once."""
-        chosen = list(packets(table, 0, self._codec.raw))
         held = fetched(self._source, [table])
-        parts = held.parts((offset, size) for offset, size, *_ in chosen)
-        for (_, size, cts, duration, _), data in zip(chosen, parts, strict=True):
-            yield cts, duration, data if size <= MOST_PACKET else None
+        if self._codec.raw:
+            chosen = list(packets(table, 0, raw=True))
+            parts = held.parts((offset, size) for offset, size, *_ in chosen)
+            return [(cts, duration, data)
+                    for (_, _, cts, duration, _), data in zip(chosen, parts, strict=True)]  # fmt: skip
+        sizes = table.size.tolist()
+        parts = held.parts(zip(table.offset.tolist(), sizes, strict=True))
+        if max(sizes, default=0) > MOST_PACKET:
+            parts = [None if size > MOST_PACKET else part
+                     for part, size in zip(parts, sizes, strict=True)]  # fmt: skip
+        return zip(table.cts.tolist(), table.duration.tolist(), parts, strict=True)
