@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from fragdex.byterange import ByteRange
+from fragdex.decoding.upright import is_much_smaller
 from fragdex.decoding.video_track import Picture, VideoTrack
 from fragdex.errors import NoSyncSample, SourceChanged, TruncatedInput, UnverifiedSync
 from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 from fragdex.seeking.track import TrackIndex
+from fragdex.sources import SourceLike
 
 __all__ = ["KeyFrameReader", "nearest_sync"]
 
@@ -56,7 +59,11 @@ def _next_sync(track: TrackIndex, target: int) -> int | None:
 class KeyFrameReader(VideoTrack):
     """Key frames of one track; whatever else the file holds is neither read nor decoded.
 
-    Args and errors as of `VideoTrack`.
+    Args:
+        widest: pixels that the longer side of what is made of its pictures has at most; None: not
+            known. Where that is a third of the picture's shorter side or less, edges of blocks are
+            not smoothed, which nobody would see.
+        And errors and what else is given as of `VideoTrack`.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -66,6 +73,21 @@ class KeyFrameReader(VideoTrack):
     ...
     fragdex.errors.TrackNotFound: there is no track 7: expected one of 1, found 7
     """
+
+    def __init__(
+        self,
+        index: FragmentIndex,
+        source: SourceLike,
+        *,
+        track: int | None = None,
+        init: bytes | None = None,
+        widest: int | None = None,
+    ) -> None:
+        super().__init__(index, source, track=track, init=init)
+        info = self.track.info
+        shorter = min(info.width or 0, info.height or 0)
+        if widest is not None and is_much_smaller((widest, widest), (shorter, shorter)):
+            self._context.options = {**self._context.options, "skip_loop_filter": "all"}
 
     def near(self, time: TimeLike) -> Picture:
         """The key frame that is shown nearest to a time.

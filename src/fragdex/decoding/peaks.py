@@ -135,12 +135,12 @@ def peaks(
     if bits not in (8, 16):
         raise ValueError(f"bits: 8 or 16, not {bits}")
     own = [one for one in sorted(set(asked)) if not any(_divides(a, one) for a in asked)]
-    for mends in (False, True):
-        with SoundStream(index, source, track=track, init=init) as stream:
-            made = _measured(stream, {one: _Zoom(one) for one in own}, split, mends)
+    with SoundStream(index, source, track=track, init=init) as stream:
+        made = _measured(stream, own, split)
+    if not all(np.isfinite(values).all() for values in made.values()):
         # once more where a broken stream gave what is no number: to look at each sample costs more
-        if all(np.isfinite(values).all() for values in made.values()):
-            break
+        with SoundStream(index, source, track=track, init=init) as stream:
+            made = _measured(stream, own, split, mends=True)
     for one in sorted(set(asked) - set(own)):
         below = max(a for a in made if _divides(a, one))
         made[one] = _coarser(made[below], one // below)
@@ -156,9 +156,10 @@ def _divides(small: int, large: int) -> bool:
 
 
 def _measured(
-    stream: SoundStream, zooms: dict[int, _Zoom], split: bool, mends: bool
+    stream: SoundStream, asked: list[int], split: bool, mends: bool = False
 ) -> dict[int, Values]:
     """Minima and maxima of a whole stream, by samples of a pixel."""
+    zooms = {one: _Zoom(one) for one in asked}
     at, channels, count = 0, 1, 1
     for start, rows in stream.rows():
         count = len(rows)

@@ -133,7 +133,7 @@ class SoundStream(AudioTrack):
         for table in self._tables():
             # a turn for each frame of hours: what is done here is soon as much as decoding
             for cts, duration, data in self._packets(table):
-                why, frames = "", ()
+                why, frames = "", list[Any]()
                 try:
                     if data:
                         frames = decode(packet(data))

@@ -208,7 +208,7 @@ def storyboard(
     media_type(format)
     if not 1 <= operator.index(quality) <= 100:
         raise ValueError(f"quality: 1 to 100, not {quality}")
-    reader = KeyFrameReader(index, source, track=track, init=init)
+    reader = KeyFrameReader(index, source, track=track, init=init, widest=width)
     try:
         layout = storyboard_layout(
             reader.track, every=every, width=width, columns=columns, rows=rows, format=format

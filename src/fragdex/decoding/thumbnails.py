@@ -99,10 +99,14 @@ def thumbnail(
     """
     kind = media_type(format)
     scaled_and_cropped((1, 1), width, height, fit)  # what is wrong is said before anything is read
-    reader = PictureReader if exact else KeyFrameReader
-    with reader(index, source, track=track, init=init) as opened:
-        picture = opened.at(time) if isinstance(opened, PictureReader) else opened.near(time)
-        return _made(picture, width, height, fit, format, kind, quality)
+    if exact:
+        with PictureReader(index, source, track=track, init=init) as pictures:
+            return _made(pictures.at(time), width, height, fit, format, kind, quality)
+    # of two sides the larger; of one, the other may be larger by the picture's proportion
+    sides = [side for side in (width, height) if side is not None]
+    widest = max(sides, default=None)
+    with KeyFrameReader(index, source, track=track, init=init, widest=widest) as keys:
+        return _made(keys.near(time), width, height, fit, format, kind, quality)
 
 
 def _made(

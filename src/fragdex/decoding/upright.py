@@ -10,7 +10,7 @@ from fragdex.decoding.codec import MOST_PIXELS
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import UndecodableMedia
 
-__all__ = ["matrix_of", "shown_size", "upright"]
+__all__ = ["is_much_smaller", "matrix_of", "shown_size", "upright"]
 
 _UNSPECIFIED: Final = 2
 _HD_LINES: Final = 720
@@ -32,6 +32,15 @@ def shown_size(picture: Picture) -> tuple[int, int]:
     if width * height > MOST_PIXELS:
         raise UndecodableMedia(f"pictures of {width} × {height} are too large")
     return (height, width) if frame.rotation % 180 else (width, height)
+
+
+def is_much_smaller(size: tuple[int, int], own: tuple[int, int]) -> bool:
+    """Whether both sides are a third of a picture's own or less.
+
+    >>> is_much_smaller((320, 180), (1920, 1080)), is_much_smaller((320, 800), (1920, 1080))
+    (True, False)
+    """
+    return all(side * 3 <= whole for side, whole in zip(size, own, strict=True))
 
 
 def matrix_of(frame: Any) -> tuple[str, str]:
@@ -58,12 +67,14 @@ def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray
     if frame.rotation % 180:
         width, height = height, width
     is_yuv = name.startswith(("yuv", "nv", "p0"))
+    # of much smaller pictures each pixel is the mean of those that it stands for
+    is_small = is_much_smaller((width, height), (frame.width, frame.height))
     ready = frame.reformat(
         width=width,
         height=height,
         format="rgba" if clear else "rgb24",
         src_colorspace=matrix_of(frame)[0] if is_yuv else None,
-        interpolation="BICUBIC",
+        interpolation="AREA" if is_small else "BICUBIC",
     )
     array: np.ndarray[Any, Any] = ready.to_ndarray()
     turns = round(frame.rotation / 90) % 4
