@@ -24,6 +24,7 @@ import rows_look
 import rows_memory
 import rows_process
 import rows_seek
+import rows_views
 from rows import Row, Setting
 
 ROWS: dict[str, Callable[[Setting], Row]] = {
@@ -34,6 +35,10 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "memory": rows_memory.memory,
     "open-saved": rows_seek.open_saved,
     "seek": rows_seek.seek,
+    "view-range": rows_views.view_range,
+    "playlists": rows_views.playlists,
+    "origin-segments": rows_views.origin_segments,
+    "origin-s3": rows_views.origin_s3,
     "thumbnail": rows_look.thumbnail,
     "storyboard": rows_look.storyboard,
     "peaks": rows_look.peaks,

@@ -202,8 +202,8 @@ class SoundStream(AudioTrack):
         if self._codec.raw:
             chosen = list(packets(table, 0, raw=True))
             parts = held.parts((offset, size) for offset, size, *_ in chosen)
-            return [(cts, duration, data)
-                    for (_, _, cts, duration, _), data in zip(chosen, parts, strict=True)]  # fmt: skip
+            rows = zip(chosen, parts, strict=True)
+            return [(cts, duration, data) for (_, _, cts, duration, _), data in rows]
         sizes = table.size.tolist()
         parts = held.parts(zip(table.offset.tolist(), sizes, strict=True))
         if max(sizes, default=0) > MOST_PACKET:
