@@ -34,6 +34,7 @@ ROOMS = (
     "views",
     "build",
     "decoding",
+    "frames",
     "",
     "testing",
     "origin",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fragdex.formats.fidx import open_index
     from fragdex.fragments.findings import Finding
     from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
+    from fragdex.frames.frames import Frames
     from fragdex.seeking.model import FragmentIndex, TrackIndex
     from fragdex.seeking.plan import Plan, Span
     from fragdex.seeking.seek import Hit, Hits
@@ -55,6 +56,7 @@ _HOMES = {
     "FragmentFlags": "fragments.table",
     "FragmentIndex": "seeking.model",
     "FragmentTable": "fragments.table",
+    "Frames": "frames.frames",
     "Hit": "seeking.seek",
     "Hits": "seeking.seek",
     "Indexer": "build",
@@ -98,6 +100,7 @@ __all__ = [
     "FragmentFlags",
     "FragmentIndex",
     "FragmentTable",
+    "Frames",
     "Hit",
     "Hits",
     "Indexer",

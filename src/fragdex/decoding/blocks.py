@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.byterange import ByteRange
-from fragdex.decoding.codec import TrackCodec
+from fragdex.decoding.codec import TrackCodec, packet_of
 from fragdex.decoding.mixing import Floats, mixed
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.track import TrackIndex
@@ -177,7 +177,7 @@ def decoded(decoder: Any, data: bytes | None) -> tuple[list[Any], str]:
     if not data:
         return [], ""
     try:
-        frames = decoder.decode(av.Packet(data))
+        frames = decoder.decode(packet_of(data))
     except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sound's
         raise
     except (av.FFmpegError, ValueError):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 
-__all__ = ["MOST_PIXELS", "TrackCodec"]
+__all__ = ["MOST_PIXELS", "TrackCodec", "packet_of"]
 
 MOST_PIXELS: Final = 8192 * 8192
 """Larger pictures would take the memory of a whole machine to decode."""
@@ -24,6 +24,23 @@ _WITHOUT_MEMORY = ("flac", "alac", "adpcm_ima_qt")
 # a high band that says only now and then how it is made (`wide`: HE-AAC, some times a second).
 _SHORT_MEMORY = ("aac", "ac3", "eac3")
 _WIDE = ("mp4a.40.5", "mp4a.40.29", "mp4a.40.42")
+
+
+def packet_of(data: bytes | memoryview) -> Any:
+    """PyAV's Packet of the bytes of a sample, with what decoders need behind them.
+
+    Decoders read some bytes over the end, and pixels depend on them where they are not 0
+    (AV_INPUT_BUFFER_PADDING_SIZE). `av.Packet(data)` has only the bytes themselves.
+
+    >>> packet_of(b"abc").size
+    3
+    """
+    import av
+
+    packet = av.Packet(len(data))
+    if len(data):
+        packet.update(data)
+    return packet
 
 
 class TrackCodec:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.ahead import Ahead
+from fragdex.decoding.codec import packet_of
 from fragdex.decoding.open_track import OpenTrack
 from fragdex.decoding.samples import TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
@@ -15,7 +16,7 @@ from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import SourceLike
 
-__all__ = ["Picture", "VideoTrack"]
+__all__ = ["Picture", "VideoTrack", "chosen_track"]
 
 KEPT_TABLES = 64
 """Rows of the fragment table whose samples are kept."""
@@ -75,7 +76,7 @@ class VideoTrack(OpenTrack):
         track: int | None = None,
         init: bytes | None = None,
     ) -> None:
-        chosen = _chosen(index, track)
+        chosen = chosen_track(index, track)
         if chosen.info.encryption is not None:
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
         super().__init__(index, chosen, source, init)
@@ -121,9 +122,7 @@ class VideoTrack(OpenTrack):
 
     def _packet(self, data: bytes, samples: SampleTable, place: int) -> Any:
         """A sample as a packet for the decoder."""
-        import av
-
-        packet = av.Packet(data)
+        packet = packet_of(data)
         packet.pts, packet.dts = int(samples.cts[place]), int(samples.dts[place])
         packet.time_base = Fraction(1, self.track.timescale)
         packet.is_keyframe = bool(samples.sync[place])
@@ -153,7 +152,12 @@ class VideoTrack(OpenTrack):
         )
 
 
-def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
+def chosen_track(index: FragmentIndex, track: int | None) -> TrackIndex:
+    """The track of pictures with this track_ID; None: the first.
+
+    Raises:
+        TrackNotFound: there is none.
+    """
     if track is not None:
         chosen = index.track(track)
     else:

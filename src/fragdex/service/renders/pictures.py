@@ -106,7 +106,8 @@ class Pictures:
         if self._decoder is None:
             self._decoder = self._av.CodecContext.create("png", "r")
             self._decoder.thread_count = 1
-        packet = self._av.Packet(png)
+        packet = self._av.Packet(len(png))  # with the padding that decoders read over the end
+        packet.update(png)
         # a decoder that is used again skips packets that are no key frames
         packet.is_keyframe = True
         try:

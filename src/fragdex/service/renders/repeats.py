@@ -151,7 +151,9 @@ def _is_still(context: Any, stream: list[bytes]) -> bool:
     shown = []
     try:
         for unit in stream:
-            shown += decoder.decode(av.Packet(unit))
+            packet = av.Packet(len(unit))  # with the padding that decoders read over the end
+            packet.update(unit)
+            shown += decoder.decode(packet)
         shown += decoder.decode(None)
     except av.error.FFmpegError:
         return False

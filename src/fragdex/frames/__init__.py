@@ -1,0 +1,18 @@
+"""Exact frames of a track of pictures, many at a time, from anywhere (extra `media`).
+
+numbering       which samples are frames, in what order, and when each is shown
+sample_entries  which sample entry each sample is coded by
+decode_plan     wanted frames to runs of samples and the reads that bring them
+references      samples that no other picture refers to
+decoders        contexts of the decoder, used again and again
+decode_runs     one run of samples to decoded pictures, and what of it is damaged
+pixels          decoded pictures to arrays
+frame_batch     what is handed out
+frame_cache     pictures and bytes that were used last, up to a limit
+frames          all of it together: `fragdex.Frames`
+"""
+
+from fragdex.frames.frame_batch import Frame, FrameBatch
+from fragdex.frames.frames import Frames
+
+__all__ = ["Frame", "FrameBatch", "Frames"]

@@ -1,0 +1,191 @@
+"""One run of samples to decoded pictures, and which of them are damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.decoding.codec import packet_of
+from fragdex.errors import FragdexError
+from fragdex.fragments.table import Int64
+from fragdex.frames.decode_plan import Run
+from fragdex.frames.decoders import Decoders
+from fragdex.frames.references import may_be_skipped
+
+__all__ = ["Coding", "Give", "decode_run"]
+
+Give = Callable[[int, Any], None]
+"""Called with a sample and its picture, in the order of decoding."""
+_WHOLE: Final = 1 << 62
+
+
+class Coding(NamedTuple):
+    """How the samples of a track are coded.
+
+    Attributes:
+        format: four-letter code of its first sample entry.
+        length_size: bytes of the length in front of each NAL unit, or None.
+        cts, sync: of every sample.
+        entries: sample_description_index of every sample; None: 1 for all.
+    """
+
+    format: str
+    length_size: int | None
+    cts: Int64
+    sync: npt.NDArray[np.bool_]
+    entries: Int64 | None
+
+
+def decode_run(
+    run: Run,
+    data: Sequence[bytes | None],
+    decoders: Decoders,
+    coding: Coding,
+    give: Give,
+    *,
+    threads: int = 1,
+    trusted: bool = True,
+    skip: bool = True,
+) -> dict[int, str]:
+    """Decode a run.
+
+    Args:
+        run: what is decoded.
+        data: the bytes of its samples; None where they are not there.
+        give: gets every picture, once; also those that turn out to be damaged.
+        threads: of the decoder.
+        trusted: whether the run begins where a decoder can. Else a decoder's own doubts say
+            nothing.
+        skip: leave out pictures that are not wanted and that nothing refers to.
+
+    Returns: wanted samples without a picture that can be trusted, and why.
+    """
+    work = _Work(run, data, decoders, coding, give, threads, trusted, skip)
+    try:
+        work.go()
+    finally:
+        work.close()
+    return work.damaged()
+
+
+class _Work:
+    def __init__(
+        self,
+        run: Run,
+        data: Sequence[bytes | None],
+        decoders: Decoders,
+        coding: Coding,
+        give: Give,
+        threads: int,
+        trusted: bool,
+        skip: bool,
+    ) -> None:
+        self._run, self._data, self._decoders, self._coding = run, data, decoders, coding
+        self._give, self._threads, self._trusted, self._skip = give, threads, trusted, skip
+        self._entry, self._context = 0, None
+        self._given: set[int] = set()
+        self._bad: dict[int, str] = {}
+
+    def go(self) -> None:
+        run, coding = self._run, self._coding
+        wanted = set(run.wanted)
+        for place, data in enumerate(self._data):
+            sample = run.start + place
+            if not data:
+                self._note(sample, "its bytes are not in the file")
+                continue
+            if (
+                self._skip
+                and sample not in wanted
+                and may_be_skipped(data, coding.format, coding.length_size)
+            ):
+                continue
+            entry = 1 if coding.entries is None else int(coding.entries[sample])
+            if entry != self._entry:
+                self._change(entry)
+            packet = packet_of(data)
+            # The number of the sample: unlike its time, no other has it.
+            packet.pts = packet.dts = sample
+            packet.is_keyframe = bool(coding.sync[sample])
+            self._decode(packet, sample)
+        self._drain()
+
+    def damaged(self) -> dict[int, str]:
+        """By what was noted: a damaged sample spoils what follows, up to the next sync sample."""
+        missing = {}
+        for sample in self._run.wanted:
+            reason = self._reason(sample)
+            if reason is None and sample not in self._given:
+                reason = "the decoder gives no picture for it"
+            if reason is not None:
+                missing[sample] = reason
+        return missing
+
+    def close(self) -> None:
+        if self._context is not None:
+            context, self._context = self._context, None
+            self._decoders.give_back(self._entry, self._threads, context)
+
+    def _reason(self, sample: int) -> str | None:
+        if not self._bad:
+            return None
+        if sample in self._bad:
+            return self._bad[sample]
+        coding = self._coding
+        for bad, reason in self._bad.items():
+            if bad > sample or self._alone(bad):
+                continue
+            between = slice(bad + 1, sample + 1)
+            syncs = coding.cts[between][coding.sync[between]]
+            if not (syncs <= coding.cts[sample]).any():
+                return reason
+        return None
+
+    def _alone(self, sample: int) -> bool:
+        data = self._data[sample - self._run.start]
+        coding = self._coding
+        return bool(data) and may_be_skipped(data or b"", coding.format, coding.length_size)
+
+    def _note(self, sample: int, reason: str) -> None:
+        self._bad.setdefault(sample, reason)
+
+    def _change(self, entry: int) -> None:
+        self._drain()
+        self.close()
+        self._context = self._decoders.take(entry, self._threads)
+        self._entry = entry
+
+    def _drain(self) -> None:
+        if self._context is not None:
+            self._decode(None, self._run.stop - 1)
+
+    def _decode(self, packet: Any, sample: int) -> None:
+        import av.error
+
+        assert self._context is not None
+        try:
+            frames = self._context.decode(packet)
+        except av.error.EOFError:
+            return
+        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sample's
+            raise
+        except av.FFmpegError as error:
+            if self._threads > 1:
+                raise LateError from error
+            self._note(sample, f"it is damaged ({error.strerror})")
+            return
+        for frame in frames:
+            number = frame.pts
+            if number is None or number in self._given:
+                continue
+            self._given.add(number)
+            if frame.is_corrupt and self._trusted:
+                self._note(number, "it is damaged")
+            self._give(number, frame)
+
+
+class LateError(FragdexError):
+    """A decoder of several threads met damage: whose it is, one thread finds out."""

@@ -1,0 +1,100 @@
+"""A track of pictures that is open: its source, samples, numbers and decoders."""
+
+from __future__ import annotations
+
+from fragdex.build import index as index_of
+from fragdex.decoding.samples import decodable
+from fragdex.decoding.video_track import chosen_track
+from fragdex.errors import InexactIndex, UndecodableMedia
+from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.fragments.table import SampleTable
+from fragdex.frames.decode_plan import SyncStarts
+from fragdex.frames.decode_runs import Coding
+from fragdex.frames.decoders import Decoders
+from fragdex.frames.numbering import Numbering, Order
+from fragdex.frames.sample_entries import entries_of
+from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.track import TrackIndex
+from fragdex.sources import Source
+
+__all__ = ["FrameTrack"]
+
+
+class FrameTrack:
+    """A track of pictures that is open.
+
+    Attributes:
+        source: read by one thread at a time.
+        index, track: with every sample.
+        samples: all of them, in decode order.
+        numbering: which of them are frames.
+        starts: where decoding begins.
+        decoders, coding: what decodes them.
+
+    Args:
+        source: the file.
+        index: of it; None: it is made.
+        track: track_ID, or a track of the index; None: the first with pictures.
+        init: the initialization segment; None: that of the file.
+
+    Raises:
+        TrackNotFound, UndecodableMedia, MissingExtra: as `VideoTrack`.
+        SourceChanged: the index is of another file.
+        And what indexing and reading the source raise.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        index: FragmentIndex | None,
+        track: int | TrackIndex | None,
+        *,
+        init: bytes | None,
+        order: Order,
+        hidden: bool,
+    ) -> None:
+        self.source = source
+        if index is None:
+            index = index_of(source, exact=True, partial=True, init=init)
+        elif index.complete:
+            index.source.refuse_other(source.name, size=source.size, etag=source.etag)
+        chosen = track if isinstance(track, TrackIndex) else chosen_track(index, track)
+        if chosen.info.encryption is not None:
+            raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
+        self.index, self.track = decodable(index, chosen, source, init)
+        self.samples = self._all_samples(init)
+        if init is None:
+            ranges = self.index.periods[self.track.period].init
+            init = b"".join(source.read(part) for part in ranges)
+        entries = entries_of(init, self.track, len(self.samples), source)
+        info = self.track.info
+        self.decoders = Decoders(init, self.track.id, self.track.codec, several=entries is not None)
+        self.coding = Coding(
+            info.format, info.nal_length_size, self.samples.cts, self.samples.sync, entries
+        )
+        size = source.size if source.size is not None else self.index.source.size
+        self.numbering = Numbering(self.track, self.samples, size=size, order=order, hidden=hidden)
+        self.starts = SyncStarts(self.samples)
+        self._each = every_sample(info.kind, info.format, info.codec)
+
+    def is_access(self, data: bytes | None) -> bool:
+        """Whether decoding can begin at a sample, as far as its bytes say."""
+        if data is None:
+            return False
+        if self._each:
+            return True
+        info = self.track.info
+        try:
+            return bool(
+                access_of(SampleBytes.of(data), info.format, info.codec, info.nal_length_size)
+            )
+        except CannotTell:
+            return True
+
+    def _all_samples(self, init: bytes | None) -> SampleTable:
+        try:
+            return self.track.samples
+        except InexactIndex:
+            self.index = index_of(self.source, exact=True, init=init)
+            self.track = self.index.periods[self.track.period].track(self.track.id)
+            return self.track.samples

@@ -1,0 +1,410 @@
+"""`fragdex.Frames`: frames of a file by number and by time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from threading import RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.decoding.audio import audio
+from fragdex.errors import UndecodableMedia
+from fragdex.formats.fidx import open_index
+from fragdex.fragments.table import Int64
+from fragdex.frames.decode_plan import FramePlan
+from fragdex.frames.frame_batch import Frame, FrameBatch
+from fragdex.frames.frame_reader import FrameReader
+from fragdex.frames.frame_track import FrameTrack
+from fragdex.frames.gathering import Gathering
+from fragdex.frames.numbering import Order
+from fragdex.frames.pixels import Converter, PixelFormat
+from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.times import TimeLike, exact_time
+from fragdex.seeking.track import TrackIndex
+from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Frames"]
+
+CACHE = 128 << 20
+MOST_FRAMES = 1 << 20
+"""Frames of one answer of `between`."""
+MOST_THREADS = 8
+AT_ONCE = 64 << 20
+"""Bytes of pixels that iteration decodes ahead."""
+
+
+class Frames:
+    """The frames of one track, exact, by number and by time.
+
+    Every frame has the pixels that decoding the whole track in order gives. A call finds the sync
+    samples that its frames need, reads their bytes in few requests, decodes each once, several
+    side by side, and gives the frames in the order that was asked for.
+
+    Args:
+        what: the file: path, bytes, seekable file, URL, or an open `Source`, which stays open.
+        index: of the file, or the path of a saved one (`.fidx`); None: it is made.
+        track: track_ID, or a track of the index; None: the first with pictures.
+        format: `rgb` and `gray` are uint8, `rgb16` and `gray16` uint16 over the full range, each
+            of shape (frames, height, width, channels); `yuv` are the decoded planes, a tuple of
+            arrays (frames, height, width), uint16 where they have more than 8 bits.
+        size: width and height that frames are scaled to; None: as they are coded. Pixels that are
+            not square stay so.
+        rotate: turn frames as the track header says (ISO/IEC 14496-12, 8.3.2).
+        order: of the numbers: `presentation`, or `decode`.
+        hidden: whether what the edit list hides has numbers, too.
+        damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
+        threads: that decode; None: one a processor, 8 at most.
+        cache: bytes of pictures and samples that are held for the next call.
+        init: the initialization segment of a segment without moov.
+        max_bytes, max_requests: budget of the reads, as of `open_source`.
+        options: passed on to `open_source`.
+
+    A context manager. Several threads may use it, one after the other. It can be pickled and goes
+    over a fork where `what` is a path, a URL or bytes: the other process opens the file anew.
+
+    Raises:
+        TrackNotFound: there is no such track of pictures.
+        UndecodableMedia: it is encrypted, or there is no decoder for it.
+        SourceChanged: the index is of another file.
+        MissingExtra: PyAV is not installed (`pip install 'fragdex[media]'`).
+        ValueError: an option that is none.
+        And what indexing and reading the source raise.
+
+    >>> import fragdex
+    >>> frames = fragdex.Frames("fixtures/open-gop.mp4")
+    >>> len(frames), frames[3].data.shape, frames[3].time.seconds
+    (50, (48, 64, 3), 0.12)
+    >>> batch = frames.at([1.5, 0.25, 1.5])
+    >>> batch.data.shape, batch.numbers.tolist(), batch.times.tolist()
+    ((3, 48, 64, 3), [37, 6, 37], [1.48, 0.24, 1.48])
+    """
+
+    def __init__(
+        self,
+        what: SourceLike,
+        index: FragmentIndex | str | os.PathLike[str] | None = None,
+        track: int | TrackIndex | None = None,
+        *,
+        format: PixelFormat = "rgb",
+        size: tuple[int, int] | None = None,
+        rotate: bool = True,
+        order: Order = "presentation",
+        hidden: bool = False,
+        damaged: Literal["raise", "blank"] = "raise",
+        threads: int | None = None,
+        cache: int = CACHE,
+        init: bytes | None = None,
+        max_bytes: int | None = None,
+        max_requests: int | None = None,
+        **options: Unpack[SourceOptions],
+    ) -> None:
+        check_options("fragdex.Frames", options, _OWN)
+        Converter(format, size)
+        for name, value, known in (
+            ("order", order, ("presentation", "decode")),
+            ("damaged", damaged, ("raise", "blank")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+        if (threads is not None and threads < 1) or cache < 0:
+            raise ValueError("at least one thread, and a cache of 0 bytes or more")
+        self._what, self._track_wanted, self._init = what, track, init
+        self._index = index if isinstance(index, FragmentIndex | None) else open_index(index)
+        self._format, self._size, self._rotate = format, size, rotate
+        self._order: Order = order
+        self._hidden, self._blank = hidden, damaged == "blank"
+        self._threads = threads or min(_processors(), MOST_THREADS)
+        self._cache_bytes = cache
+        self._budget = {"max_bytes": max_bytes, "max_requests": max_requests}
+        self._options = options
+        self._open()
+
+    def _open(self) -> None:
+        source = open_source(self._what, **self._budget, **self._options)
+        self._pid, self._lock = os.getpid(), RLock()
+        try:
+            self._opened = FrameTrack(
+                source, self._index, self._track_wanted, init=self._init, order=self._order,
+                hidden=self._hidden,
+            )  # fmt: skip
+        except BaseException:
+            if source is not self._what:
+                source.close()
+            raise
+        self._index = self._opened.index
+        self._reader = FrameReader(self._opened, threads=self._threads, cache=self._cache_bytes)
+        self._converters: list[Converter] = []
+
+    def _ready(self) -> FrameTrack:
+        """The open track: opened anew in another process than the last."""
+        if self._pid != os.getpid():
+            if self._is_foreign():
+                self._pid = os.getpid()
+            else:
+                self._open()
+        return self._opened
+
+    def _is_foreign(self) -> bool:
+        return isinstance(self._what, Source) or hasattr(self._what, "read")
+
+    # -- what there is
+
+    @property
+    def index(self) -> FragmentIndex:
+        """Index of the file, with every sample of the track."""
+        return self._ready().index
+
+    @property
+    def track(self) -> TrackIndex:
+        """The track whose frames these are."""
+        return self._ready().track
+
+    @property
+    def source(self) -> Source:
+        """The open file; its counts say what was read."""
+        return self._ready().source
+
+    def __len__(self) -> int:
+        return len(self._ready().numbering)
+
+    @property
+    def ticks(self) -> Int64:
+        """When each frame is shown, exact, in units of 1 / `timescale` seconds."""
+        return self._ready().numbering.ticks
+
+    @property
+    def timescale(self) -> int:
+        """Ticks a second."""
+        return self._ready().numbering.timescale
+
+    @property
+    def times(self) -> npt.NDArray[np.float64]:
+        """When each frame is shown, in seconds of presentation time."""
+        return self.ticks / self.timescale
+
+    @property
+    def durations(self) -> npt.NDArray[np.float64]:
+        """For how long each frame is shown, in seconds: until the next one."""
+        return self._ready().numbering.durations / self.timescale
+
+    @property
+    def sync(self) -> Int64:
+        """Numbers of the frames that are sync samples."""
+        return np.flatnonzero(self._ready().numbering.sync).astype(np.int64)
+
+    def closest_sync(self, time: TimeLike) -> int:
+        """The sync sample that is shown nearest to a time; of two as near, the earlier one.
+
+        Raises:
+            UndecodableMedia: no frame is a sync sample.
+        """
+        sync, wanted = self.sync, exact_time(time)
+        if not len(sync):
+            raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
+        ticks, scale = self.ticks, self.timescale
+        near = np.argsort(np.abs(ticks[sync] / scale - float(wanted)), kind="stable")[:8]
+        numbers: list[int] = sync[near].tolist()
+        return min(
+            numbers, key=lambda n: (abs(Fraction(int(ticks[n]), scale) - wanted), int(ticks[n]))
+        )
+
+    def numbers_at(self, times: Any) -> Int64:
+        """The frame that is shown at each time: before the first that one, after the end the last.
+
+        Args:
+            times: an array of seconds, or times as `TrackIndex.seek` takes them.
+
+        Raises:
+            ValueError, TypeError: what is no time.
+            IndexError: there are no frames.
+        """
+        if not len(self):
+            raise IndexError("there are no frames")
+        return self._ready().numbering.numbers_at(times)
+
+    # -- frames
+
+    @overload
+    def __getitem__(self, key: int) -> Frame: ...
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | npt.NDArray[Any]) -> FrameBatch: ...
+    def __getitem__(self, key: Any) -> Frame | FrameBatch:
+        """A frame by its number, or many by a slice or a list of numbers; negative from the end.
+
+        Raises:
+            IndexError: there is no such frame.
+            UndecodableMedia: a frame is damaged, or frames have several sizes and `size` is None.
+            And what reading the source raises.
+        """
+        numbers, one = self._numbers(key)
+        batch = self._batch(numbers)
+        return batch[0] if one else batch
+
+    def at(self, times: Any) -> Frame | FrameBatch:
+        """The frame that is shown at a time, or those of many times, in their order.
+
+        Args:
+            times: one time as `TrackIndex.seek` takes it, or a list or array of them. Before the
+                first frame that one is given, after the end the last.
+
+        Raises: as `numbers_at` and `[]`.
+        """
+        if isinstance(times, str) or (not hasattr(times, "__len__") and np.ndim(times) == 0):
+            return self._batch(self.numbers_at([times]))[0]
+        return self._batch(self.numbers_at(times))
+
+    def between(
+        self, start: TimeLike, stop: TimeLike, *, fps: float | Fraction | None = None
+    ) -> FrameBatch:
+        """The frames that are shown from `start` to `stop` (exclusive).
+
+        Args:
+            fps: None: each frame once; else the frames at `start`, `start + 1 / fps` and so on.
+
+        Raises:
+            ValueError: stop lies before start, fps is not positive, or too many frames are asked
+                for.
+            And as `[]`.
+        """
+        first, last = exact_time(start), exact_time(stop)
+        if last < first:
+            raise ValueError(f"the span ends ({stop}) before it starts ({start})")
+        if fps is None:
+            return self._batch(self._ready().numbering.numbers_between(first, last))
+        rate = exact_time(fps)
+        if isinstance(first, float) or isinstance(last, float) or isinstance(rate, float):
+            raise ValueError("times and rates are finite")
+        if rate <= 0 or (last - first) * rate > MOST_FRAMES:
+            raise ValueError(f"fps is above 0, for {MOST_FRAMES:,} frames at most")
+        count = -(-(last - first) * rate // 1)
+        return self._batch(self.numbers_at([first + n / rate for n in range(int(count))]))
+
+    def plan(self, numbers: Any) -> FramePlan:
+        """What `frames[numbers]` costs, without reading anything.
+
+        >>> import fragdex
+        >>> plan = fragdex.Frames("fixtures/open-gop.mp4").plan([40, 41])
+        >>> plan.frames, plan.decoded, plan.runs
+        (2, 5, 1)
+        """
+        chosen, _ = self._numbers(numbers)
+        return self._reader.plan(self._ready().numbering.sample[chosen].tolist())
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Every frame in order, decoded ahead by some."""
+        info = self.track.info
+        width, height = self._size or (info.width or 640, info.height or 360)
+        step = max(16, AT_ONCE // (width * height * 3))
+        for first in range(0, len(self), step):
+            yield from self._batch(np.arange(first, min(first + step, len(self))))
+
+    def audio(self, start: TimeLike, stop: TimeLike, **options: Any) -> npt.NDArray[Any]:
+        """The sound of a span, as `fragdex.audio` gives it, with its options."""
+        with self._lock:
+            return audio(self.index, self.source, start, stop, **options)
+
+    # -- how
+
+    def _numbers(self, key: Any) -> tuple[Int64, bool]:
+        count = len(self)
+        if isinstance(key, slice):
+            return np.arange(*key.indices(count), dtype=np.int64), False
+        array = np.asarray(key)
+        if array.ndim > 1 or (array.size and array.dtype.kind not in "iu"):
+            raise TypeError("frames are asked for by whole numbers, slices or lists of numbers")
+        numbers = array.astype(np.int64).reshape(-1)
+        wrong = (numbers >= count) | (numbers < -count)
+        if wrong.any():
+            raise IndexError(f"there is no frame {numbers[wrong][0]}: there are {count}")
+        return np.where(numbers < 0, numbers + count, numbers), array.ndim == 0
+
+    def _batch(self, numbers: Int64) -> FrameBatch:
+        with self._lock:
+            opened = self._ready()
+            numbering, info = opened.numbering, opened.track.info
+            wanted = numbering.sample[numbers].tolist()
+            gathering = Gathering(wanted, self._converters, self._converter)
+            missing = self._reader.read(wanted, gathering.give)
+            reasons = {n: missing[sample] for n, sample in enumerate(wanted) if sample in missing}
+            if reasons and not self._blank:
+                raise self._undecodable(numbers, reasons)
+            data = gathering.arrays(reasons, self._size or (info.width or 0, info.height or 0))
+        return FrameBatch(
+            data[0] if len(data) == 1 else data,
+            numbers,
+            numbering.ticks[numbers],
+            numbering.durations[numbers],
+            numbering.timescale,
+            reasons,
+        )
+
+    def _converter(self) -> Converter:
+        return Converter(self._format, self._size, rotate=self._rotate)
+
+    def _undecodable(self, numbers: Int64, reasons: dict[int, str]) -> UndecodableMedia:
+        bad = sorted({int(numbers[n]) for n in reasons})
+        shown = ", ".join(map(str, bad[:10])) + (f" and {len(bad) - 10} more" if bad[10:] else "")
+        times = self.times[bad]
+        ends = times + self.durations[bad]
+        return UndecodableMedia(
+            f"frames {shown} of track {self.track.id} cannot be decoded: {reasons[min(reasons)]}",
+            start=float(times.min()),
+            stop=float(ends.max()),
+            advice='ask for others, or give damaged="blank"',
+        )
+
+    # -- processes
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._is_foreign():
+            raise TypeError(
+                "frames of an open source cannot go to another process: give its path or URL"
+            )
+        own = ("_lock", "_opened", "_reader", "_converters", "_pid")
+        track = self._opened.track
+        wanted = {"_index": self._opened.index, "_track_wanted": track.id}
+        if len(self._opened.index.periods) > 1:
+            wanted["_track_wanted"] = track
+        return {k: v for k, v in self.__dict__.items() if k not in own} | wanted
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def close(self) -> None:
+        """Close the source, if it was opened here, and give back what is held."""
+        self._reader.forget()
+        self._converters.clear()
+        if self._opened.source is not self._what:
+            self._opened.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Frames of {self.source.name!r}, track {self.track.id}: {len(self)} frames>"
+
+
+_OWN = (
+    "format", "size", "rotate", "order", "hidden", "damaged", "threads", "cache", "init",
+)  # fmt: skip
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,135 @@
+"""Which samples of a track are frames, in what order, and when each is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
+from fragdex.seeking.times import TimeLike, exact_time, ticks_of_many
+from fragdex.seeking.track import TrackIndex
+
+__all__ = ["Numbering", "Order"]
+
+Order = Literal["presentation", "decode"]
+_FAR: Final = 1 << 62
+
+
+class Numbering:
+    """The frames of a track, numbered from 0.
+
+    Attributes:
+        sample: of each frame, the number of its sample in decode order.
+        ticks, durations: when it is shown and for how long, in units of 1 / `timescale` seconds.
+        timescale: ticks a second; that of the track, or a multiple where the edit list needs one.
+        sync: whether it is a sync sample.
+
+    Args:
+        track: of an index that has its samples.
+        samples: all of them, in decode order.
+        size: bytes of the file; samples behind its end are no frames. None: unknown.
+        order: of the numbers.
+        hidden: whether samples that the edit list hides are frames, too.
+
+    A sample is hidden if no moment of it is in an edit (ISO/IEC 14496-12, 8.6.6). Times are those
+    of `TrackIndex.seek`: later edits hide and show, but do not move what they show.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> track = fragdex.index(movie(fragments=2, samples=2, fps=25)).track(1)
+    >>> found = Numbering(track, track.samples)
+    >>> (found.ticks / found.timescale).tolist()
+    [0.0, 0.04, 0.08, 0.12]
+    """
+
+    def __init__(
+        self,
+        track: TrackIndex,
+        samples: SampleTable,
+        *,
+        size: int | None = None,
+        order: Order = "presentation",
+        hidden: bool = False,
+    ) -> None:
+        shown = (samples.size > 0) & (samples.offset >= 0)
+        if size is not None:
+            shown &= samples.offset + samples.size <= size
+        if not hidden:
+            shown &= _in_edits(track, samples)
+        decode = np.flatnonzero(shown)
+        by_time = decode[np.argsort(samples.cts[decode], kind="stable")]
+        cts = samples.cts[by_time]
+        until = np.append(cts[1:], cts[-1:] + np.maximum(samples.duration[by_time[-1:]], 0))
+        rank = np.argsort(by_time, kind="stable") if order == "decode" else np.arange(len(by_time))
+        self._track = track
+        self._cts_end = int(until[-1]) if len(until) else 0
+        self._cts, self._number_by_time = cts, np.argsort(rank, kind="stable")
+        self.sample: Int64 = by_time[rank].astype(np.int64)
+        self.sync: npt.NDArray[np.bool_] = samples.sync[self.sample]
+        shift, scale = track.shift.as_integer_ratio()
+        if (_most(cts) + abs(shift)) * scale >= _FAR:
+            shift, scale = round(track.shift), 1  # no time of a real film
+        self.timescale = track.timescale * scale
+        self.ticks: Int64 = cts[rank] * scale + shift
+        self.durations: Int64 = (until - cts)[rank] * scale
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+    def numbers_at(self, times: Any) -> Int64:
+        """The frame that is shown at each time: before the first that one, after the end the last.
+
+        Raises:
+            ValueError, TypeError: what is no time.
+        """
+        targets = ticks_of_many(times, self._track.timescale, self._track.shift)
+        place = np.searchsorted(self._cts, targets, side="right") - 1
+        return self._number_by_time[np.maximum(place, 0)].astype(np.int64)
+
+    def numbers_between(self, start: TimeLike, stop: TimeLike) -> Int64:
+        """The frames that are shown at some moment from `start` to `stop` (exclusive), in order."""
+        low, high = self._media(start), self._media(stop)
+        if not len(self) or low >= high or low >= self._cts_end:
+            return np.zeros(0, np.int64)
+        first = int(np.searchsorted(self._cts, _whole(math.floor, low), side="right")) - 1
+        last = int(np.searchsorted(self._cts, _whole(math.ceil, high), side="left"))
+        return np.sort(self._number_by_time[max(first, 0) : last].astype(np.int64))
+
+    def _media(self, time: TimeLike) -> Fraction | float:
+        """A presentation time as ticks of the media, exact."""
+        return exact_time(time) * self._track.timescale - self._track.shift
+
+
+def _whole(rounded: Callable[[Any], int], ticks: Fraction | float) -> int:
+    return int(math.copysign(_FAR, ticks)) if abs(ticks) >= _FAR else rounded(ticks)
+
+
+def _most(values: Int64) -> int:
+    return max((abs(int(values[0])), abs(int(values[-1])))) if len(values) else 0
+
+
+def _in_edits(track: TrackIndex, samples: SampleTable) -> npt.NDArray[np.bool_]:
+    """Samples of which at least a moment is in an edit."""
+    segments = track.segments
+    if not segments:
+        return np.ones(len(samples), bool)
+    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
+    # The moov of a hybrid file was written when the rest was not there yet.
+    hybrid = bool(virtual.any()) and not bool(virtual.all())
+    until = samples.cts + np.maximum(samples.duration, 1)
+    shown = np.zeros(len(samples), bool)
+    for segment in segments:
+        begin = segment.media_time
+        inside = until > begin
+        if segment.stop is not None and not hybrid:
+            length = (segment.stop - segment.start) * segment.rate * track.timescale
+            end = begin + length
+            # rate 0: one picture stands still
+            inside &= samples.cts < (math.ceil(end) if segment.rate else begin + 1)
+        shown |= inside
+    return shown

@@ -1,0 +1,118 @@
+"""Decoded pictures to arrays: colours, size, rotation."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.decoding.upright import matrix_of
+
+__all__ = ["Converter", "PixelFormat", "Pixels"]
+
+PixelFormat = Literal["rgb", "gray", "rgb16", "gray16", "yuv"]
+Pixels = tuple[npt.NDArray[Any], ...]
+"""One array of shape (height, width, channels); of yuv one of (height, width) for each plane."""
+
+_NAMES: Final = {"rgb": "rgb24", "gray": "gray", "rgb16": "rgb48le", "gray16": "gray16le"}
+_CHANNELS: Final = {"rgb": 3, "gray": 1, "rgb16": 3, "gray16": 1}
+_PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(\d*)(le)?")
+_SUPPORTED: Final = ("rgb", "gray", "rgb16", "gray16", "yuv")
+
+
+class Converter:
+    """Makes arrays of decoded pictures. For one thread at a time.
+
+    Args:
+        format: `rgb`, `gray` (uint8), `rgb16`, `gray16` (uint16, the full range), or `yuv`: the
+            decoded planes, uint8, or uint16 where they have more than 8 bits.
+        size: width and height of the result; None: those of the picture.
+        rotate: turn pictures as the track header says (ISO/IEC 14496-12, 8.3.2).
+        threads: of swscale.
+
+    Raises:
+        ValueError: there is no such format, or a size that is none.
+
+    >>> Converter("rgba")
+    Traceback (most recent call last):
+    ...
+    ValueError: frames are one of rgb, gray, rgb16, gray16, yuv, not 'rgba'
+    """
+
+    def __init__(
+        self,
+        format: str,
+        size: tuple[int, int] | None = None,
+        *,
+        rotate: bool = True,
+        threads: int = 1,
+    ) -> None:
+        if format not in _SUPPORTED:
+            raise ValueError(f"frames are one of {', '.join(_SUPPORTED)}, not {format!r}")
+        if size is not None and not all(1 <= side <= 16_384 for side in size):
+            raise ValueError(f"width and height are 1 to 16,384 pixels, not {size}")
+        self._format, self._size = format, size
+        self._rotate, self._threads = rotate, threads
+        self._reformatter: Any = None
+
+    def pixels(self, frame: Any) -> Pixels:
+        """The arrays of a picture: views that are to be copied before it is used again."""
+        turns = round(frame.rotation / 90) % 4 if self._rotate else 0
+        width, height = self._size or (None, None)
+        if turns % 2:
+            width, height = height, width
+        if self._format == "yuv":
+            name = None if _PLANAR.fullmatch(frame.format.name) else "yuv444p"
+            planes = [
+                _plane(plane, 1, _is_deep(frame, name))
+                for plane in self._reformatted(frame, width, height, name).planes
+            ]
+        else:
+            ready = self._reformatted(frame, width, height, _NAMES[self._format])
+            deep = self._format.endswith("16")
+            planes = [_plane(ready.planes[0], _CHANNELS[self._format], deep)]
+            planes = [plane.reshape(ready.height, ready.width, -1) for plane in planes]
+        return tuple(np.rot90(plane, turns) if turns else plane for plane in planes)
+
+    def nothing(self, count: int, width: int, height: int) -> Pixels:
+        """Arrays of so many frames that show nothing; yuv as 4:2:0 with 8 bits."""
+        if self._format == "yuv":
+            half = (count, (height + 1) // 2, (width + 1) // 2)
+            shapes: tuple[tuple[int, ...], ...] = ((count, height, width), half, half)
+        else:
+            shapes = ((count, height, width, _CHANNELS[self._format]),)
+        kind = np.uint16 if self._format.endswith("16") else np.uint8
+        return tuple(np.zeros(shape, kind) for shape in shapes)
+
+    def _reformatted(self, frame: Any, width: Any, height: Any, name: str | None) -> Any:
+        if name is None and width is None:
+            return frame
+        if self._reformatter is None:
+            from av.video.reformatter import VideoReformatter
+
+            self._reformatter = VideoReformatter()
+        is_yuv = frame.format.name.startswith(("yuv", "nv", "p0"))
+        return self._reformatter.reformat(
+            frame,
+            width=width,
+            height=height,
+            format=name,
+            src_colorspace=matrix_of(frame)[0] if is_yuv and self._format != "yuv" else None,
+            interpolation="BICUBIC",
+            threads=self._threads,
+        )
+
+
+def _is_deep(frame: Any, name: str | None) -> bool:
+    return name is None and any(part.bits > 8 for part in frame.format.components)
+
+
+def _plane(plane: Any, channels: int, deep: bool) -> npt.NDArray[Any]:
+    """The pixels of a plane, without what lines are filled up with."""
+    kind: npt.DTypeLike = np.dtype("<u2") if deep else np.uint8
+    lines = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height]
+    wide = plane.width * channels * (2 if deep else 1)
+    found: npt.NDArray[Any] = lines[:, :wide].view(kind)
+    return found

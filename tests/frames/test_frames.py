@@ -1,0 +1,96 @@
+"""Every frame is that of a decode of the whole track in order, however it is asked for."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fragdex
+from frames.films import FILMS, film
+from frames.linear import linear, same
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+ODD = {
+    "two-inits.mp4": "two periods: asked for by the track",
+    "encrypted.mp4": "encrypted",
+    "frag-encrypted.mp4": "encrypted",
+    "cut-faststart.mp4": "cut off before the samples",
+    "cut-in-moof.mp4": "FFmpeg does not open it",
+    "frag-every-frame.mp4": "two pictures for one time, of which FFmpeg drops one",
+    "frag-global-sidx-stale-base.mp4": "FFmpeg follows its sidx, which is wrong on purpose",
+}
+PICTURES = sorted(
+    path.name
+    for path in FIXTURES.iterdir()
+    if path.suffix in (".mp4", ".mov", ".3gp", ".f4v") and path.name not in ODD
+)
+
+
+def opened(what, **options):
+    """Frames with all that is in the file, as planes."""
+    try:
+        return fragdex.Frames(what, format="yuv", hidden=True, **options)
+    except fragdex.FragdexError as error:
+        pytest.skip(f"no pictures: {error}")
+
+
+@functools.cache
+def made(name):
+    codec, options = FILMS[name]
+    try:
+        data = film(codec, **options)
+    except av.codec.codec.UnknownCodecError as error:  # a build of PyAV without this encoder
+        pytest.skip(f"{codec}: {error}")
+    return data, linear(data)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_frames_of_fixtures_are_those_of_a_linear_decode(name):
+    with opened(FIXTURES / name) as frames:
+        expected = linear(FIXTURES / name, frames.track.id)
+        numbers = np.random.default_rng(1).permutation(len(frames))
+        batch = frames[numbers]
+        assert len(frames) == len(expected)
+        for frame in batch:
+            assert same(frame.data, expected[frame.number]), frame.number
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_each_frame_alone_is_that_of_a_linear_decode(name):
+    data, expected = made(name)
+    with opened(data, cache=0) as frames:
+        assert len(frames) == len(expected) == 60
+        for number in np.random.default_rng(2).permutation(60).tolist():
+            assert same(frames[number].data, expected[number]), number
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("name", FILMS)
+def test_any_numbers_and_times_in_any_order(name, data):
+    film, expected = made(name)
+    threads = data.draw(st.integers(1, 3))
+    with opened(
+        film, threads=threads, cache=data.draw(st.sampled_from([0, 50_000, 1 << 24]))
+    ) as frames:
+        for _ in range(3):
+            asked = data.draw(st.lists(st.integers(-60, 59), max_size=12))
+            batch = frames[asked]
+            assert batch.numbers.tolist() == [n % 60 for n in asked]
+            moments = [
+                Fraction(n, 100) for n in data.draw(st.lists(st.integers(-50, 300), max_size=8))
+            ]
+            shown = frames.at(moments)
+            right = [
+                max(np.searchsorted(frames.times, float(at), "right") - 1, 0) for at in moments
+            ]
+            assert shown.numbers.tolist() == right
+            for frame in (*batch, *shown):
+                assert same(frame.data, expected[frame.number]), frame.number
