@@ -26,7 +26,7 @@ _SHORT_MEMORY = ("aac", "ac3", "eac3")
 _WIDE = ("mp4a.40.5", "mp4a.40.29", "mp4a.40.42")
 
 
-def packet_of(data: bytes | memoryview) -> Any:
+def packet_of(data: bytes) -> Any:
     """PyAV's Packet of the bytes of a sample, with what decoders need behind them.
 
     Decoders read some bytes over the end, and pixels depend on them where they are not 0
@@ -38,7 +38,7 @@ def packet_of(data: bytes | memoryview) -> Any:
     import av
 
     packet = av.Packet(len(data))
-    if len(data):
+    if data:
         packet.update(data)
     return packet
 

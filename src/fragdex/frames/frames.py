@@ -206,15 +206,10 @@ class Frames:
         Raises:
             UndecodableMedia: no frame is a sync sample.
         """
-        sync, wanted = self.sync, exact_time(time)
-        if not len(sync):
+        found = self._ready().numbering.closest_sync(time)
+        if found is None:
             raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
-        ticks, scale = self.ticks, self.timescale
-        near = np.argsort(np.abs(ticks[sync] / scale - float(wanted)), kind="stable")[:8]
-        numbers: list[int] = sync[near].tolist()
-        return min(
-            numbers, key=lambda n: (abs(Fraction(int(ticks[n]), scale) - wanted), int(ticks[n]))
-        )
+        return found
 
     def numbers_at(self, times: Any) -> Int64:
         """The frame that is shown at each time: before the first that one, after the end the last.

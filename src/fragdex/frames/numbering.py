@@ -100,12 +100,30 @@ class Numbering:
         last = int(np.searchsorted(self._cts, _whole(math.ceil, high), side="left"))
         return np.sort(self._number_by_time[max(first, 0) : last].astype(np.int64))
 
-    def _media(self, time: TimeLike) -> Fraction | float:
+    def closest_sync(self, time: TimeLike) -> int | None:
+        """The sync sample that is shown nearest to a time, the earlier of two; None: there is none.
+
+        Raises:
+            ValueError, TypeError: what is no time.
+        """
+        wanted: Any = exact_time(time)
+        sync = np.flatnonzero(self.sync)
+        apart = np.abs(self.ticks[sync] / self.timescale - float(wanted))
+        near: list[int] = sync[np.argsort(apart, kind="stable")[:8]].tolist()
+
+        def exactly(number: int) -> tuple[Any, int]:
+            ticks = int(self.ticks[number])
+            return abs(Fraction(ticks, self.timescale) - wanted), ticks
+
+        return min(near, key=exactly, default=None)
+
+    def _media(self, time: TimeLike) -> Any:
         """A presentation time as ticks of the media, exact."""
-        return exact_time(time) * self._track.timescale - self._track.shift
+        seconds: Any = exact_time(time)
+        return seconds * self._track.timescale - self._track.shift
 
 
-def _whole(rounded: Callable[[Any], int], ticks: Fraction | float) -> int:
+def _whole(rounded: Callable[[Any], int], ticks: Any) -> int:
     return int(math.copysign(_FAR, ticks)) if abs(ticks) >= _FAR else rounded(ticks)
 
 

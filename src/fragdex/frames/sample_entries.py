@@ -36,8 +36,8 @@ def entries_of(init: bytes, track: TrackIndex, count: int, source: Source) -> In
         parts.append(described(trak, np.arange(int(table.sample_count[virtual].sum()))))
     trex = next((b for b in _trexs(init) if b["track_ID"] == track.id), None)
     default = 1 if trex is None else int(trex["default_sample_description_index"])
-    for offset in table.moof_offset[~virtual].tolist():
-        parts.append(_of_moof(read_moof(source, offset), track.id, default))
+    offsets = table.moof_offset[~virtual].tolist()
+    parts += [_of_moof(read_moof(source, offset), track.id, default) for offset in offsets]
     found = np.concatenate(parts) if parts else np.ones(0, np.int64)
     if len(found) != count:
         raise InexactIndex(
@@ -53,10 +53,10 @@ def init_of_entry(init: bytes, track_id: int, entry: int) -> bytes:
     Raises:
         UndecodableMedia: there is no such entry.
     """
-    pieces = []
-    for box in parse(init):
-        pieces.append(build(_only(box, track_id, entry)) if box.type == "moov" else build(box))
-    return b"".join(pieces)
+    return b"".join(
+        build(_only(box, track_id, entry)) if box.type == "moov" else build(box)
+        for box in parse(init)
+    )
 
 
 def _only(moov: Box, track_id: int, entry: int) -> Box:

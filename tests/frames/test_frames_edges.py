@@ -1,0 +1,324 @@
+"""Damage, truncation, edit lists, several sample entries, other processes, remote faults."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fragdex
+from decoding.filming import number_in, numbered
+from fragdex.boxes import build, parse
+from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
+from fragdex.testing import Faults, RangeServer
+from frames.linear import linear, same
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """90 pictures that say their number, a key frame every 30."""
+    return numbered(90, 30, keys=30, bframes=2, fragmented=False)
+
+
+def numbers_in(batch):
+    return [number_in(np.asarray(frame)[..., 0]) for frame in batch]
+
+
+def test_frames_say_their_own_number(plain):
+    with fragdex.Frames(plain, format="gray") as frames:
+        assert numbers_in(frames[5:80:7]) == list(range(5, 80, 7))
+        assert numbers_in(frames[[-1, 3, 3, 0]]) == [89, 3, 3, 0]
+        assert numbers_in(frames.at([2.99, Fraction(1, 30), -1, 99])) == [89, 1, 0, 89]
+        assert numbers_in(frames.between(1, 1.2)) == [30, 31, 32, 33, 34, 35]
+        assert numbers_in(frames.between(1, Fraction(37, 30))) == [30, 31, 32, 33, 34, 35, 36]
+        assert numbers_in(frames.between(0, 1, fps=4)) == [0, 7, 15, 22]
+        assert numbers_in(frames.between(5, 9)) == [] == numbers_in(frames[[]])
+        assert [number_in(frame.data[..., 0]) for frame in frames] == list(range(90))
+        assert frames.sync.tolist() == [0, 30, 60]
+        assert [frames.closest_sync(at) for at in (0.4, 1.4, 1.5, 1.6, 9)] == [0, 30, 30, 60, 60]
+        assert frames.at(1).number == 30
+        assert frames.at("0:02").number == 60
+        assert frames[7].time == Fraction(7, 30)
+        assert frames[7].duration == Fraction(1, 30)
+        for wrong in (90, -91, [3, 90]):
+            with pytest.raises(IndexError, match="there is no frame"):
+                frames[wrong]
+
+
+def test_decode_order_is_that_of_the_samples(plain):
+    with fragdex.Frames(plain, format="gray", order="decode") as frames:
+        cts = frames.track.samples.cts
+        expected = np.argsort(np.argsort(cts)).tolist()
+        assert numbers_in(frames[:]) == expected
+        assert (frames.ticks - frames.ticks.min() == cts - cts.min()).all()
+        assert frames.at(0.5).number == expected.index(15)
+
+
+def test_arrays_go_to_other_libraries_without_a_copy(plain):
+    with fragdex.Frames(plain, size=(64, 32)) as frames:
+        batch = frames[:4]
+        assert batch.data.shape == (4, 32, 64, 3)
+        assert batch.data.dtype == np.uint8
+        taken = np.from_dlpack(batch)
+        assert np.shares_memory(taken, batch.data)
+        assert np.asarray(batch) is batch.data
+    for name, kind, channels in (("rgb16", np.uint16, 3), ("gray16", np.uint16, 1)):
+        with fragdex.Frames(plain, format=name) as frames:
+            assert frames[:1].data.dtype == kind
+            assert frames[:1].data.shape[-1] == channels
+
+
+def test_a_plan_says_what_is_read():
+    source = fragdex.open_source(FIXTURES / "open-gop.mp4")
+    frames = fragdex.Frames(source)
+    plan = frames.plan([40, 41, 2])
+    requests, read = source.requests, source.bytes_read
+    frames[[40, 41, 2]]
+    assert source.requests - requests == len(plan.reads)
+    assert source.bytes_read - read == plan.bytes < source.size
+    assert (plan.frames, plan.runs) == (3, 2)
+    assert 3 < plan.decoded < 20
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_frames_are_turned_as_the_file_says(degrees):
+    film = numbered(4, 30, keys=4, rotation=degrees)
+    upright = fragdex.Frames(film).at(0.1).data
+    coded = fragdex.Frames(film, rotate=False).at(0.1).data
+    assert np.array_equal(upright, np.rot90(coded, -degrees // 90))
+
+
+def test_damage_costs_its_group_and_no_other(plain):
+    film = bytearray(plain)
+    samples = fragdex.index(bytes(film), exact=True).track(1).samples
+    at, size = int(samples.offset[31]), int(samples.size[31])
+    assert samples.sync[30:32].tolist() == [True, False]
+    film[at : at + size] = bytes(size)
+    with fragdex.Frames(bytes(film), format="gray", damaged="blank", cache=0) as frames:
+        batch = frames[:]
+        assert set(batch.missing) == set(range(31, 60))
+        good = [n for n in range(90) if n not in batch.missing]
+        assert [number_in(batch.data[n, ..., 0]) for n in good] == good
+        assert not batch.data[sorted(batch.missing)].any()
+    with fragdex.Frames(bytes(film), format="gray") as frames:
+        with pytest.raises(UndecodableMedia, match=r"frames 40 of track 1.*damaged") as raised:
+            frames[[3, 40]]
+        assert raised.value.start == pytest.approx(40 / 30)
+        assert numbers_in(frames[60:]) == list(range(60, 90))
+
+
+def test_what_is_cut_off_is_no_frame():
+    data = (FIXTURES / "faststart.mp4").read_bytes()
+    samples = fragdex.index(data, exact=True).track(1).samples
+    cut = data[: int(samples.offset[30]) + 3]
+    with fragdex.Frames(cut) as frames, fragdex.Frames(data) as whole:
+        assert len(frames) == 30
+        same_times = np.flatnonzero(np.isin(whole.ticks, frames.ticks))
+        assert np.array_equal(frames[:].data, whole[same_times].data)
+
+
+@pytest.mark.parametrize("name", ["start-7s.mp4", "video-late.mp4", "frag-negative-cts.mp4"])
+def test_times_are_those_of_the_index(name):
+    with fragdex.Frames(FIXTURES / name) as frames:
+        track = frames.track
+        expected = sorted(track.presentation(cts).exact for cts in track.samples.cts.tolist())
+        assert [Fraction(t, frames.timescale) for t in frames.ticks.tolist()] == expected
+        assert frames[:3].exact_times == expected[:3]
+        assert frames.durations.sum() == pytest.approx(float(track.end.exact - expected[0]))
+
+
+def test_what_an_edit_list_hides_is_no_frame():
+    name = FIXTURES / "made" / "elst-several.mp4"
+    index = fragdex.index(name, exact=True)
+    track = index.track(1)
+    from fragdex.frames.numbering import Numbering
+
+    every = Numbering(track, track.samples, hidden=True)
+    shown = Numbering(track, track.samples)
+    hidden = set(every.sample.tolist()) - set(shown.sample.tolist())
+    spans = [
+        (s.media_time, s.media_time + (s.stop - s.start) * track.timescale) for s in track.segments
+    ]
+    for sample in range(len(track.samples)):
+        cts, until = (int(track.samples.cts[sample]), int(track.samples.duration[sample]))
+        inside = any(cts < stop and cts + until > start for start, stop in spans)
+        assert inside == (sample not in hidden)
+    assert 0 < len(shown) < len(every)
+
+
+def test_each_period_has_its_frames():
+    index = fragdex.index(FIXTURES / "two-inits.mp4", exact=True)
+    for period in index.periods:
+        track = next(t for t in period.tracks if t.kind == "video")
+        with fragdex.Frames(FIXTURES / "two-inits.mp4", index, track) as frames:
+            assert len(frames) == 50
+            assert frames[::7].data.any()
+            again = pickle.loads(pickle.dumps(frames))  # noqa: S301  # our own
+            assert len(again[::25]) == 2
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_a_saved_index_gives_the_same_frames(tmp_path, samples):
+    film = FIXTURES / "open-gop.mp4"
+    fragdex.index(film, exact=True).save(tmp_path / "film.fidx", samples=samples)
+    with fragdex.Frames(film, tmp_path / "film.fidx") as frames, fragdex.Frames(film) as others:
+        assert np.array_equal(frames[::3].data, others[::3].data)
+    with pytest.raises(SourceChanged, match="is not the file that was indexed"):
+        fragdex.Frames(FIXTURES / "faststart.mp4", tmp_path / "film.fidx")
+
+
+def _elsewhere(frames, numbers, answers):
+    answers.put(frames[numbers].data)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_frames_go_to_other_processes(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"{sys.platform} has no {method}")
+    context = multiprocessing.get_context(method)
+    with fragdex.Frames(FIXTURES / "open-gop.mp4", threads=2) as frames:
+        expected = frames[[30, 4]].data
+        answers = context.Queue()
+        child = context.Process(target=_elsewhere, args=(frames, [30, 4], answers))
+        child.start()
+        assert np.array_equal(answers.get(timeout=120), expected)
+        child.join(60)
+        assert child.exitcode == 0
+
+
+def test_frames_of_an_open_source_stay_here(plain):
+    frames = fragdex.Frames(fragdex.open_source(plain))
+    with pytest.raises(TypeError, match="give its path or URL"):
+        pickle.dumps(frames)
+
+
+def test_no_pictures_and_options_that_are_none(plain):
+    with pytest.raises(TrackNotFound):
+        fragdex.Frames(FIXTURES / "aac.m4a")
+    with pytest.raises(UndecodableMedia, match="encrypted"):
+        fragdex.Frames(FIXTURES / "encrypted.mp4")
+    for wrong in (
+        {"format": "rgba"}, {"order": "file"}, {"damaged": "skip"}, {"threads": 0}, {"cache": -1},
+        {"size": (0, 4)},
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            fragdex.Frames(plain, **wrong)
+    with fragdex.Frames(plain) as frames:
+        for start, stop, fps in ((2, 1, None), (0, 1, 0), (0, float("inf"), 5)):
+            with pytest.raises(ValueError):
+                frames.between(start, stop, fps=fps)
+        with pytest.raises(TypeError, match="whole numbers"):
+            frames[[1.5]]
+
+
+def test_a_window_of_a_remote_file_is_two_requests(plain):
+    with RangeServer(plain) as server, fragdex.Frames(server.url, format="gray") as frames:
+        source = frames.source
+        before = source.requests
+        assert numbers_in(frames[40:56]) == list(range(40, 56))
+        assert source.requests - before <= 2
+        before = source.requests
+        assert numbers_in(frames[44:50]) == list(range(44, 50))
+        assert source.requests == before
+
+
+FAULTS = {
+    "short": {"short_answers": 700},
+    "partial": {"partial_answers": 700},
+    "misplaced": {"misplaced": 3},
+    "etag": {"changing_etag": True},
+    "length": {"changing_length": True},
+    "no ranges": {"ignore_range": True},
+    "busy": {"status": 503},
+    "busy once": {"status": 503, "times": 1},
+    "dropped": {"drop_connections": True},
+    "dropped once": {"drop_connections": True, "times": 1},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_of_faulty_servers_come_right_frames_or_an_error(plain, fault):
+    with (
+        RangeServer(plain) as server,
+        fragdex.Frames(server.url, format="gray", retries=1, timeout=5) as frames,
+    ):
+        server.faults = Faults(after=len(server.requests), **FAULTS[fault])
+        for asked in ([80, 10], [45], list(range(20, 34))):
+            try:
+                assert numbers_in(frames[asked]) == asked
+            except FragdexError:
+                assert fault not in ("busy once", "dropped once")
+
+
+def joined(one, other):
+    """Two fragmented films as one track with a sample entry for each (ISO/IEC 14496-12, 8.5.2)."""
+    first, second = parse(one), parse(other)
+    length = fragdex.index(one, exact=True).track(1).fragments
+    ticks = int(length.cts_end.max())
+    path = ("trak", "mdia", "minf", "stbl", "stsd")
+    moov = next(box for box in second if box.type == "moov")
+    theirs = moov.find("/".join(path)).children
+
+    def both(box, names):
+        if not names:
+            return box.replace(children=[*box.children, *theirs], entry_count=2)
+        children = [both(b, names[1:]) if b.type == names[0] else b for b in box.children]
+        return box.replace(children=children)
+
+    def moved(moof):
+        (traf,) = (box for box in moof.children if box.type == "traf")
+        size = len(build(moof))
+        children = []
+        for box in traf.children:
+            if box.type == "tfhd":
+                box = box.replace(flags=box["flags"] | 2, sample_description_index=2)
+            elif box.type == "tfdt":
+                time = box["baseMediaDecodeTime"] + ticks
+                box = box.replace(baseMediaDecodeTime=time)
+            children.append(box)
+        grown = moof.replace(
+            children=[traf.replace(children=children) if b is traf else b for b in moof.children]
+        )
+        more = len(build(grown)) - size
+        children = [
+            b.replace(data_offset=b["data_offset"] + more) if b.type == "trun" else b
+            for b in children
+        ]
+        return moof.replace(
+            children=[traf.replace(children=children) if b is traf else b for b in moof.children]
+        )
+
+    pieces = [both(box, path) if box.type == "moov" else box for box in first if box.type != "mfra"]
+    pieces += [
+        moved(box) if box.type == "moof" else box for box in second if box.type in ("moof", "mdat")
+    ]
+    data = b""
+    for box in pieces:
+        raw = {id(b): one for b in first} | {id(b): other for b in second}
+        if box.type == "mdat":
+            data += raw[id(box)][box.offset : box.stop]
+        else:
+            data += build(box)
+    return data
+
+
+def test_two_sample_entries_and_a_change_of_size():
+    small = numbered(20, 25, keys=10, size=(128, 32))
+    large = numbered(20, 25, keys=10, size=(256, 64), bframes=0)
+    film = joined(small, large)
+    parts = [linear(small), linear(large)]
+    with fragdex.Frames(film, format="yuv", hidden=True) as frames:
+        assert len(frames) == 40
+        for number in (39, 0, 25, 19, 20, 3):
+            assert same(frames[number].data, parts[number // 20][number % 20]), number
+        with pytest.raises(UndecodableMedia, match=r"several sizes.*size="):
+            frames[[3, 30]]
+    with fragdex.Frames(film, format="gray", size=(256, 48)) as frames:
+        assert numbers_in(frames[::3]) == [n % 20 for n in range(0, 40, 3)]
