@@ -44,7 +44,9 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [*TOLD, ROOT / "docs" / "origin.md"], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [*TOLD, ROOT / "docs" / "origin.md", ROOT / "docs" / "frames.md"], ids=name_of
+)
 def test_every_python_block_runs_and_prints_what_it_shows(page, checkout):
     text = page.read_text("utf-8")
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
