@@ -1,10 +1,10 @@
-"""`fragdex render --estimate` and `--max-seconds`: what a film costs, and an end to it."""
+"""`fragdex render --estimate`, `--max-seconds` and `--max-cost`: what a film costs, and an end to it."""
 
 import json
 
 import pytest
 
-from fragdex.cli.render_estimate import Deadline
+from fragdex.cli.render_caps import Caps
 from fragdex.errors import FragdexError
 
 MOVING = """<!doctype html><style>
@@ -12,6 +12,20 @@ html { width: 160px; height: 90px; overflow: hidden } body { margin: 0; backgrou
 p { margin: 0; width: 40px; height: 90px; background: #fff; animation: go 20s linear both }
 @keyframes go { to { transform: translateX(120px) } }
 </style><p></p>"""
+
+
+# A second that is asked for each frame, with a second of silence in float32.
+ASKED = """<!doctype html><style>body { margin: 0 } ef-timegroup { display: block; width: 64px;
+height: 64px } i { position: fixed; left: 0; right: 0; bottom: 0; height: 1px }</style>
+<ef-timegroup></ef-timegroup><i></i><script>
+const bridge = FRAMEGEN_BRIDGE, root = document.querySelector("ef-timegroup");
+root.durationMs = 1000;
+bridge.onInitialize(async () => bridge.initialized());
+bridge.onBeginFrame((n, last) => {
+  document.querySelector("i").style.background = `rgb(0, 0, ${n})`;
+  bridge.frameReady(n, new ArrayBuffer(last ? 2 * 4 * 49152 : 0));
+});
+</script>"""
 
 
 @pytest.fixture
@@ -25,7 +39,9 @@ def test_what_a_film_needs_is_foreseen(call, page):
     ran = call("render", "--estimate", "page.html", "--json", "--slices", "4", "--jobs", "2")
     assert (ran.code, ran.err) == (0, "")
     told = json.loads(ran.out)
-    assert (told["frames"], told["frames_drawn"], told["browsers"]) == (600, 45, 2)
+    assert (told["frames"], told["browsers"]) == (600, 2)
+    assert told["frames_drawn"] >= 45
+    assert told["processor_seconds"] > 0
     assert 0 < told["seconds"] < told["seconds_with_one_browser"] + 10
     # less is no browser, more is none of this page
     assert 30 << 20 < told["memory_bytes"] < 2 << 30
@@ -43,23 +59,45 @@ def test_a_render_that_takes_too_long_is_ended(call, page):
     assert ran.code == 2
     assert "of 600 frames done (--max-seconds 0.1)" in ran.err
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
-    ran = call("render", "page.html", "-o", "film.mp4", "--duration", "0.1", "--max-seconds", "60")
+    ran = call("render", "page.html", "-o", "film.mp4", "--max-cost", "0.1")
+    assert ran.code == 2
+    assert "s of processor time, with " in ran.err
+    assert "of 600 frames done (--max-cost 0.1)" in ran.err
+    caps = ("--max-seconds", "60", "--max-cost", "60")
+    ran = call("render", "page.html", "-o", "film.mp4", "--duration", "0.1", *caps)
     assert ran.code == 0
+
+
+def test_the_film_of_a_picture_that_stays_is_foreseen_by_more_than_its_first_frame(call, page):
+    page.write_text("<html style='background: linear-gradient(#fff, #000)'>" + "word " * 200)
+    film = ("--duration", "60", "--jobs", "1", "--size", "640x360")
+    told = json.loads(call("render", "--estimate", "page.html", "--json", *film).out)
+    made = json.loads(call("render", "page.html", "-o", "film.mp4", "--json", *film).out)
+    # of fifteen frames it would be three times as large
+    assert 0.6 < made["byte_size"] / told["film_bytes"] < 1.5
+
+
+def test_the_sound_of_a_page_that_is_asked_is_none_of_the_film_s_pictures(call, tmp_path, chromium):
+    (tmp_path / "page.html").write_text(ASKED)
+    told = json.loads(call("render", "--estimate", "page.html", "--json").out)
+    assert told["frames"] == 30
+    # the samples of a second are 384,000
+    assert told["film_bytes"] < 100_000 < 384_000 < told["disk_bytes"]
 
 
 def test_a_render_that_will_take_too_long_is_ended_early(monkeypatch):
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     told = []
-    deadline = Deadline(60, lambda done, whole: told.append((done, whole)))
-    deadline(0, 10_000)
+    caps = Caps(60, None, lambda done, whole: told.append((done, whole)))
+    caps(0, 10_000)
     now += 2
-    deadline(1, 10_000)
+    caps(1, 10_000)
     now += 2.9
-    deadline(50, 10_000)
-    now += 0.2
-    with pytest.raises(FragdexError, match="all of them would take about 622 s"):
-        deadline(51, 10_000)
+    caps(50, 10_000)
+    now += 0.6
+    with pytest.raises(FragdexError, match="all of them would take about 702 s"):
+        caps(51, 10_000)
     assert told[-1] == (51, 10_000)
 
 

@@ -12,7 +12,7 @@ import typer
 from fragdex.cli import options, render_tools
 from fragdex.cli.output import json_line, say
 from fragdex.cli.render_batch import Batch, data_of
-from fragdex.cli.render_estimate import Deadline
+from fragdex.cli.render_caps import Caps, MaxCost, MaxSeconds
 from fragdex.cli.render_notes import tell
 from fragdex.cli.render_report import facts_of, line_of
 from fragdex.cli.render_request import Kind, bits, wanted_of
@@ -276,7 +276,8 @@ def render(
     estimate: render_tools.Estimate = False,
     preview: render_tools.Preview = False,
     port: render_tools.Port = None,
-    max_seconds: render_tools.MaxSeconds = None,
+    max_seconds: MaxSeconds = None,
+    max_cost: MaxCost = None,
     json: options.Json = False,
 ) -> int:
     """Render a web page frame by frame: each frame shows exactly its moment, however long it takes.
@@ -351,7 +352,7 @@ def render(
         raise typer.BadParameter("--data of rows and an image sequence do not go together")
     if isinstance(given, list):
         films = Batch(site, outside, wanted, output, given)
-        return _batch(page, films, jobs, json, allow_incomplete, max_seconds)
+        return _batch(page, films, jobs, json, allow_incomplete, max_seconds, max_cost)
     if given is not None:
         site = service("renders.site").WithData(site, given)
     began = time.monotonic()
@@ -366,7 +367,7 @@ def render(
             jobs=jobs,
             slices=slices,
             outside=outside,
-            progress=Deadline(max_seconds, progress),
+            progress=Caps(max_seconds, max_cost, progress),
         )
         seconds = time.monotonic() - began
         facts = facts_of(page, output, wanted.film, made, seconds, given)
@@ -379,12 +380,12 @@ def render(
 
 def _batch(
     page: str, films: Batch, jobs: int | None, json: bool, allow_incomplete: bool,
-    max_seconds: float | None,
+    max_seconds: float | None, max_cost: float | None,
 ) -> int:  # fmt: skip
     """Make films of rows; 2 where one failed, 3 where a script of one did."""
     code = 0
     with part_progress(f"{Path(page).name}, {len(films)} films", "frames") as progress:
-        for film in films.run(jobs, Deadline(max_seconds, progress)):
+        for film in films.run(jobs, Caps(max_seconds, max_cost, progress)):
             if film.error is not None:
                 complain(f"{film.path}: {film.error}")
                 code = 2

@@ -1,69 +1,19 @@
-"""`fragdex render --estimate`, and `--max-seconds`: what a film costs, and an end to it."""
+"""`fragdex render --estimate`: what a film costs."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fragdex.cli.output import json_line, say
 from fragdex.cli.render_notes import tell
 from fragdex.cli.serving import service
-from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:
     from fragdex.service.renders.estimate import Estimate
     from fragdex.service.renders.plan import Wanted
     from fragdex.service.renders.pool import PageSource
 
-__all__ = ["Deadline", "estimate_page"]
-
-# From when on it is foreseen how long a render takes: seconds, frames, and how far it may be off.
-_SEEN_SECONDS: Final = 3.0
-_SEEN_FRAMES: Final = 10
-_OFF: Final = 2
-
-
-class Deadline:
-    """Tells how far a render is, and ends it when it takes too long.
-
-    Args:
-        seconds: that it may take, from now; None: as long as it does.
-        progress: called with frames done and frames in all.
-
-    Raises:
-        FragdexError: it took longer, or would take twice as long by what was seen of it.
-    """
-
-    def __init__(self, seconds: float | None, progress: Callable[[int, int], object]) -> None:
-        self._seconds, self._progress = seconds, progress
-        self._began = time.monotonic()
-        self._first: tuple[float, int] | None = None
-
-    def __call__(self, done: int, whole: int) -> None:
-        """Frames done, and frames in all."""
-        self._progress(done, whole)
-        if self._seconds is None:
-            return
-        now = time.monotonic()
-        passed, limit = now - self._began, f"--max-seconds {self._seconds:g}"
-        if passed > self._seconds:
-            raise FragdexError(
-                f"ended after {passed:.1f} s, with {done:,} of {whole:,} frames done ({limit})"
-            )
-        if done and self._first is None:
-            self._first = now, done
-        if self._first is None:
-            return
-        since, first = self._first
-        if now - since < _SEEN_SECONDS or done - first < _SEEN_FRAMES:
-            return
-        foreseen = passed + (whole - done) * (now - since) / (done - first)
-        if foreseen > _OFF * self._seconds:
-            raise FragdexError(
-                f"ended after {passed:.1f} s: {done:,} of {whole:,} frames were done, and all of"
-                f" them would take about {foreseen:.0f} s ({limit})"
-            )
+__all__ = ["estimate_page"]
 
 
 def estimate_page(
@@ -83,6 +33,7 @@ def estimate_page(
             "browsers": made.browsers,
             "seconds": round(made.seconds, 3),
             "seconds_with_one_browser": round(made.alone_seconds, 3),
+            "processor_seconds": round(made.processor_seconds, 3),
             "memory_bytes": made.memory_bytes,
             "film_bytes": made.film_bytes,
             "disk_bytes": made.disk_bytes,
@@ -93,7 +44,8 @@ def estimate_page(
     alone = "" if made.browsers == 1 else f" ({_time(made.alone_seconds)} with one)"
     say(
         f"{name}: {len(made.frames):,} frames of {width}×{height}: about {_time(made.seconds)} with"
-        f" {many}{alone}, {_size(made.memory_bytes)} of memory, a film of"
+        f" {many}{alone}, {_time(made.processor_seconds)} of processor time,"
+        f" {_size(made.memory_bytes)} of memory, a film of"
         f" {_size(made.film_bytes)} without its sound, {_size(made.disk_bytes)} of disk meanwhile;"
         f" foreseen from {made.drawn} frames\n"
     )

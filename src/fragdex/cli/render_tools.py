@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fragdex.service.renders.plan import Wanted
     from fragdex.service.renders.pool import PageSource
 
-__all__ = ["Check", "ContactSheet", "Estimate", "MaxSeconds", "Port", "Preview", "Tool", "tool_of"]
+__all__ = ["Check", "ContactSheet", "Estimate", "Port", "Preview", "Tool", "tool_of"]
 
 Tool = Callable[[str, "PageSource", "Wanted", bool], int]
 """Name of the page, page, film, whether JSON is wanted → the exit code."""
@@ -49,16 +49,6 @@ Estimate = Annotated[
     typer.Option(
         "--estimate",
         help="Make no film: draw a few frames, and say what time, memory and disk it needs.",
-    ),
-]
-MaxSeconds = Annotated[
-    float | None,
-    typer.Option(
-        "--max-seconds",
-        min=0.1,
-        metavar="S",
-        help="End a render that takes longer, or that is foreseen to.",
-        show_default=False,
     ),
 ]
 Preview = Annotated[

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["end_descendants", "end_session", "exit_code", "memory_below"]
+__all__ = ["ProcessorTime", "end_descendants", "end_session", "exit_code", "memory_below"]
 
 # A process that forks while it is ended is looked for again, so many times.
 _ROUNDS: Final = 5
@@ -71,14 +72,52 @@ def memory_below(own: int) -> int:
 
     0 where the system does not tell.
     """
-    sessions, total = _sessions_below(own), 0
-    for pid, (_, session) in _running().items():
-        if session in sessions:
-            with suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-                    held = file.read().split()
-                total += (int(held[1]) - int(held[2])) * os.sysconf("SC_PAGE_SIZE")
+    total = 0
+    for pid in _below(own):
+        with suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+                held = file.read().split()
+            total += (int(held[1]) - int(held[2])) * os.sysconf("SC_PAGE_SIZE")
     return total
+
+
+class ProcessorTime:
+    """What a process and its descendants take of the machine's processors, from now on.
+
+    Those that are over count with what they had taken when they were looked at last.
+
+    Args:
+        own: the process; it counts itself, too.
+    """
+
+    def __init__(self, own: int) -> None:
+        self._own = own
+        self._taken: dict[tuple[int, str], int] = {}
+        self._before = 0
+        self._before = self._look()
+
+    def seconds(self) -> float:
+        """Until now; 0 where the system does not tell."""
+        return (self._look() - self._before) / os.sysconf("SC_CLK_TCK")
+
+    def _look(self) -> int:
+        for pid in _below(self._own):
+            with suppress(OSError, ValueError, IndexError):
+                told = _stat(str(pid))
+                # its number may be given again: it is named by its start, too
+                self._taken[pid, told[19]] = int(told[11]) + int(told[12])
+        return sum(self._taken.values())
+
+
+def _below(own: int) -> list[int]:
+    """A process, its descendants, and the sessions that they began."""
+    running = _running()
+    below = _descendants(own, running)
+    sessions = {running[pid][1] for pid in below & running.keys()}
+    if own in running and running[own][1] != own:
+        # that it is in with others, such as those of its terminal
+        sessions.discard(running[own][1])
+    return [pid for pid, (_, session) in running.items() if pid in below or session in sessions]
 
 
 def _running() -> dict[int, tuple[int, int]]:
@@ -103,9 +142,13 @@ def _stat(name: str) -> list[str]:
 def _sessions_below(own: int) -> set[int]:
     """The session of a process, and those that its descendants began."""
     running = _running()
-    below, sessions = {own}, {own}
+    return {own} | {running[pid][1] for pid in _descendants(own, running) & running.keys()}
+
+
+def _descendants(own: int, running: Mapping[int, tuple[int, int]]) -> set[int]:
+    """A process and all that descend from it."""
+    below = {own}
     # a child's number is not always higher than its parent's
     while more := {pid for pid, (parent, _) in running.items() if parent in below} - below:
         below |= more
-    sessions |= {running[pid][1] for pid in below & running.keys()}
-    return sessions
+    return below

@@ -78,7 +78,7 @@ class _Work:
 
     def draw(
         self, view: Mapping[str, Any], first: int, stop: int, still: Mapping[str, Any] | None,
-        film: Mapping[str, Any], all_drawn: bool,
+        film: Mapping[str, Any], all_drawn: bool, ahead: int,
     ) -> dict[str, Any]:  # fmt: skip
         from fragdex.service.renders.films import Film
         from fragdex.service.renders.stills import Still
@@ -87,7 +87,7 @@ class _Work:
             made = self._slicer.draw(
                 messages.view_of_json(view), range(first, stop), Path(MADE),
                 None if still is None else Still(**still), self._progress, Film(**film),
-                all_drawn=all_drawn,
+                all_drawn=all_drawn, ahead=ahead,
             )  # fmt: skip
         except OneBrowserNeeded as error:
             return {"needs_one": str(error)}

@@ -123,11 +123,13 @@ class Child:
         progress: Progress = nothing,
         check: Check = nothing,
         all_drawn: bool = False,
+        ahead: int = 0,
     ) -> SliceMade:
         """Render frames, or the still of the first one, into a file of a folder.
 
         Args:
             all_drawn: also the frames before them are drawn, by a browser that skipped none.
+            ahead: as of `Slicer.draw`.
 
         Raises:
             OneBrowserNeeded: its browser has skipped frames that the page needs.
@@ -141,7 +143,7 @@ class Child:
         told = self._do(
             "draw", check, progress, view=messages.view_as_json(view), first=first, stop=stop,
             still=None if still is None else asdict(still), film=asdict(film),
-            all_drawn=all_drawn,
+            all_drawn=all_drawn, ahead=ahead,
         )  # fmt: skip
         if "needs_one" in told:
             raise OneBrowserNeeded(told["needs_one"])

@@ -41,6 +41,8 @@ Progress = Callable[[int], None]
 
 # So often it is looked for characters that no font has.
 _GLYPH_SECONDS: Final = 2
+# Frames that a page is asked for on the way to a still: fewer than another browser is worth.
+_NEAR: Final = 15
 
 
 class Slicer:
@@ -82,6 +84,7 @@ class Slicer:
         film: Film = Film(),  # noqa: B008 — frozen
         *,
         all_drawn: bool = False,
+        ahead: int = 0,
     ) -> SliceMade:
         """Render frames, or the still of the first one, into a file.
 
@@ -89,6 +92,8 @@ class Slicer:
             progress: told how many frames are done, replayed ones not counted.
             film: how frames are stored.
             all_drawn: the frames before the first are drawn, too, and none was passed over.
+            ahead: stills of so many frames after this one may follow: a page that is asked for
+                each frame is told of them.
 
         Raises:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
@@ -99,13 +104,14 @@ class Slicer:
             return self._heard(view, frames, path, progress, clock)
         stage = self._standing(view, frames.start, all_drawn=all_drawn)
         if stage.facts.is_asked:
-            stage = self._begun(view, frames, still)
+            stage = self._begun(view, frames, still, ahead)
         clock.lap("start")
         while all_drawn and stage.begun is None and self._at < frames.start:
             self._next(stage)
             progress(0)
-        if stage.begun is not None and self._at < frames.start:
-            self._next(stage)
+        if stage.begun is not None:
+            while self._at < frames.start:
+                self._next(stage)
         elif self._at < frames.start:
             # What a film shows before it is drawn as well, to be compared with who showed that.
             stop = frames.start - (still is None)
@@ -138,7 +144,7 @@ class Slicer:
         """What is heard in frames, without pictures."""
         stage = self._standing(view, frames.start)
         if stage.facts.is_asked:
-            stage = self._begun(view, frames, None)
+            stage = self._begun(view, frames, None, 0)
         clock.lap("start")
         # a page that is asked draws the frame before as well
         begin = frames.start if stage.begun is None else self._at
@@ -158,17 +164,20 @@ class Slicer:
         made = self._made(stage, path, frames, clock.seconds, 0)
         return self._with_sound(stage, made)
 
-    def _begun(self, view: View, frames: range, still: Still | None) -> Stage:
+    def _begun(self, view: View, frames: range, still: Still | None, ahead: int) -> Stage:
         """A stage whose page was told for which frames it will be asked.
 
         What a film shows before is among them, to be compared with who showed that.
         """
-        stage = self._standing(view, 0)
+        stage = self._standing(view, frames.start if still is not None else 0)
         if stage.begun is not None:
+            near = frames.start - self._at < _NEAR
+            if still is not None and near and frames.stop <= stage.begun.stop:
+                return stage
             self.close()
             stage = self._standing(view, 0)
         self._at = frames.start if still is not None else max(0, frames.start - 1)
-        stage.begin(range(self._at, frames.stop), frames)
+        stage.begin(range(self._at, frames.stop + ahead), frames)
         return stage
 
     def _next(self, stage: Stage) -> bytes | None:

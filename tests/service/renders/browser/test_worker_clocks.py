@@ -1,5 +1,6 @@
 """Workers follow the clock of their page, in every run and in slices."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -37,9 +38,9 @@ def about(times):
     return pytest.approx(times, abs=0.01)
 
 
-def heard(script, frames=6, begin_frames=True):
+def heard(script, frames=6, begin_frames=True, view=SMALL):
     """What the page has heard of its worker until a frame at 10 a second."""
-    with Stage(Page(PAGE.format(script=script)), SMALL, begin_frames=begin_frames) as stage:
+    with Stage(Page(PAGE.format(script=script)), view, begin_frames=begin_frames) as stage:
         for i in range(frames):
             stage.frame(i)
         return stage.evaluate("heard")
@@ -55,6 +56,18 @@ def test_timers_of_a_worker_ring_in_the_pages_time(begin_frames):
     assert [one[1] for one, _ in told] == [40 * n for n in range(1, 13)]
     # what was due before a frame has come when it is drawn
     assert [came for _, came in told] == about([100 * -(-40 * n // 100) for n in range(1, 13)])
+
+
+@CLOCKS
+def test_frames_of_a_worker_come_as_often_as_those_of_the_page(begin_frames):
+    told = heard(
+        "requestAnimationFrame(function f(t) { postMessage(t); requestAnimationFrame(f) });",
+        begin_frames=begin_frames,
+        view=replace(SMALL, page_fps=Fraction(30)),
+    )
+    # to the 0.1 ms of the page's clocks
+    assert [one for one, _ in told] == pytest.approx([100 * n / 3 for n in range(16)], abs=0.11)
+    assert [came for _, came in told] == pytest.approx([one for one, _ in told], abs=0.01)
 
 
 def test_what_a_timer_has_promised_happens_before_the_next_one():

@@ -11,12 +11,14 @@ import pytest
 from PIL import Image
 
 from fragdex.service.errors import PageFailed
-from fragdex.service.renders import seams
+from fragdex.service.renders import seams, slice
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.line import without_line
+from fragdex.service.renders.lint import lint
 from fragdex.service.renders.outside import NOTHING
 from fragdex.service.renders.plan import View, Wanted
+from fragdex.service.renders.pool import PageSource
 from fragdex.service.renders.render import render
 from fragdex.service.renders.site import Folder, Page, WithData
 from fragdex.service.renders.slice import Slicer
@@ -122,6 +124,22 @@ def test_a_still_shows_its_moment_without_the_line(tmp_path):
     with Image.open(out) as picture:
         assert picture.size == (160, 90)
         assert number_of(np.asarray(picture.convert("L"))) == 15
+
+
+def test_stills_that_follow_each_other_are_asked_of_one_page(tmp_path, monkeypatch):
+    stages, out, shown = [], tmp_path / "a.png", []
+    monkeypatch.setattr(slice, "Stage", lambda *a, **b: stages.append(1) or Stage(*a, **b))
+    with closing(slicer(asked())) as made:
+        for i in (5, 6, 9, 4, 29):
+            made.draw(View(160, 90), range(i, i + 1), out, Still("png"), ahead=min(20, 29 - i))
+            with Image.open(out) as picture:
+                shown.append((number_of(np.asarray(picture.convert("L"))), len(stages)))
+    assert shown == [(5, 1), (6, 1), (9, 1), (4, 2), (29, 3)]
+
+
+def test_what_it_fetches_before_it_answers_is_no_finding():
+    made = lint(PageSource("", asked(waits=("file",))), Wanted())
+    assert (made.drawn, made.findings) == ((0, 14, 29), [])
 
 
 @pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])

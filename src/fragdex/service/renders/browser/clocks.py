@@ -46,6 +46,9 @@ class Clock(Protocol):
     def advance(self, i: int) -> int:
         """Bring the clock to frame i, not yet drawing it; the instant in µs."""
 
+    def pass_to(self, us: int) -> None:
+        """Bring the clock to an instant after time 0."""
+
     def pass_by(self) -> None:
         """Let the frame happen where nobody looks."""
 

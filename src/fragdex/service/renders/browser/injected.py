@@ -5,7 +5,7 @@ from __future__ import annotations
 from fragdex.service.errors import PageFailed
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.scripts import CLOCK, script
-from fragdex.service.renders.browser.timing import View, between_us, instant_us
+from fragdex.service.renders.browser.timing import View, instant_us
 
 __all__ = ["InjectedClock"]
 
@@ -18,7 +18,7 @@ class InjectedClock:
     def __init__(self, pipe: Pipe, session: str, view: View) -> None:
         self._pipe, self._session, self._view = pipe, session, view
         self._last: bytes | None = None
-        self._waited_us = self._at = 0
+        self._waited_us = 0
 
     def scripts(self) -> tuple[str, ...]:
         """As `Clock.scripts`."""
@@ -63,14 +63,13 @@ class InjectedClock:
 
     def advance(self, i: int) -> int:
         """As `Clock.advance`."""
-        if i == self._at + 1:
-            for us in between_us(i, self._view):
-                self._evaluate(f"__fragdexClock.to({us / 1000!r})")
-                self.pass_by()
-        self._at = i
         wanted = instant_us(i, self._view.fps)
-        self._evaluate(f"__fragdexClock.to({wanted / 1000!r})")
+        self.pass_to(wanted)
         return wanted
+
+    def pass_to(self, us: int) -> None:
+        """As `Clock.pass_to`."""
+        self._evaluate(f"__fragdexClock.to({us / 1000!r})")
 
     def pass_by(self) -> None:
         """As `Clock.pass_by`."""

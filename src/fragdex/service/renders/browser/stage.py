@@ -324,7 +324,9 @@ class Stage:
         """Everything that must be so before the page is asked for."""
         pipe, session, view = self._pipe, self._session, self.view
         kind = VirtualClock if self._running.has_begin_frame else InjectedClock
-        clock = WithWorkers(kind(pipe, session, view), pipe, lambda: self._console.gave_canvas)
+        clock = WithWorkers(
+            kind(pipe, session, view), pipe, view, lambda: self._console.gave_canvas
+        )  # fmt: skip
         pipe.call("Page.enable", session)
         if self._media is not None:
             # The page's policy is for the page's scripts; ours come from us.

@@ -25,7 +25,6 @@ from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.timing import (
     GRID_US,
     View,
-    between_us,
     instant_us,
     protocol_ms,
 )
@@ -60,7 +59,6 @@ class VirtualClock:
         # Where the clock was held, how far it is led on since then, and what all seeks took.
         self._held_us = self._late_us = self._lead_us = 0
         self._expired = False
-        self._at = 0
         # The world beside the page's that tells whether frames reach the page; 0 when they do.
         self._beside = 0
         # The last picture given; how many after it were equal; how many must be before frames are
@@ -200,18 +198,13 @@ class VirtualClock:
 
     def advance(self, i: int) -> int:
         """As `Clock.advance`."""
-        self._let_go()
-        if i == self._at + 1:
-            # a page that is jumped into is not led through what lies between
-            for us in between_us(i, self._view):
-                self._pass_to(us)
-                self.pass_by()
-        self._at = i
         wanted = instant_us(i, self._view.fps)
-        self._pass_to(wanted)
+        self.pass_to(wanted)
         return wanted
 
-    def _pass_to(self, us: int) -> None:
+    def pass_to(self, us: int) -> None:
+        """As `Clock.pass_to`."""
+        self._let_go()
         while (left := self._zero_us + self._lead_us + us - self._now_us) > 0:
             self._pass(min(left, _LARGEST_STEP_US))
 

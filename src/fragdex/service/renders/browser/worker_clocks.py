@@ -9,6 +9,7 @@ from typing import Any, Final
 from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.scripts import WORKER, script
+from fragdex.service.renders.browser.timing import View, between_us
 
 __all__ = ["WithWorkers"]
 
@@ -30,16 +31,19 @@ class WithWorkers:
 
     Args:
         clock: of the page.
+        view: how often the page and its workers are called for a frame.
         draw: whether workers may draw: the page gave a canvas away.
     """
 
-    def __init__(self, clock: Clock, pipe: Pipe, draw: Callable[[], bool]) -> None:
-        self._clock, self._pipe, self._draw = clock, pipe, draw
+    def __init__(
+        self, clock: Clock, pipe: Pipe, view: View, draw: Callable[[], bool]
+    ) -> None:  # fmt: skip
+        self._clock, self._pipe, self._view, self._draw = clock, pipe, view, draw
         self.has_begin_frame = clock.has_begin_frame
         self._workers: dict[str, int | None] = {}
         """Sessions, each with the number of what it has not answered yet."""
         self._late: set[str] = set()
-        self._now_us = self._held_us = self._steps = 0
+        self._now_us = self._held_us = self._steps = self._at = 0
         self._zero_us: int | None = None
         pipe.on("Target.detachedFromTarget", self._gone)
 
@@ -97,13 +101,28 @@ class WithWorkers:
 
     def advance(self, i: int) -> int:
         """As `Clock.advance`."""
+        if i == self._at + 1:
+            # a page that is jumped into is not led through what lies between
+            for us in between_us(i, self._view):
+                self.pass_to(us)
+                self.pass_by()
+        self._at = i
         wanted = self._clock.advance(i)
+        self._lead(wanted)
+        return wanted
+
+    def pass_to(self, us: int) -> None:
+        """As `Clock.pass_to`."""
+        self._clock.pass_to(us)
+        self._lead(us)
+
+    def _lead(self, us: int) -> None:
+        """Bring the workers to an instant; what they and the page tell each other arrives."""
         if self._zero_us is not None:
-            self._now_us = max(self._now_us, self._zero_us + wanted)
+            self._now_us = max(self._now_us, self._zero_us + us)
         for _ in range(_TURNS if self._workers else 0):
             self._pass(0)
             self._hear()
-        return wanted
 
     def pass_by(self) -> None:
         """As `Clock.pass_by`."""

@@ -35,6 +35,8 @@ _LOSSLESS: Final = Still("png", compression=1)
 _CACHE_BYTES: Final = 128 << 20
 # Who steps back once does so again: these frames before it are drawn on the way.
 _BEFORE: Final = 12
+# A page that is asked for each frame is told of these, too.
+_AHEAD: Final = 60
 _TEXTS: Final = (".html", ".htm", ".css", ".js", ".mjs", ".json", ".svg", ".vtt")
 _MOST_FILES: Final = 1000
 
@@ -219,7 +221,7 @@ class FilmPreview:
     def _draw_once(self, i: int, version: int) -> bytes:
         made = self._child_of(version).draw(
             self._view, range(i, i + 1), Path(self._folder.name), still=_LOSSLESS,
-            check=lambda: self._check(version),
+            check=lambda: self._check(version), ahead=min(_AHEAD, self._frames.stop - i - 1),
         )  # fmt: skip
         picture = Path(made.path).read_bytes()
         with self._lock:
