@@ -1,4 +1,4 @@
-"""`fragdex render --estimate`, `--max-seconds` and `--max-cost`: what a film costs, and an end to it."""
+"""`fragdex render --estimate`, `--max-seconds`, `--max-cost`: what a film costs, and its caps."""
 
 import json
 

@@ -59,6 +59,15 @@ def test_the_browser_of_a_render_is_not_roots(wrapped, tmp_path):
         Stage(PAGE, SMALL)
 
 
+def test_a_browser_that_ends_while_it_starts_is_started_once_more(wrapped, tmp_path):
+    seen = shlex.quote(str(tmp_path / "seen"))
+    wrapped(f"[ -e {seen} ] || {{ : > {seen}; kill -TRAP $$; }}")
+    with Stage(PAGE, SMALL) as stage:
+        assert stage.frame(0)
+        assert not stage.notes.browser
+    assert (tmp_path / "seen").exists()
+
+
 def test_a_browser_that_never_starts_is_gone(wrapped):
     wrapped("exit 3")
     with pytest.raises(BrowserGone):

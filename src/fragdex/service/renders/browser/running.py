@@ -79,7 +79,9 @@ class Running:
             raise
 
     def _start(self, engine: Engine, view: View, sandbox: bool) -> None:
-        for on in (True, False) if sandbox and os.geteuid() != 0 else (False,):
+        tries = [True, True, False, False] if sandbox and os.geteuid() != 0 else [False, False]
+        while tries:
+            on = tries.pop(0)
             self._chromium = Chromium(
                 engine,
                 view,
@@ -91,10 +93,15 @@ class Running:
             try:
                 self.version = str(self.pipe.call("Browser.getVersion")["product"])
             except BrowserGone:
+                # Chromium ends by chance while it starts, now and then: once more is enough
+                is_again = bool(tries) and tries[0] == on and not self._chromium.is_running()
                 self.close()
+                if is_again:
+                    continue
                 if not on:
                     raise
                 self._notes.say("browser", "Chromium does not start with its sandbox on")
+                tries = [False, False]
             else:
                 break
 
