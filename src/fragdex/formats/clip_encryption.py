@@ -19,7 +19,15 @@ from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import BuildError
 
-__all__ = ["Protection", "protection", "with_offsets"]
+__all__ = [
+    "Protection",
+    "auxiliary",
+    "needed_by",
+    "protection",
+    "sizes_of",
+    "vectors_of",
+    "with_offsets",
+]
 
 Read = Callable[[ByteRange], bytes]
 
@@ -111,7 +119,20 @@ def protection(
     stbl = trak.find("mdia/minf/stbl")
     if stbl is None:
         return None
-    vectors = _vectors(stbl)
+    vectors = vectors_of(stbl, track_id)
+    found = auxiliary(stbl, track_id, first, chunks)
+    if found is None:
+        needed_by(vectors, track_id)
+        return None
+    return Protection(_read_all(*found, read), vectors)
+
+
+def vectors_of(stbl: Box, track_id: int) -> dict[int, int]:
+    """sample_description_index → bytes of the vector of each sample, of encrypted descriptions.
+
+    Raises:
+        BuildError: keys change from sample to sample, or the track is encrypted in another way.
+    """
     for group in stbl.find_all("sbgp"):
         if group.get("grouping_type") == "seig":
             raise BuildError(
@@ -120,24 +141,51 @@ def protection(
                 path="moov/trak/mdia/minf/stbl/sbgp",
                 advice="leave it out with tracks=",
             )
+    vectors = _vectors(stbl)
     if vectors is None:
         raise BuildError(
             f"track {track_id} is encrypted, but not as ISO/IEC 23001-7 says",
             path="moov/trak/mdia/minf/stbl/stsd",
             advice="leave it out with tracks=",
         )
-    saiz, saio = _of_encryption(stbl, "saiz"), _of_encryption(stbl, "saio")
-    if saiz is None or saio is None:
-        if not any(vectors.values()):
-            return None
+    return vectors
+
+
+def needed_by(vectors: dict[int, int], track_id: int) -> None:
+    """Refuse a track without auxiliary information, where its samples have vectors of their own.
+
+    Raises:
+        BuildError: they have.
+    """
+    if any(vectors.values()):
         raise BuildError(
             f"track {track_id} is encrypted, and its initialization vectors cannot be found",
             path="moov/trak/mdia/minf/stbl",
             expected="a saiz and a saio",
             advice="leave it out with tracks=",
         )
+
+
+def auxiliary(
+    stbl: Box,
+    track_id: int,
+    first: int,
+    chunks: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """Where the auxiliary information of samples from `first` on lies, and bytes of each.
+
+    None: there is no saiz or no saio.
+
+    Args: as of `protection`.
+
+    Raises:
+        BuildError: it is not all there.
+    """
+    saiz, saio = _of_encryption(stbl, "saiz"), _of_encryption(stbl, "saio")
+    if saiz is None or saio is None:
+        return None
     chunk, chunk_first = chunks
-    sizes = _sizes(saiz, first + len(chunk), track_id)
+    sizes = sizes_of(saiz, first + len(chunk), track_id)
     starts = np.cumsum(sizes) - sizes
     offsets = saio["entries"]["offset"].astype(np.uint64).astype(np.int64)
     if len(offsets) == 1:
@@ -155,7 +203,7 @@ def protection(
         raise BuildError(
             "auxiliary information is beyond 2^63 bytes", path="moov/trak/mdia/minf/stbl/saio"
         )
-    return Protection(_read_all(places, sizes[first:], read), vectors)
+    return places, sizes[first:]
 
 
 def _vectors(stbl: Box) -> dict[int, int] | None:
@@ -177,7 +225,7 @@ def _of_encryption(stbl: Box, code: str) -> Box | None:
     return None
 
 
-def _sizes(saiz: Box, needed: int, track_id: int) -> npt.NDArray[np.int64]:
+def sizes_of(saiz: Box, needed: int, track_id: int) -> npt.NDArray[np.int64]:
     """Bytes of the information of the first `needed` samples of the track."""
     if saiz["sample_count"] < needed:
         raise BuildError(

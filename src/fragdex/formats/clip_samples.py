@@ -28,7 +28,7 @@ from fragdex.formats.clip_encryption import Protection, Read, protection, with_o
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.model import TrackIndex
 
-__all__ = ["Cut", "decoded_sooner", "described", "ranges", "sample_fragments"]
+__all__ = ["Cut", "chunks_of", "decoded_sooner", "described", "ranges", "sample_fragments"]
 
 LEAST_SECONDS = 1.0
 """A fragment starts at a sync sample, at least so long after the one before."""
@@ -143,10 +143,10 @@ def described(trak: Box, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64
     stsd = trak.find("mdia/minf/stbl/stsd")
     if stsd is None or len(stsd.children) < 2:
         return np.ones(len(numbers), np.int64)
-    return _chunks(trak, numbers)[0]
+    return chunks_of(trak, numbers)[0]
 
 
-def _chunks(
+def chunks_of(
     trak: Box, numbers: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """By stsc (8.7.4) of each sample: description, chunk, first sample of that chunk.
@@ -187,7 +187,7 @@ def _protection(trak: Box | None, cut: Cut, read: Read) -> Protection | None:
     """What decrypts the samples of a cut."""
     if trak is None or cut.track.info.encryption is None:
         return None
-    _, chunk, chunk_first = _chunks(trak, _numbers(cut))
+    _, chunk, chunk_first = chunks_of(trak, _numbers(cut))
     return protection(trak, cut.track.id, cut.first, (chunk, chunk_first), read)
 
 

@@ -8,9 +8,9 @@ that the size of a moof follows from how many samples it has.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,7 +34,8 @@ from fragdex.errors import BuildError
 from fragdex.formats.clip_samples import OTHER_FLAGS, SYNC_FLAGS
 from fragdex.fragments.table import Int64
 from fragdex.views.media import Media
-from fragdex.views.parts import Block, Scattered, SourceRange
+from fragdex.views.parts import Block, Scattered, SourceRange, size_of
+from fragdex.views.protection import Protected
 
 __all__ = ["Fragments"]
 
@@ -55,6 +56,7 @@ class Fragments:
         edges: of each track, the first sample of each fragment, and the end; equally many.
         descriptions: of each track the sample_description_index of its samples, or None: 1.
         lead: bytes in front of each fragment.
+        protection: of each track what decrypts its samples, or None; None: nothing does.
 
     Attributes:
         sizes: int64 bytes of each fragment, with what leads it.
@@ -69,8 +71,10 @@ class Fragments:
         edges: Sequence[Int64],
         descriptions: Sequence[Int64 | None],
         lead: bytes = b"",
+        protection: Sequence[Protected | None] | None = None,
     ) -> None:
-        self._tracks = [_Track(*one) for one in zip(media, edges, descriptions, strict=True)]
+        keys = [None] * len(media) if protection is None else protection
+        self._tracks = [_Track(*one) for one in zip(media, edges, descriptions, keys, strict=True)]
         self._lead = lead
         payload = sum(track.payload for track in self._tracks)
         self.payload: Int64 = np.asarray(payload, np.int64)
@@ -95,10 +99,12 @@ class Fragments:
         """The parts of a fragment, by its number from 0."""
         payload, header = int(self.payload[number]), int(self._header[number])
         at = int(self._moof[number]) + header
-        trafs, media = [], []
+        trafs: list[Block] = []
+        media: list[Block] = []
         for track in self._tracks:
-            made, inside, size = track.traf(number, at)
-            trafs.append(made)
+            place = _MOOF + sum(map(size_of, trafs))
+            made, inside, size = track.traf(number, at, place)
+            trafs += made
             media += inside
             at += size
         moof = struct.pack(
@@ -107,25 +113,46 @@ class Fragments:
         mdat = struct.pack(">I4s", payload + 8, b"mdat")
         if header == 16:
             mdat = struct.pack(">I4sQ", 1, b"mdat", payload + 16)
-        return [b"".join([self._lead, moof, *trafs, mdat]), *media]
+        return [*_joined([self._lead, moof, *trafs, mdat]), *media]
+
+
+def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Made bytes that touch as one."""
+    held: list[bytes] = []
+    for block in blocks:
+        if isinstance(block, bytes):
+            held.append(block)
+            continue
+        yield b"".join(held)
+        yield block
+        held = []
+    yield b"".join(held)
 
 
 class _Track:
-    """What the fragments hold of one track."""
+    """What the fragments hold of one track.
 
-    def __init__(self, media: Media, edges: Int64, descriptions: Int64 | None) -> None:
+    Of a fragment alone depends which values its samples share: what comes later changes nothing.
+    """
+
+    def __init__(
+        self,
+        media: Media,
+        edges: Int64,
+        descriptions: Int64 | None,
+        protection: Protected | None,
+    ) -> None:
         samples = media.samples
         _refuse_wide(media)
         self._media, self._edges = media, edges
-        self._descriptions = descriptions
-        self._duration = _only(media.durations)
-        self._size = _only(samples.size)
+        self._descriptions, self._protection = descriptions, protection
         self._offset_from = media.offsets
-        self._has_offsets = bool(self._offset_from.any())
-        columns = [("duration", ">u4")] * (self._duration is None)
-        columns += [("size", ">u4")] * (self._size is None)
-        self._columns = columns
-        self._width = 4 * (len(columns) + self._has_offsets)
+        # how often each column changes, and how many are not 0, up to each sample
+        self._changes = [
+            np.concatenate([[0], np.cumsum(column[1:] != column[:-1])])
+            for column in (media.durations, samples.size)
+        ]
+        self._moved = np.concatenate([[0], np.cumsum(self._offset_from != 0)])
         self._bytes_before = np.concatenate([[0], np.cumsum(samples.size)])
         self._sync_before = np.concatenate([[0], np.cumsum(samples.sync)])
         self.payload: Int64 = np.diff(self._bytes_before[edges])
@@ -133,17 +160,28 @@ class _Track:
         # sizes of all runs at once, then of the fragments that they are in
         low, high = runs[:-1], runs[1:]
         kind = self._kinds(low, high)
+        even_duration, even_size = self._even(low, high)
+        width = 4 * (
+            ~even_duration + 0 + ~even_size + (kind == _MIXED)
+            + (self._moved[high] > self._moved[low])
+        )  # fmt: skip
         sizes = (
-            _TRAF + _TFDT + 16 + 20 + 4 * (self._duration is not None)
-            + 4 * (self._size is not None) + 4 * (kind != _MIXED)
-            + 4 * (kind == _FIRST_SYNC)
-            + (high - low) * (self._width + 4 * (kind == _MIXED))
+            _TRAF + _TFDT + 16 + 20 + 4 * (even_duration + 0 + even_size)
+            + 4 * (kind != _MIXED) + 4 * (kind == _FIRST_SYNC) + (high - low) * width
         )  # fmt: skip
         if descriptions is not None:
             sizes = sizes + 4 * (descriptions[np.minimum(low, len(samples) - 1)] != 1)
+        if protection is not None:
+            sizes = sizes + protection.boxes(low, high)
         sizes = np.where(high > low, sizes, 0)
         self.boxes: Int64 = np.zeros(len(edges) - 1, np.int64)
         np.add.at(self.boxes, np.searchsorted(edges, low, side="right") - 1, sizes)
+
+    def _even(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """Whether the samples of runs share their duration, and their size."""
+        last = np.maximum(high - 1, low)
+        duration, size = (changes[last] == changes[low] for changes in self._changes)
+        return duration, size
 
     def _runs(self, edges: Int64) -> Int64:
         """Where trafs begin: at each fragment, and where another sample description is used."""
@@ -163,26 +201,30 @@ class _Track:
         )
         return kind
 
-    def traf(self, number: int, at: int) -> tuple[bytes, list[Block], int]:
+    def traf(self, number: int, at: int, place: int) -> tuple[list[Block], list[Block], int]:
         """The trafs of a fragment, where their samples are, and bytes of these.
 
         Args:
             number: of the fragment.
             at: where the samples begin, in bytes from the moof's start.
+            place: where the trafs begin, likewise.
         """
         low, high = int(self._edges[number]), int(self._edges[number + 1])
-        made, start = [], at
+        start = at
+        made: list[Block] = []
         media: list[Block] = []
         edges = np.array([low, high]) if low < high else np.zeros(0, np.int64)
         if self._descriptions is not None and low < high:
             changes = np.flatnonzero(np.diff(self._descriptions[low:high])) + low + 1
             edges = np.concatenate([[low], changes, [high]])
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            made.append(self._run(first, stop, at))
+            run = self._run(first, stop, at, place)
+            place += sum(map(size_of, run))
+            made += run
             at += int(self._bytes_before[stop] - self._bytes_before[first])
         if low < high:
             media = self._places(low, high)
-        return b"".join(made), media, at - start
+        return made, media, at - start
 
     def _places(self, low: int, high: int) -> list[Block]:
         """Where samples lie; those that touch are one range."""
@@ -204,15 +246,16 @@ class _Track:
                 found.append(SourceRange(int(sources[first]), whole))
         return found
 
-    def _run(self, low: int, high: int, at: int) -> bytes:
+    def _run(self, low: int, high: int, at: int, place: int) -> list[Block]:
         samples = self._media.samples
+        even_duration, even_size = self._even(low, high)
         kind = int(self._kinds(np.array([low]), np.array([high]))[0])
         description = 1 if self._descriptions is None else int(self._descriptions[low])
         flags, shared = DEFAULT_BASE_IS_MOOF, b""
         for value, flag in (
             (description if description != 1 else None, SAMPLE_DESCRIPTION_INDEX),
-            (self._duration, DEFAULT_SAMPLE_DURATION),
-            (self._size, DEFAULT_SAMPLE_SIZE),
+            (int(self._media.durations[low]) if even_duration else None, DEFAULT_SAMPLE_DURATION),
+            (int(samples.size[low]) if even_size else None, DEFAULT_SAMPLE_SIZE),
             (_shared_flags(kind), DEFAULT_SAMPLE_FLAGS),
         ):
             if value is not None:
@@ -222,10 +265,10 @@ class _Track:
             struct.pack(">I4sII", 16 + len(shared), b"tfhd", flags, self._media.track.id) + shared
         )
         tfdt = struct.pack(">I4sIQ", 20, b"tfdt", 1 << 24, int(self._media.decode[low]))
-        columns = list(self._columns)
+        columns = [("duration", ">u4")] * (not even_duration) + [("size", ">u4")] * (not even_size)
         if kind == _MIXED:
             columns.append(("flags", ">u4"))
-        if self._has_offsets:
+        if self._moved[high] > self._moved[low]:
             columns.append(("offset", ">i4"))
         rows = np.empty(high - low, np.dtype(columns))
         flags, first = 1 << 24 | DATA_OFFSET, b""
@@ -244,8 +287,11 @@ class _Track:
             first = struct.pack(">I", SYNC_FLAGS)
         size = 20 + len(first) + rows.nbytes
         trun = struct.pack(">I4sIIi", size, b"trun", flags, high - low, at) + first
-        traf = tfhd + tfdt + trun + rows.tobytes()
-        return struct.pack(">I4s", 8 + len(traf), b"traf") + traf
+        head, keys = tfhd + tfdt, []
+        if self._protection is not None:
+            keys = self._protection.blocks(low, high, place + _TRAF + len(head))
+        size = _TRAF + len(head) + sum(map(size_of, keys)) + len(trun) + rows.nbytes
+        return [struct.pack(">I4s", size, b"traf") + head, *keys, trun + rows.tobytes()]
 
 
 _FLAG_OF: Final = {
@@ -258,11 +304,6 @@ _FLAG_OF: Final = {
 
 def _shared_flags(kind: int) -> int | None:
     return {_EVEN_SYNC: SYNC_FLAGS, _FIRST_SYNC: OTHER_FLAGS, _NO_SYNC: OTHER_FLAGS}.get(kind)
-
-
-def _only(column: Int64) -> int | None:
-    """The value that all samples share, or None."""
-    return int(column[0]) if len(column) and (column == column[0]).all() else None
 
 
 def _refuse_wide(media: Media) -> None:

@@ -78,20 +78,13 @@ def descriptions_of(trak: Box | None, media: Media) -> Int64 | None:
 
     Raises:
         BuildError: the moov does not describe the track, or fragments use several descriptions,
-            and which one is not known here; or the samples are encrypted.
+            and which one is not known here.
     """
     track = media.track
     stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
     if trak is None or stsd is None or not stsd.children:
         raise BuildError(
             f"the moov describes no samples of track {track.id}", path="moov/trak/mdia/minf/stbl"
-        )
-    if track.info.encryption is not None:
-        raise BuildError(
-            f"track {track.id} is encrypted ({track.info.encryption.scheme}), and what decrypts "
-            "its samples cannot be moved into made fragments yet",
-            path="moov/trak/mdia/minf/stbl/stsd",
-            advice="serve the file by byte ranges: index.export('hls')",
         )
     virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
     if len(stsd.children) == 1:

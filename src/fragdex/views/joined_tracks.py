@@ -129,6 +129,13 @@ def _describe(lane: Lane, pieces: Sequence[Piece]) -> None:
             continue
         trak = traks_of(parse(piece.init)).get(media.track.id)
         own = descriptions_of(trak, media)
+        if media.track.info.encryption is not None:
+            raise BuildError(
+                f"track {media.track.id} is encrypted ({media.track.info.encryption.scheme}), and "
+                "what decrypts the samples of several files cannot be joined yet",
+                path="moov/trak/mdia/minf/stbl/stsd",
+                advice="leave it out with tracks=",
+            )
         assert trak is not None  # descriptions_of found it
         stsd = trak.find("mdia/minf/stbl/stsd")
         assert stsd is not None  # descriptions_of found it

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from fragdex.boxes import build
+from fragdex.boxes import build, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip import clip
@@ -22,10 +22,12 @@ from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import Source
 from fragdex.views.fragments_made import STYP
+from fragdex.views.init_segment import descriptions_of, traks_of
 from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import media_of
 from fragdex.views.media_type import KEPT, media_type
 from fragdex.views.parts import Block, Part, SourceRange, sizes_of
+from fragdex.views.protection import protected
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
@@ -118,9 +120,21 @@ def view(
         found = period_of(index, period)
         chosen = _chosen(found, ids)
         init = b"".join(opened.read(part) for part in found.init)
-    size = index.source.size
-    head = b"" if kind == "fragmented" else STYP
-    made = Segments(init, [media_of(t, size=size) for t in chosen], seconds_of(seconds), head=head)
+        traks = traks_of(parse(init))
+        media = [media_of(t, size=index.source.size) for t in chosen]
+        described = [descriptions_of(traks.get(one.track.id), one) for one in media]
+        keys = [
+            protected(traks[one.track.id], one, numbers, opened.read)
+            for one, numbers in zip(media, described, strict=True)
+        ]
+    made = Segments(
+        init,
+        media,
+        seconds_of(seconds),
+        descriptions=described,
+        protection=keys,
+        head=b"" if kind == "fragmented" else STYP,
+    )
     recipe = [kind, [t.id for t in chosen], found.number, _text(seconds)]
     if kind == "fragmented":
         return _fragmented([index.source], made, recipe)

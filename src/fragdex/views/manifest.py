@@ -11,6 +11,7 @@ import numpy as np
 
 from fragdex.formats.dash import NAMESPACE, xml_duration, xml_text
 from fragdex.formats.hls_attributes import WRITABLE_CODEC
+from fragdex.views.keys import Keys
 from fragdex.views.renditions import Rendition
 from fragdex.views.subtitles import Subtitles
 from fragdex.views.title import Title, uneven
@@ -18,6 +19,8 @@ from fragdex.views.title import Title, uneven
 __all__ = ["write"]
 
 LIVE = "urn:mpeg:dash:profile:isoff-live:2011"
+CENC = "urn:mpeg:cenc:2013"
+ET.register_namespace("cenc", CENC)
 ROLE = "urn:mpeg:dash:role:2011"
 CHANNELS = "urn:mpeg:mpegB:cicp:ChannelConfiguration"
 """By number of channels, where that is the layout's number as well: 1 to 6 (ISO/IEC 23091-3)."""
@@ -94,12 +97,26 @@ def _adaptation(period: ET.Element, number: int, members: Sequence[Rendition]) -
     if first.language:
         about["lang"] = xml_text(first.language)
     adaptation = ET.SubElement(period, "AdaptationSet", about)
+    same = len({one.keys for one in members}) == 1
+    if same and first.keys is not None:
+        _protection(adaptation, first.keys)
     if first.kind == "audio":
         ET.SubElement(adaptation, "Label").text = xml_text(first.title)
         role = "main" if first.name == "a1" else "alternate"
         ET.SubElement(adaptation, "Role", {"schemeIdUri": ROLE, "value": role})
     for one in members:
-        _representation(adaptation, one)
+        _representation(adaptation, one, None if same else one.keys)
+
+
+def _protection(parent: ET.Element, keys: Keys) -> None:
+    """Which key, and what each protection system needs (ISO/IEC 23001-7, 11.2)."""
+    about = {"schemeIdUri": "urn:mpeg:dash:mp4protection:2011", "value": keys.scheme}
+    about[f"{{{CENC}}}default_KID"] = keys.uuid
+    ET.SubElement(parent, "ContentProtection", about)
+    for one in keys.systems:
+        about = {"schemeIdUri": f"urn:uuid:{one.id}"}
+        element = ET.SubElement(parent, "ContentProtection", about)
+        ET.SubElement(element, f"{{{CENC}}}pssh").text = one.base64
 
 
 def _subtitles(period: ET.Element, number: int, text: Subtitles, title: Title) -> None:
@@ -126,7 +143,7 @@ def _subtitles(period: ET.Element, number: int, text: Subtitles, title: Title) -
     ET.SubElement(representation, "BaseURL").text = f"{text.name}.vtt"
 
 
-def _representation(adaptation: ET.Element, one: Rendition) -> None:
+def _representation(adaptation: ET.Element, one: Rendition, keys: Keys | None = None) -> None:
     info, track = one.track.info, one.track
     size = int(one.made.fragments.sizes.sum())
     about = {
@@ -150,6 +167,8 @@ def _representation(adaptation: ET.Element, one: Rendition) -> None:
             "AudioChannelConfiguration",
             {"schemeIdUri": CHANNELS, "value": str(info.channel_count)},
         )
+    if keys is not None:
+        _protection(representation, keys)
     template = ET.SubElement(
         representation,
         "SegmentTemplate",

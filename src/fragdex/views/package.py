@@ -16,16 +16,19 @@ from os import PathLike
 from typing import Any, Final, Literal
 
 from fragdex.boxes import Box, parse
+from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.subsegments import period_of
-from fragdex.fragments.table import FragmentFlags, Int64
+from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.views import manifest, playlists
 from fragdex.views.caption_files import Captions, read_captions
 from fragdex.views.init_segment import descriptions_of, traks_of
-from fragdex.views.media import Media, media_of
+from fragdex.views.keys import keys_of
+from fragdex.views.media import media_of
+from fragdex.views.protection import protected
 from fragdex.views.renditions import Rendition
 from fragdex.views.segments import seconds_of
 from fragdex.views.subtitles import CUES, FRAGMENTS, Subtitles
@@ -232,12 +235,8 @@ def package(
             made_at = made_at or creation(moov)
             info = SourceInfo(index.source.name) if growing else index.source
             known.append(info)
-            found += [
-                Chosen(media, init, info, described, trak)
-                for media, described, trak in _chosen(
-                    period, moov, index.source.size, wanted, left_out
-                )
-            ]
+            about = period, init, moov, index.source.size
+            found += _chosen(*about, info, sources.source(number).read, wanted, left_out)
     if not any(one.media.track.kind in PACKAGED for one in found):
         raise BuildError("there are no samples of video or audio to package")
     title = titled(found, length, texts, growing)
@@ -253,12 +252,15 @@ def package(
 
 def _chosen(
     period: Period,
+    init: bytes,
     moov: Sequence[Box],
     size: int | None,
+    info: SourceInfo,
+    read: Callable[[ByteRange], bytes],
     wanted: set[int] | None,
     left_out: list[str],
-) -> Iterator[tuple[Media, Int64 | None, Box]]:
-    """The tracks that become renditions, with their sample descriptions and their traks."""
+) -> Iterator[Chosen]:
+    """The tracks that become renditions."""
     traks = traks_of(moov)
     chapters = {number for track in period.tracks for number in track.info.chapter_tracks}
     for track in period.tracks:
@@ -281,7 +283,12 @@ def _chosen(
                     raise
                 left_out.append(f"text track {track.id} is left out: {error}")
                 continue
-            yield media, described, traks[track.id]
+            trak = traks[track.id]
+            keys = protected(trak, media, described, read), keys_of(moov, trak)
+            if track.kind == "text" and keys[1] is not None:
+                left_out.append(f"text track {track.id} is left out: it is encrypted")
+                continue
+            yield Chosen(media, init, info, described, trak, *keys)
 
 
 def _only(data: bytes) -> Callable[[int], list[bytes]]:

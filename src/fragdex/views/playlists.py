@@ -68,6 +68,8 @@ def multivariant(title: Title) -> bytes:
         )
         for text in title.subtitles
     ]
+    keys = (line for one in title.renditions if one.keys is not None for line in one.keys.lines())
+    lines += [f"#EXT-X-SESSION-KEY:{line}" for line in dict.fromkeys(keys)]
     for variant in video or audio:
         for name, members in groups.items() or [(None, [])]:
             lines += _variant(variant, name, members, title.subtitles)
@@ -86,7 +88,9 @@ def media(rendition: Rendition, title: Title) -> bytes:
     lines = _head(rendition, title)
     if rendition.starts_with_sync:
         lines.append("#EXT-X-INDEPENDENT-SEGMENTS")
+    # players read the initialization segment without keys: it stands before them
     lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
+    lines += _keys(rendition)
     for duration, time in zip(_rounded(rendition), rendition.made.time.tolist(), strict=True):
         lines += [f"#EXTINF:{duration},", f"{rendition.name}/{time}.m4s"]
     return _text(lines + _end(title))
@@ -106,7 +110,9 @@ def subtitles(text: Subtitles, title: Title) -> bytes:
 def iframes(rendition: Rendition, title: Title) -> bytes:
     """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment."""
     lines = [*_head(rendition, title), "#EXT-X-I-FRAMES-ONLY"]
+    # players read the initialization segment without keys: it stands before them
     lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
+    lines += _keys(rendition)
     columns = _rounded(rendition), _pictures(rendition).tolist(), rendition.made.time.tolist()
     for duration, size, time in zip(*columns, strict=True):
         lines += [f"#EXTINF:{duration},", f"#EXT-X-BYTERANGE:{size}@0"]
@@ -194,6 +200,11 @@ def _head(rendition: Rendition, title: Title) -> list[str]:
         "#EXT-X-MEDIA-SEQUENCE:0",
         f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if title.growth else 'VOD'}",
     ]
+
+
+def _keys(rendition: Rendition) -> list[str]:
+    keys = rendition.keys
+    return [] if keys is None else [f"#EXT-X-KEY:{line}" for line in keys.lines()]
 
 
 def _end(title: Title) -> list[str]:

@@ -14,7 +14,9 @@ from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.origin import SourceInfo
 from fragdex.views.fragments_made import STYP
+from fragdex.views.keys import Keys
 from fragdex.views.media import Media
+from fragdex.views.protection import Protected
 from fragdex.views.segments import Segments
 
 __all__ = ["Rendition", "Segment"]
@@ -52,6 +54,8 @@ class Rendition:
         cuts: first sample of each segment, and the end.
         begins: presentation time in seconds at which the first rendition of the title begins.
         descriptions: sample_description_index of its samples; None: 1 for all.
+        protection: what decrypts its samples beside their keys; None: nothing, or not needed.
+        keys: which keys decrypt them; None: they are clear.
     """
 
     name: str
@@ -62,6 +66,8 @@ class Rendition:
     cuts: Int64
     begins: Fraction
     descriptions: Int64 | None = None
+    protection: Protected | None = None
+    keys: Keys | None = None
 
     @property
     def track(self) -> TrackIndex:
@@ -87,6 +93,7 @@ class Rendition:
             None,
             [self.cuts],
             descriptions=[self.descriptions],
+            protection=[self.protection],
             head=STYP,
         )
 

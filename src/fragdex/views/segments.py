@@ -18,6 +18,7 @@ from fragdex.views.fragments_made import Fragments
 from fragdex.views.init_segment import descriptions_of, init_segment, traks_of
 from fragdex.views.media import Media
 from fragdex.views.media_type import media_type
+from fragdex.views.protection import Protected
 from fragdex.views.segmentation import cut, reference
 from fragdex.views.view import View
 
@@ -50,6 +51,7 @@ class Segments:
         seconds: wanted length; None: a segment for each sync sample.
         edges: of each track the first sample of each segment, and the end; None: cut anew.
         descriptions: of each track, as `descriptions_of` gives them; None: asked anew.
+        protection: of each track, as `protected` gives it; None: all are clear.
         head: bytes in front of each fragment.
 
     Attributes:
@@ -73,6 +75,7 @@ class Segments:
         edges: Sequence[Int64] | None = None,
         *,
         descriptions: Sequence[Int64 | None] | None = None,
+        protection: Sequence[Protected | None] | None = None,
         head: bytes = b"",
     ) -> None:
         self.media = list(media)
@@ -83,7 +86,7 @@ class Segments:
         if descriptions is None:
             traks = traks_of(parse(init))
             descriptions = [descriptions_of(traks.get(m.track.id), m) for m in self.media]
-        self.fragments = Fragments(self.media, self.edges, descriptions, head)
+        self.fragments = Fragments(self.media, self.edges, descriptions, head, protection)
         mine = self.edges[next(n for n, one in enumerate(self.media) if one is self.lead)]
         shown = self.lead.presentation
         # From a segment on nothing earlier is presented: its least time, and those behind it.

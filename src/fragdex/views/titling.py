@@ -18,7 +18,9 @@ from fragdex.fragments.table import Int64
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.origin import SourceInfo
 from fragdex.views.caption_files import Captions
+from fragdex.views.keys import Keys
 from fragdex.views.media import Media
+from fragdex.views.protection import Protected
 from fragdex.views.renditions import Rendition
 from fragdex.views.segmentation import cut, reference
 from fragdex.views.segmentation_growing import settled
@@ -51,6 +53,7 @@ class Chosen:
         source: that file.
         descriptions: sample_description_index of its samples; None: 1 for all.
         trak: of the moov.
+        protection, keys: as of `Rendition`.
     """
 
     media: Media
@@ -58,6 +61,8 @@ class Chosen:
     source: SourceInfo
     descriptions: Int64 | None
     trak: Box
+    protection: Protected | None = None
+    keys: Keys | None = None
 
 
 def titled(
@@ -163,7 +168,8 @@ def _rendition(
         media, edges = complete
     else:
         edges = np.unique(cut([pace] if pace is media else [pace, media], length, pace)[-1])
-    return Rendition(name, title, one.source, media, one.init, edges, begins, one.descriptions)
+    more = (one.descriptions, one.protection, one.keys)
+    return Rendition(name, title, one.source, media, one.init, edges, begins, *more)
 
 
 def _title(media: Media, number: int) -> str:

@@ -24,7 +24,7 @@ from fragdex.views.view_sources import Sources
 
 __all__ = ["View"]
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Grows with each change of the bytes that a recipe gives, so that no cache mixes two."""
 
 

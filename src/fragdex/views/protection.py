@@ -1,0 +1,286 @@
+"""What decrypts samples, taken along into made fragments; nothing is decrypted here.
+
+Beside each encrypted sample a file keeps auxiliary information: an initialization vector, and the
+ranges of clear and protected bytes (ISO/IEC 23001-7, 7). A progressive file says in its moov where
+that lies and how long it is, fragments say it in each traf. In a made fragment it is a senc of
+ranges of the source, with a saiz and a saio (ISO/IEC 14496-12, 8.7.8 and 8.7.9).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fragdex.boxes import Box, parse_box
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, FormatError
+from fragdex.formats.clip_encryption import auxiliary, needed_by, sizes_of, vectors_of
+from fragdex.formats.clip_samples import chunks_of
+from fragdex.fragments.table import NULL, FragmentFlags, Int64
+from fragdex.views.media import Media
+from fragdex.views.parts import Block, Scattered
+
+__all__ = ["Protected", "protected"]
+
+Read = Callable[[ByteRange], bytes]
+
+_SAIZ, _SAIO, _SENC = 17, 20, 16
+"""Bytes of the boxes without their rows."""
+_SUBSAMPLES = 2
+"""The flag of a senc whose samples have ranges of clear and protected bytes."""
+_MOST = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """The auxiliary information of a track's samples, where it lies in the source.
+
+    Attributes:
+        source: number of the source.
+        start, size: int64 bytes of each sample's; size 0: it has none.
+        vector: int64 bytes of the initialization vector that begins it; more are subsamples.
+
+    Raises:
+        BuildError: that of a sample is shorter than its vector, or longer than boxes can say.
+    """
+
+    source: int
+    start: Int64
+    size: Int64
+    vector: Int64
+
+    def __post_init__(self) -> None:
+        # a sample that is protected as a whole has no ranges beside others that have
+        padded = self.size + 2 * (self.size == self.vector)
+        for name, value in (
+            ("_padded", padded),
+            ("_any", _before(self.size > 0)),
+            ("_divided", _before(self.size > self.vector)),
+            ("_short", _before((self.size < self.vector) | (padded > _MOST))),
+            ("_plain", (_before(self.size), _changes(self.size))),
+            ("_pads", (_before(padded), _changes(padded))),
+        ):
+            object.__setattr__(self, name, value)
+
+    def boxes(self, low: Int64, high: Int64) -> Int64:
+        """Bytes of the boxes of runs of samples."""
+        has, divided = self._has(low, high)
+        wrong = has & (self._short[high] > self._short[low])  # type: ignore[attr-defined]
+        if wrong.any():
+            first = int(low[int(wrong.argmax())])
+            raise BuildError(
+                "auxiliary information of a sample is shorter than its initialization vector, or "
+                f"longer than {_MOST} bytes",
+                path="moof/traf/saiz",
+                offset=int(self.start[first]),
+                expected=f"{int(self.vector[first])} to {_MOST} bytes",
+                found=int(self.size[first : int(high[int(wrong.argmax())])].min()),
+            )
+        held, alike = self._sums(low, high, divided)
+        count = high - low
+        sizes: Int64 = np.where(has, _SAIZ + _SAIO + _SENC + held + np.where(alike, 0, count), 0)
+        return sizes
+
+    def _has(self, low: Any, high: Any) -> tuple[Any, Any]:
+        have = self._any[high] > self._any[low]  # type: ignore[attr-defined]
+        return have, self._divided[high] > self._divided[low]  # type: ignore[attr-defined]
+
+    def _sums(self, low: Any, high: Any, divided: Any) -> tuple[Any, Any]:
+        """Bytes of runs, and whether their samples have equally many."""
+        (plain, changes), (padded, padded_changes) = self._plain, self._pads  # type: ignore[attr-defined]
+        last = np.maximum(high - 1, low)
+        held = np.where(divided, padded[high] - padded[low], plain[high] - plain[low])
+        # a run without samples has no row to look at
+        last, low = (np.minimum(one, len(changes) - 1) for one in (last, low))
+        alike = np.where(
+            divided,
+            padded_changes[last] == padded_changes[low],
+            changes[last] == changes[low],
+        )
+        return held, alike
+
+    def blocks(self, low: int, high: int, place: int) -> list[Block]:
+        """The saiz, saio and senc of samples `low` to `high` (exclusive).
+
+        Args:
+            low, high: numbers of samples, of one traf.
+            place: bytes from the moof's start to the first of these boxes.
+        """
+        has, divided = self._has(low, high)
+        if not has:
+            return []
+        sizes = (self._padded if divided else self.size)[low:high]  # type: ignore[attr-defined]
+        alike = bool((sizes == sizes[0]).all())
+        rows = b"" if alike else sizes.astype(np.uint8).tobytes()
+        count, first = high - low, int(sizes[0]) if alike else 0
+        saiz = struct.pack(">I4sIBI", _SAIZ + len(rows), b"saiz", 0, first, count) + rows
+        at = place + len(saiz) + _SAIO + _SENC
+        saio = struct.pack(">I4sIII", _SAIO, b"saio", 0, 1, at)
+        flags = _SUBSAMPLES if divided else 0
+        senc = struct.pack(">I4sII", _SENC + int(sizes.sum()), b"senc", flags, count)
+        return [saiz + saio + senc, *self._information(low, high, bool(divided))]
+
+    def _information(self, low: int, high: int, divided: bool) -> Iterator[Block]:
+        start, size = self.start[low:high], self.size[low:high]
+        ends = size == self.vector[low:high]
+        edges = np.flatnonzero(ends) + 1 if divided else np.zeros(0, np.int64)
+        at = 0
+        for stop in [*edges.tolist(), high - low]:
+            held = size[at:stop] > 0
+            if held.any():
+                yield Scattered(self.source, start[at:stop][held], size[at:stop][held])
+            if divided and stop > at and ends[stop - 1]:
+                yield b"\0\0"
+            at = stop
+
+
+def _before(column: Any) -> Int64:
+    found: Int64 = np.concatenate([[0], np.cumsum(column)]).astype(np.int64)
+    return found
+
+
+def _changes(column: Int64) -> Int64:
+    found: Int64 = np.concatenate([[0], np.cumsum(column[1:] != column[:-1])]).astype(np.int64)
+    return found
+
+
+def protected(trak: Box, media: Media, descriptions: Int64 | None, read: Read) -> Protected | None:
+    """Where what decrypts a track's samples lies; None: it is clear, or needs nothing beside it.
+
+    Args:
+        trak: of the source's moov.
+        media: the samples.
+        descriptions: sample_description_index of each; None: 1 for all.
+        read: exactly the bytes of a range of the source. Of fragments all moofs are read.
+
+    Raises:
+        BuildError: keys change from sample to sample, or the information is not all there.
+    """
+    track = media.track
+    if track.info.encryption is None or not len(media):
+        return None
+    stbl = trak.find("mdia/minf/stbl")
+    assert stbl is not None  # there are sample descriptions in it
+    vectors = vectors_of(stbl, track.id)
+    each = np.ones(len(media), np.int64) if descriptions is None else descriptions
+    vector = np.array([vectors.get(int(n), 0) for n in range(int(each.max()) + 1)])[each]
+    virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
+    count = min(int(track.fragments.sample_count[virtual].sum()), len(media))
+    start, size = np.zeros(len(media), np.int64), np.zeros(len(media), np.int64)
+    if count:
+        numbers = np.arange(count)
+        found = auxiliary(stbl, track.id, 0, chunks_of(trak, numbers)[1:])
+        if found is None:
+            needed_by(vectors, track.id)
+        else:
+            start[:count], size[:count] = found
+    if count < len(media):
+        rows = np.flatnonzero(~virtual)
+        pieces = list(_of_moofs(track.fragments, rows, track.id, int(vector[-1]), read))
+        starts, sizes = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        more = len(media) - count
+        start[count:], size[count:] = starts[:more], sizes[:more]
+        if not size[count:].any():
+            needed_by(vectors, track.id)
+    return Protected(int(media.source[0]), start, size, vector)
+
+
+def _of_moofs(
+    table: Any, rows: Int64, track_id: int, vector: int, read: Read
+) -> Iterator[tuple[Int64, Int64]]:
+    """Places and sizes of the information of the samples of fragments, moof by moof."""
+    moofs, counts = table.moof_offset[rows].tolist(), table.sample_count[rows].tolist()
+    at = 0
+    while at < len(rows):
+        stop = at
+        while stop < len(rows) and moofs[stop] == moofs[at]:
+            stop += 1
+        if moofs[at] == NULL:
+            raise BuildError(
+                f"where the fragments of track {track_id} begin is not in the index",
+                path="moof",
+                advice="index the file again",
+            )
+        head = read(ByteRange.of(moofs[at], 8))
+        size = int.from_bytes(head[:4], "big")
+        try:
+            moof = parse_box(read(ByteRange.of(moofs[at], size)), offset=moofs[at])
+        except FormatError as error:
+            raise BuildError(
+                f"the moof cannot be read: {error.message}", path="moof", offset=moofs[at]
+            ) from error
+        mine = [traf for traf in moof.find_all("traf") if _is_of(traf, track_id)]
+        found = [_of_traf(traf, moof, track_id, vector) for traf in mine]
+        wanted = sum(counts[at:stop])
+        for number, one in enumerate(found):
+            if not len(one[0]):  # a traf without: its samples are clear
+                trun = sum(int(t["sample_count"]) for t in mine[number].find_all("trun"))
+                found[number] = np.zeros(trun, np.int64), np.zeros(trun, np.int64)
+        starts, sizes = (np.concatenate(column) for column in zip(*found, strict=True))
+        if len(sizes) != wanted:
+            raise BuildError(
+                f"auxiliary information of track {track_id} is missing",
+                path="moof/traf/saiz",
+                offset=moofs[at],
+                expected=f"sizes of {wanted} samples",
+                found=len(sizes),
+            )
+        yield starts, sizes
+        at = stop
+
+
+def _is_of(traf: Box, track_id: int) -> bool:
+    head = traf.find("tfhd")
+    return head is not None and head.get("track_ID") == track_id
+
+
+def _of_traf(traf: Box, moof: Box, track_id: int, vector: int) -> tuple[Int64, Int64]:
+    nothing = np.zeros(0, np.int64)
+    if any(one.get("grouping_type") == "seig" for one in traf.find_all("sbgp")):
+        raise BuildError(
+            f"the keys of track {track_id} change between samples (a seig sample group), and that "
+            "cannot be moved into made fragments yet",
+            path="moof/traf/sbgp",
+            offset=moof.offset,
+            advice="leave it out with tracks=",
+        )
+    senc, count = traf.find("senc"), sum(int(t["sample_count"]) for t in traf.find_all("trun"))
+    saiz, saio = traf.find("saiz"), traf.find("saio")
+    sizes = nothing
+    if saiz is not None and not saiz.opaque:
+        sizes = sizes_of(saiz, count, track_id)
+    elif senc is not None and not senc.opaque:
+        sizes = np.fromiter(_sizes(senc, vector), np.int64)
+    if not len(sizes):
+        return nothing, nothing
+    if senc is not None and not senc.opaque:
+        first = int(senc.offset) + _SENC
+    elif saio is not None and not saio.opaque and saio["entry_count"] == 1:
+        head = traf.find("tfhd")
+        base = head.get("base_data_offset", moof.offset) if head is not None else moof.offset
+        first = int(base) + int(saio["entries"]["offset"][0])
+    else:
+        raise BuildError(
+            f"auxiliary information of track {track_id} cannot be found",
+            path="moof/traf",
+            offset=moof.offset,
+            expected="a senc, or a saio with one offset",
+        )
+    return first + np.cumsum(sizes) - sizes, sizes
+
+
+def _sizes(senc: Box, vector: int) -> Iterable[int]:
+    """Bytes of each sample's information, by the counts in it."""
+    data, at = senc["samples"], 0
+    for _ in range(senc["sample_count"]):
+        size = vector
+        if senc["flags"] & _SUBSAMPLES:
+            size += 2 + 6 * int.from_bytes(data[at + vector : at + vector + 2], "big")
+        if at + size > len(data):
+            return
+        yield size
+        at += size

@@ -1,0 +1,132 @@
+"""Packages of a file that grows: what is announced stays, to the byte."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.errors import BuildError, FragdexError
+from fragdex.testing import check_dash, check_hls, movie
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+MPD = "{urn:mpeg:dash:schema:mpd:2011}"
+BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def lines(made, name):
+    return made[name].read().decode().splitlines()
+
+
+def announced(made, data):
+    """Bytes of each media segment and initialization segment that a package names."""
+    names = [name for name in made if name.endswith((".m4s", "init.mp4"))]
+    return {name: made[name].read(source=data) for name in names}
+
+
+def grown(whole, sizes, **options):
+    """Packages of the first bytes of a file, with those bytes; none where nothing is complete."""
+    index = None
+    for size in sizes:
+        data = whole[:size]
+        try:
+            index = fragdex.index(data, exact=True) if index is None else index.extend(data)
+            yield data, fragdex.package(index, source=data, growing=True, **options)
+        except FragdexError as error:
+            text = str(error)
+            assert "complete" in text or "no samples" in text or "sync sample" in text, text
+
+
+MOVIES = st.builds(
+    movie,
+    st.integers(2, 8),
+    tracks=st.integers(1, 2),
+    samples=st.integers(1, 4),
+    fps=st.integers(1, 5),
+    reordered=st.booleans(),
+    edit=st.none() | st.integers(0, 2000),
+)
+
+
+@given(MOVIES, st.sampled_from([None, 1, 3]), st.data())
+def test_what_is_announced_is_what_the_whole_has(whole, seconds, data):
+    sizes = sorted(data.draw(st.lists(st.integers(100, len(whole)), max_size=3)))
+    ended = fragdex.package(
+        fragdex.index(whole, exact=True), source=whole, seconds=seconds, growing="ended"
+    )
+    final = announced(ended, whole)
+    plain = fragdex.package(fragdex.index(whole, exact=True), source=whole, seconds=seconds)
+    assert announced(plain, whole) == final
+    for part, made in grown(whole, [*sizes, len(whole)], seconds=seconds):
+        now = announced(made, part)
+        assert now.items() <= final.items()
+        # a segment that was announced is read from the file as it is now
+        assert announced(made, whole) == now
+        for one in made.title.renditions:
+            name = f"{one.name}.m3u8"
+            mine, last = lines(made, name), lines(ended, name)
+            assert mine == last[: len(mine)]
+            assert (last[-1], "#EXT-X-ENDLIST" in mine) == ("#EXT-X-ENDLIST", False)
+            assert "#EXT-X-PLAYLIST-TYPE:EVENT" in mine
+
+
+@pytest.mark.parametrize(
+    "name", ["frag-default-base", "frag-every-frame", "frag-text", "frag-hevc-aac", "hybrid"]
+)
+def test_files_that_really_grow(name, tmp_path):
+    whole = (FIXTURES / f"{name}.mp4").read_bytes()
+    path = tmp_path / "live.mp4"
+    ended = fragdex.package(fragdex.index(whole, exact=True), source=whole, seconds=0.5)
+    final = announced(ended, whole)
+    index, seen, reached = None, {}, 0
+    for size in range(len(whole) // 8, len(whole) + 1, len(whole) // 8):
+        with path.open("ab") as file:
+            file.write(whole[path.stat().st_size : size])
+        try:
+            index = fragdex.index(path, exact=True) if index is None else index.extend(path)
+            made = fragdex.package(index, seconds=0.5, growing=True, began=BEGAN)
+        except FragdexError:
+            continue
+        now = {name: made[name] for name in made if name.endswith((".m4s", "init.mp4"))}
+        assert {name: view.read() for name, view in now.items()}.items() <= final.items()
+        tags = {name: view.etag for name, view in now.items()}
+        assert seen.items() <= tags.items()
+        seen, reached = tags, reached + 1
+        read = lambda name: made[name].read()  # noqa: B023, E731
+        text = made["master.m3u8"].read().decode()
+        broken = {one.rule for one in check_hls(text, read=read)}
+        assert broken <= {"extinf-real", "target-exceeded"}
+        mpd = made["manifest.mpd"].read()
+        assert check_dash(mpd, read=read) == []
+        root = ET.fromstring(mpd)
+        assert root.get("type") == "dynamic"
+        assert root.get("availabilityStartTime") == "2026-01-02T03:04:05.000Z"
+        assert root.get("mediaPresentationDuration") is None
+    assert reached
+
+
+def test_the_target_duration_stays():
+    whole = movie(12, samples=5, fps=5)
+    targets = set()
+    for _, made in grown(whole, range(800, len(whole), 700), seconds=2):
+        (target,) = re.findall(r"TARGETDURATION:(\d+)", "\n".join(lines(made, "v1.m3u8")))
+        targets.add(target)
+    assert targets == {"4"}
+
+
+def test_the_end_of_growth():
+    data = movie(8, samples=5, fps=5)
+    made = fragdex.package(fragdex.index(data, exact=True), source=data, growing="ended")
+    assert lines(made, "v1.m3u8")[-1] == "#EXT-X-ENDLIST"
+    root = ET.fromstring(made["manifest.mpd"].read())
+    assert (root.get("type"), root.get("mediaPresentationDuration")) == ("static", "PT8S")
+
+
+def test_nothing_is_complete_yet():
+    data = movie(1, samples=5, fps=5)
+    with pytest.raises(BuildError, match="no segment is complete"):
+        fragdex.package(fragdex.index(data, exact=True), source=data, growing=True)
