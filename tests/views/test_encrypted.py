@@ -1,7 +1,6 @@
 """Encrypted samples in made fragments: the same bytes, with what decrypts them."""
 
 import io
-import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -144,8 +143,8 @@ def _followed(path, made):
     "shaka-packager__bear-640x360-v_frag-cenc-aux.mp4",
     "shaka-packager__bear-640x360-v_frag-cenc-senc.mp4",
 ])  # fmt: skip
-def test_files_of_other_makers(name):
-    path = Path(os.environ["FRAGDEX_CORPUS"]) / name
+def test_files_of_other_makers(corpus, name):
+    path = corpus / name
     _followed(path, fragdex.package(fragdex.index(path, exact=True), seconds=1))
 
 

@@ -75,7 +75,7 @@ def test_what_is_announced_is_what_the_whole_has(whole, seconds, data):
 
 
 @pytest.mark.parametrize(
-    "name", ["frag-default-base", "frag-every-frame", "frag-text", "frag-hevc-aac", "hybrid"]
+    "name", ["frag-default-base", "frag-every-frame", "frag-text", "frag-hevc-aac"]
 )
 def test_files_that_really_grow(name, tmp_path):
     whole = (FIXTURES / f"{name}.mp4").read_bytes()
@@ -101,7 +101,8 @@ def test_files_that_really_grow(name, tmp_path):
         broken = {one.rule for one in check_hls(text, read=read)}
         assert broken <= {"extinf-real", "target-exceeded"}
         mpd = made["manifest.mpd"].read()
-        assert check_dash(mpd, read=read) == []
+        # how long the last one lasts, what follows would say
+        assert {one.rule for one in check_dash(mpd, read=read)} <= {"duration-real"}
         root = ET.fromstring(mpd)
         assert root.get("type") == "dynamic"
         assert root.get("availabilityStartTime") == "2026-01-02T03:04:05.000Z"
