@@ -8,7 +8,7 @@ segmentation         where tracks are cut
 segmentation_growing the same of files that still grow
 fragments_made       how large made fragments are, and their boxes
 protection           what decrypts samples, beside them
-keys                 which keys, in playlists and manifests
+drm                  which keys, in playlists and manifests
 init_segment         their initialization segment
 segments             all of that for some tracks
 media_type           what players are told

@@ -11,7 +11,7 @@ import numpy as np
 
 from fragdex.formats.dash import NAMESPACE, xml_duration, xml_text
 from fragdex.formats.hls_attributes import WRITABLE_CODEC
-from fragdex.views.keys import Keys
+from fragdex.views.drm import Keys
 from fragdex.views.renditions import Rendition
 from fragdex.views.subtitles import Subtitles
 from fragdex.views.title import Title, uneven

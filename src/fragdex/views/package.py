@@ -25,8 +25,8 @@ from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.views import manifest, playlists
 from fragdex.views.caption_files import Captions, read_captions
+from fragdex.views.drm import keys_of
 from fragdex.views.init_segment import descriptions_of, traks_of
-from fragdex.views.keys import keys_of
 from fragdex.views.media import media_of
 from fragdex.views.protection import protected
 from fragdex.views.renditions import Rendition

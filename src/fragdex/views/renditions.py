@@ -13,8 +13,8 @@ from fragdex.formats.hls_attributes import spoken
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.origin import SourceInfo
+from fragdex.views.drm import Keys
 from fragdex.views.fragments_made import STYP
-from fragdex.views.keys import Keys
 from fragdex.views.media import Media
 from fragdex.views.protection import Protected
 from fragdex.views.segments import Segments

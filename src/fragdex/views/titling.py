@@ -18,7 +18,7 @@ from fragdex.fragments.table import Int64
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.origin import SourceInfo
 from fragdex.views.caption_files import Captions
-from fragdex.views.keys import Keys
+from fragdex.views.drm import Keys
 from fragdex.views.media import Media
 from fragdex.views.protection import Protected
 from fragdex.views.renditions import Rendition
