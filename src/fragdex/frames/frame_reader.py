@@ -139,7 +139,12 @@ class FrameReader:
 
     def _ready(self, runs: Sequence[Run], left: set[int]) -> Iterator[_Ready]:
         """Runs with their bytes, in order; what has to begin earlier goes to `left`."""
-        for some in self._portions([self._further(run) for run in runs]):
+        goes_on = self._last >= 0 and abs(runs[0].wanted[0] - self._last) <= NEAR
+        self._last = runs[-1].wanted[-1]
+        asked: list[tuple[Run, int | None]] = [(run, None) for run in runs]
+        if goes_on and self._cache.limit:
+            asked[-1] = self._further(runs[-1])
+        for some in self._portions(asked):
             for (run, kept), parts in zip(some, self._bytes([r for r, _ in some]), strict=True):
                 placed = self._placed(run, parts)
                 if placed is None:
@@ -147,16 +152,15 @@ class FrameReader:
                 else:
                     yield _Ready(*placed, kept)
 
-    def _further(self, run: Run) -> tuple[Run, int | None]:
-        """A run, made longer where calls go on in the film; from which sample on it is held."""
-        near = self._last >= 0 and abs(run.wanted[0] - self._last) <= NEAR
-        self._last = run.wanted[-1]
-        if not near or not self._cache.limit:
-            return run, None
-        room = self._cache.limit // 2 // max(self._picture_bytes, 1) if self._picture_bytes else 0
-        stop = min(run.stop + room, self._track.starts.end(run.start, len(self._track.samples)))
-        kept = max(run.wanted[0] - room // 4, 0)
-        return Run(run.start, max(stop, run.stop), run.wanted), kept
+    def _further(self, run: Run) -> tuple[Run, int]:
+        """The last run of a call that goes on in the film, made longer; what is held begins where.
+
+        The next call will want what follows.
+        """
+        room = self._cache.limit // 2 // self._picture_bytes if self._picture_bytes else 0
+        end = self._track.starts.end(run.start, len(self._track.samples))
+        stop = max(min(run.stop + room, end), run.stop)
+        return Run(run.start, stop, run.wanted), max(run.wanted[0] - room // 4, 0)
 
     def _portions(
         self, runs: Sequence[tuple[Run, int | None]]
