@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.decoding.codec import packet_of
-from fragdex.errors import FragdexError
 from fragdex.fragments.table import Int64
 from fragdex.frames.decode_plan import Run
 from fragdex.frames.decoders import Decoders
@@ -187,5 +186,5 @@ class _Work:
             self._give(number, frame)
 
 
-class LateError(FragdexError):
-    """A decoder of several threads met damage: whose it is, one thread finds out."""
+class LateError(Exception):
+    """A decoder of several threads met damage; a single thread finds out whose. Stays in here."""
