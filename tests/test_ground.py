@@ -64,6 +64,8 @@ SERVICE_ROOMS = (
     "files",
     "tus",
     "renders",
+    "streaming",
+    "timelines",
     "transcriptions",
     "page",
     "app",

@@ -32,6 +32,8 @@ FILES = {
     "ISOBMFF files": "isobmff",
     "unprocessed files": "unprocessed",
     "renders": "renders",
+    "streaming": "streaming",
+    "timelines": "timelines",
     "url-token": "tokens",
     "health": "health",
 }

@@ -106,6 +106,9 @@ def records(server, tmp_path_factory):
         "isobmff_tracks": {"file_id": file_id, "track_id": "1"},
         "image_files": {"id": image, "md5": md5(PNG)},
         "caption_files": {"id": caption, "md5": md5(VTT)},
+        "timelines": {
+            "id": client.post(f"{API}/timelines", json={"files": [file_id]}).json()["id"]
+        },
         "files": {"id": image, "md5": md5(PNG), "n": "1"},
     }
 

@@ -41,6 +41,8 @@ from fragdex.service.renders import worker as rendering
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
+from fragdex.service.streaming import routes as streaming
+from fragdex.service.timelines import routes as timelines
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.tus import routes as tus
@@ -76,6 +78,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     files.router,
     tus.router,
     renders.router,
+    streaming.router,
+    timelines.router,
     transcriptions.router,
     page.router,
 )

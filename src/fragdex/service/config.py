@@ -94,6 +94,9 @@ class Settings(BaseSettings):
     max_index_bytes: ByteSize = _bytes(50 * MIB, "fragment index, as sent")
     max_chunk_bytes: ByteSize = _bytes(64 * MIB, "one chunk of an upload, with Content-Range")
     open_indexes: int = Field(256, ge=1, description="fragment indexes kept open by a process")
+    derived_hours: float = Field(
+        168, gt=0, description="how long thumbnails, waveforms and sample indexes are cached"
+    )
     max_pixels: int = Field(100_000_000, ge=1, description="width × height of an image")
 
     max_html_bytes: ByteSize = _bytes(8 * MIB, "html of a render")

@@ -14,11 +14,13 @@ __all__ = [
     "FileRecord",
     "IndexSegment",
     "IndexTrack",
+    "Loudness",
     "Place",
     "Problem",
     "ProblemError",
     "TrackList",
     "TrackRecord",
+    "Waveform",
 ]
 
 
@@ -67,6 +69,17 @@ class IndexSegment(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
+class Loudness(msgspec.Struct, frozen=True, kw_only=True):
+    """How loud a sound is."""
+
+    integrated: float | None
+    """LUFS; null of silence, and of less than 400 ms."""
+    range: float | None
+    """LU; null where `integrated` is."""
+    true_peak: float | None
+    """DBTP; null of silence."""
+
+
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the track's file, or of the file itself where its tracks are not apart."""
 
@@ -101,6 +114,20 @@ class TrackRecord(msgspec.Struct, frozen=True, kw_only=True):
     probe_info: Mapping[str, Any] | None
     track_id: int
     type: str
+
+
+class Waveform(msgspec.Struct, frozen=True, kw_only=True):
+    """The least and the greatest sample of each pixel, as audiowaveform writes them."""
+
+    bits: int
+    channels: int
+    data: tuple[int, ...]
+    """Minimum and maximum of each pixel in turn."""
+    length: int
+    """Pixels."""
+    sample_rate: int
+    samples_per_pixel: int
+    version: int
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from fragdex import Source
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable
 from fragdex.service.indexing.child import CHILD, reads
@@ -21,7 +22,7 @@ from fragdex.service.processes.failures import Failures
 from fragdex.service.processes.folders import take_file
 from fragdex.service.processes.walls import Walls
 
-__all__ = ["IN_THREAD", "run_apart"]
+__all__ = ["IN_THREAD", "in_turn", "run_apart", "run_in_child"]
 
 IN_THREAD: Final = 256 << 10
 """Bytes of boxes that are parsed in a thread of the service, beside its answers. Two seconds a MB
@@ -73,6 +74,29 @@ def run_apart(
         Unprocessable: it takes more time or memory than a file may, or breaks the process.
         Unavailable: too many files of this tenant wait, or the process was ended from outside.
     """
+    with in_turn(tenant_id):
+        return run_in_child(
+            lambda: context.store.source(key), size, do, into, lent=lent, check=check, **arguments
+        )
+
+
+def run_in_child(
+    opened: Callable[[], AbstractContextManager[Source]],
+    size: int,
+    do: Callable[..., dict[str, Any]],
+    into: Mapping[str, Path] | None = None,
+    *,
+    lent: Sequence[int] = (),
+    check: Callable[[], None] = lambda: None,
+    taken: Path | None = None,
+    **arguments: Any,
+) -> dict[str, Any]:
+    """As `run_apart`, at once: whoever calls it sees to it that few run at a time.
+
+    Args:
+        opened: opens the file.
+        taken: a folder for the files that the function names in the `files` of what it returns.
+    """
     seconds = min(LEAST_SECONDS + SECONDS_A_MB * (size >> 20), MOST_SECONDS)
     walls = Walls(MEMORY, _LARGEST_FILE, cpu_seconds=seconds)
     asked: dict[str, Any] = {
@@ -83,7 +107,7 @@ def run_apart(
 
     def once() -> dict[str, Any]:
         with (
-            context.store.source(key) as source,
+            opened() as source,
             ChildProcess(CHILD, walls, _FAILURES, stall_seconds=_WALL * seconds) as child,
         ):
             file = source.fileno()
@@ -94,13 +118,20 @@ def run_apart(
             for name, path in (into or {}).items():
                 if (child.folder / name).exists():
                     take_file(child.folder / name, path)
+            if taken is not None:
+                for name in map(_plain, made["files"]):
+                    take_file(child.folder / name, taken / name)
         return made
 
-    with _turns.turn(tenant_id):
-        for _ in range(_TRIES - 1):
-            with suppress(Unavailable):
-                return once()
-        return once()
+    for _ in range(_TRIES - 1):
+        with suppress(Unavailable):
+            return once()
+    return once()
+
+
+def _plain(name: str) -> str:
+    """A name that a child gave a file, which cannot lead out of its folder."""
+    return Path(name).name
 
 
 class _Turns:
@@ -147,3 +178,8 @@ class _Turns:
 
 
 _turns = _Turns()
+
+
+def in_turn(tenant_id: str) -> AbstractContextManager[None]:
+    """The turn of a tenant's file, as `run_apart` takes it; raises Unavailable."""
+    return _turns.turn(tenant_id)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from fragdex import ByteRange, Source, index, open_source
+from fragdex import ByteRange, FragmentIndex, Source, index, open_source, package
+from fragdex.errors import FragdexError, LimitExceeded
+from fragdex.seeking.model import SourceInfo
 from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.processes.child import Answer
 
-__all__ = ["CHILD", "INDEX", "ParentSource", "exact", "main", "reads"]
+__all__ = ["CHILD", "INDEX", "ParentSource", "exact", "main", "reads", "sampled"]
 
 CHILD = __name__
 INDEX = "file.fidx"
 """An index that is made, in the folder of the child."""
+MOST_SECONDS: Final = 5.0
+"""Of the processor, to package a file: the service does it in a thread, beside its answers."""
 
 
 class ParentSource(Source):
@@ -57,6 +62,35 @@ def _reading(channel: Channel, size: int, files: list[int]) -> Iterator[Source]:
 def exact(source: Source) -> dict[str, Any]:
     """Make the exact index of a file."""
     index(source, exact=True).save(Path(INDEX))
+    return {}
+
+
+def sampled(
+    source: Source, *, md5: str | None = None, name: str = "", etag: str | None = None
+) -> dict[str, Any]:
+    """Make the index of a file with all its samples, and try whether it can be packaged in time.
+
+    Args:
+        md5, name, etag: of the file, which the index will tell.
+
+    Raises:
+        LimitExceeded: packaging it takes too long.
+    """
+    found = index(source, exact=True)
+    known = SourceInfo(name, source.size, md5, etag)
+    made = FragmentIndex(
+        known, found.how, found.periods, findings=found.findings, complete=found.complete,
+        resume_offset=found.resume_offset,
+    )  # fmt: skip
+    made.save(Path(INDEX), samples=True)
+    began = time.process_time()
+    with suppress(FragdexError):  # whoever asks for it will read why
+        package(made, source=source)["master.m3u8"]
+    if time.process_time() - began > MOST_SECONDS:
+        raise LimitExceeded(
+            "the structure of the file is too large to be packaged when it is asked for",
+            expected=f"{MOST_SECONDS:g} s of the processor at most",
+        )
     return {}
 
 

@@ -41,15 +41,22 @@ class LRUCache(Generic[T]):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._items: OrderedDict[Any, T] = OrderedDict()
+        self._weights: dict[Any, int] = {}
 
     def get(
-        self, key: Any, limit: int, make: Callable[[], T], worth: Callable[[T], bool] | None = None
+        self,
+        key: Any,
+        limit: int,
+        make: Callable[[], T],
+        worth: Callable[[T], bool] | None = None,
+        weight: Callable[[T], int] = lambda _: 1,
     ) -> T:
         """What is kept under `key`; made where nothing is, by several at once if it must be.
 
         Args:
-            limit: of all, so many are kept: those that were used last.
+            limit: of all, those that were used last are kept, so many of them.
             worth: whether what was made is kept; None: it is.
+            weight: for how many it counts. The last one is kept whatever it weighs.
         """
         with self._lock:
             found = self._items.get(key)
@@ -61,14 +68,23 @@ class LRUCache(Generic[T]):
             with self._lock:
                 self._items[key] = made
                 self._items.move_to_end(key)
-                while len(self._items) > limit:
-                    self._items.popitem(last=False)
+                self._weights[key] = weight(made)
+                while len(self._items) > 1 and sum(self._weights.values()) > limit:
+                    old, _ = self._items.popitem(last=False)
+                    del self._weights[old]
         return made
+
+    def forget(self, key: Any) -> None:
+        """Keep nothing under `key`."""
+        with self._lock:
+            self._items.pop(key, None)
+            self._weights.pop(key, None)
 
     def close(self) -> None:
         """Keep nothing."""
         with self._lock:
             self._items.clear()
+            self._weights.clear()
 
 
 @dataclass(frozen=True, slots=True)

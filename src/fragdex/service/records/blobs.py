@@ -15,9 +15,10 @@ Who has bytes that are to become a blob takes three steps:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -30,6 +31,7 @@ from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.store.contract import Store
 
+_PIECE = 1 << 20
 _EARLIER_DRAFTS = 8
 """Nobody makes a draft of a name that is further ahead of the row than this."""
 
@@ -45,6 +47,7 @@ __all__ = [
     "sweep",
     "used_by",
     "write",
+    "write_file",
 ]
 
 
@@ -100,6 +103,24 @@ def write(
     if not known:
         store.write(key, pieces())
     return Blob(md5.digest(), sha256.digest(), size, key)
+
+
+def write_file(
+    database: Database,
+    store: Store,
+    tenant_id: str,
+    path: Path,
+    check: Callable[[], None] = lambda: None,
+) -> Blob:
+    """`write` of a file; `check` is called for each piece, and what it raises ends it."""
+
+    def pieces() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                check()
+                yield piece
+
+    return write(database, store, tenant_id, pieces)
 
 
 def expect_again(connection: Connection, tenant_id: str, sha256: bytes, key: str) -> str | None:
@@ -204,11 +225,15 @@ def _blob(row: Any) -> Blob:
 
 
 def release(connection: Connection, family: str, *record_ids: str) -> None:
-    """Say that records use no bytes any more; the last use gone, they go into the trash."""
+    """Say that records use no bytes any more; the last use gone, they go into the trash.
+
+    What was derived of them goes with them.
+    """
     use = tables.blob_uses.c
     which = (use.family == family) & use.record_id.in_(record_ids)
     query = sa.select(use.tenant_id, use.sha256).where(which).distinct()
     # in one order: no two transactions wait for each other
+    gone = []
     for tenant_id, sha256 in sorted((row[0], bytes(row[1])) for row in connection.execute(query)):
         blob = find(connection, tenant_id, sha256, lock=True)
         same = (use.tenant_id == tenant_id) & (use.sha256 == sha256)
@@ -216,9 +241,17 @@ def release(connection: Connection, family: str, *record_ids: str) -> None:
         left = connection.execute(sa.select(use.record_id).where(same).limit(1)).first()
         if blob is not None and left is None:
             row = tables.blobs.c
-            gone = (row.tenant_id == tenant_id) & (row.sha256 == sha256)
-            connection.execute(tables.blobs.delete().where(gone))
+            own = (row.tenant_id == tenant_id) & (row.sha256 == sha256)
+            connection.execute(tables.blobs.delete().where(own))
             trash.discard(connection, blob.store_key)
+            gone.append((tenant_id, sha256))
+    derived = tables.derived_files.c
+    for tenant_id, sha256 in gone:
+        made = (derived.tenant_id == tenant_id) & (derived.source_sha256 == sha256)
+        ids = connection.scalars(sa.select(derived.id).where(made)).all()
+        if ids:
+            connection.execute(tables.derived_files.delete().where(made))
+            release(connection, "derived", *ids)
 
 
 def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(days=1)) -> int:

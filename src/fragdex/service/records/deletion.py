@@ -45,6 +45,8 @@ FAMILIES = {
     "renders": Family(tables.renders, ("index_key",), parts=("page", "result")),
     "render_slices": Family(tables.render_slices),
     "transcriptions": Family(tables.transcriptions),
+    "derived": Family(tables.derived_files),
+    "timelines": Family(tables.timelines),
 }
 """The words that `blob_uses` and `uploads` call families by; a track is named `ID/TRACK`."""
 

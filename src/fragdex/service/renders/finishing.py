@@ -95,7 +95,7 @@ def _join(
             found=str(joined.frames),
         )
     index = fragdex.index(out) if wanted.film.is_isobmff else None
-    result = slice_cache.store_bytes(context, render.tenant_id, out, job.check)
+    result = blobs.write_file(context.database, context.store, render.tenant_id, out, job.check)
     if index is None:
         return _Result(result, None, joined.failed, joined.loudness)
     index.source = replace(index.source, md5=result.md5.hex())

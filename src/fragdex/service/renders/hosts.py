@@ -97,6 +97,10 @@ class AllowedHosts:
             url = urljoin(url, location)
         raise Blocked(f"more than {MAX_REDIRECTS} redirects")
 
+    def check(self, url: str) -> None:
+        """Raise Blocked where a URL may not be asked for; nobody is asked."""
+        self._allowed(url)
+
     def _once(
         self, url: str, headers: Mapping[str, str], deadline: float
     ) -> tuple[Answer, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -34,7 +34,6 @@ __all__ = [
     "made_of",
     "missing_parts",
     "of_render",
-    "store_bytes",
 ]
 
 FAMILY: Final = "render_slices"
@@ -120,27 +119,15 @@ def bytes_of(context: ServiceContext, row: Row[Any]) -> blobs.Blob:
     return blob
 
 
-def store_bytes(
-    context: ServiceContext, tenant_id: str, path: Path, check: Callable[[], None]
-) -> blobs.Blob:
-    """Write a file into the store, where no record names it yet."""
-
-    def pieces() -> Iterator[bytes]:
-        with path.open("rb") as file:
-            while piece := file.read(_PIECE):
-                check()
-                yield piece
-
-    return blobs.write(context.database, context.store, tenant_id, pieces)
-
-
 def keep(
     context: ServiceContext, render: Row[Any], recipe: bytes, made: SliceMade,
     workspace: RenderWorkspace,
     check: Callable[[], None],
 ) -> str | None:  # fmt: skip
     """Keep a slice that was made; None where its render is deleted."""
-    kept = store_bytes(context, render.tenant_id, Path(made.path), check)
+    kept = blobs.write_file(
+        context.database, context.store, render.tenant_id, Path(made.path), check
+    )
     slice_id = new_id()
     if workspace.outside.network:
         # found by nobody: another time the network may answer otherwise

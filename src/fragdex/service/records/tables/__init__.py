@@ -7,11 +7,13 @@
 | secrets | what this installation signs and hashes with, made on first start |
 | blobs | bytes in the store, once per tenant and SHA-256 |
 | blob_uses | a record that needs a blob; the last one gone, the bytes go |
+| derived_files | what was made of stored bytes when it was asked for, such as a picture |
 | trash | an object of the store that no record names any more, until it is deleted |
 | uploads | bytes on their way in, one per record that takes bytes |
 | tus_uploads | what tus has to remember of an upload, and parts that one is put together of |
 | image_files, caption_files, unprocessed_files, isobmff_files, isobmff_tracks | the families |
 | processes | the making of an ISOBMFF file from an unprocessed one |
+| timelines | several ISOBMFF files, one behind the other |
 | renders | a page that is, or was, rendered |
 | render_parts | a slice of a render: how far it is, and which kept slice it became |
 | render_slices | frames kept for any render that would make the same ones |
@@ -36,10 +38,11 @@ from fragdex.service.records.tables.files import (
     isobmff_files,
     isobmff_tracks,
     processes,
+    timelines,
     unprocessed_files,
 )
 from fragdex.service.records.tables.renders import render_parts, render_slices, renders
-from fragdex.service.records.tables.stored import blob_uses, blobs, trash, uploads
+from fragdex.service.records.tables.stored import blob_uses, blobs, derived_files, trash, uploads
 from fragdex.service.records.tables.transcriptions import transcription_slices, transcriptions
 from fragdex.service.records.tables.uploading import tus_uploads
 from fragdex.service.records.tables.work import executors, jobs, turns
@@ -50,6 +53,7 @@ __all__ = [
     "blob_uses",
     "blobs",
     "caption_files",
+    "derived_files",
     "executors",
     "image_files",
     "isobmff_files",
@@ -64,6 +68,7 @@ __all__ = [
     "replays",
     "secrets",
     "tenants",
+    "timelines",
     "transcription_slices",
     "transcriptions",
     "trash",

@@ -24,6 +24,7 @@ __all__ = [
     "isobmff_files",
     "isobmff_tracks",
     "processes",
+    "timelines",
     "unprocessed_files",
 ]
 
@@ -117,6 +118,20 @@ processes = table(
     at("failed_at"),
 )
 Index(None, processes.c.unprocessed_file_id)
+
+timelines = table(
+    "timelines",
+    own_id(),
+    of_tenant(),
+    Column("name", Text, nullable=False),
+    # ids of ISOBMFF files in their order; one may be deleted later
+    Column("files", JSON, nullable=False),
+    Column("gaps", String(10), nullable=False),  # "keep" or "close"
+    at("created_at", needed=True),
+    at("expires_at"),
+)
+Index(None, timelines.c.tenant_id, timelines.c.id)
+Index(None, timelines.c.expires_at)
 
 for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
     by_time_and_md5(_family)

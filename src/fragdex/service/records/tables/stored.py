@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, String, Text
 
-from fragdex.service.records.tables.columns import at, md5, of_tenant, sha256, table
+from fragdex.service.records.tables.columns import at, md5, of_tenant, own_id, sha256, table
 
-__all__ = ["blob_uses", "blobs", "trash", "uploads"]
+__all__ = ["blob_uses", "blobs", "derived_files", "trash", "uploads"]
 
 blobs = table(
     "blobs",
@@ -25,6 +25,20 @@ blob_uses = table(
     # the family, and the record's id ("ID" or "ID/TRACK")
     Column("family", String(20), primary_key=True),
     Column("record_id", String(60), primary_key=True),
+)
+
+derived_files = table(
+    "derived_files",
+    own_id(),
+    of_tenant(),
+    # of the bytes that it was made of, and goes with
+    Column("source_sha256", LargeBinary(32), nullable=False),
+    # what was made, and which of its files this is
+    Column("recipe", String(200), nullable=False),
+    Column("part", String(40), nullable=False),
+    Column("media_type", String(40), nullable=False),
+    at("created_at", needed=True),
+    at("expires_at", needed=True),
 )
 
 trash = table(
@@ -61,5 +75,14 @@ uploads = table(
 Index(None, blobs.c.store_key)
 Index(None, blobs.c.tenant_id, blobs.c.md5)
 Index(None, blob_uses.c.family, blob_uses.c.record_id)
+Index(
+    None,
+    derived_files.c.tenant_id,
+    derived_files.c.source_sha256,
+    derived_files.c.recipe,
+    derived_files.c.part,
+    unique=True,
+)
+Index(None, derived_files.c.expires_at)
 Index(None, trash.c.delete_after)
 Index(None, uploads.c.draft)

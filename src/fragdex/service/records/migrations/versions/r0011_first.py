@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
+revision = "0011"
 down_revision = None
 
 _ID = sa.String(36)
@@ -88,6 +88,21 @@ def _stored() -> None:
         _key(sa.String(20), "family"),
         _key(sa.String(60), "record_id"),
         indexes=["family record_id"],
+    )
+    derived_files = _table(
+        "derived_files",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(_SHA256, "source_sha256"),
+        _needed(sa.String(200), "recipe"),
+        _needed(_NAME, "part", "media_type"),
+        _created(),
+        _needed(_INSTANT, "expires_at"),
+        indexes=["expires_at"],
+    )
+    derived = derived_files.c
+    sa.Index(
+        None, derived.tenant_id, derived.source_sha256, derived.recipe, derived.part, unique=True
     )
     _table(
         "trash",
@@ -209,6 +224,18 @@ def _files() -> None:
         _created(),
         _optional(_INSTANT, "started_at", "completed_at", "failed_at"),
         indexes=["unprocessed_file_id"],
+    )
+
+    _table(
+        "timelines",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.Text(), "name"),
+        _needed(sa.JSON(), "files"),
+        _needed(sa.String(10), "gaps"),
+        _created(),
+        _optional(_INSTANT, "expires_at"),
+        indexes=["tenant_id id", "expires_at"],
     )
 
 

@@ -1,0 +1,500 @@
+"""Operations on streaming. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from fragdex.byterange import ByteRange
+from fragdex.client.api.shared_records import Loudness, Waveform
+from fragdex.client.api.streaming_records import RemoteManifest
+from fragdex.client.request import Request, segment
+
+__all__ = [
+    "get_file_clip",
+    "get_file_dash_manifest",
+    "get_file_dash_segment",
+    "get_file_faststart",
+    "get_file_fragmented",
+    "get_file_hls_playlist",
+    "get_file_hls_segment",
+    "get_file_loudness",
+    "get_file_peaks",
+    "get_file_storyboard",
+    "get_file_storyboard_sheet",
+    "get_file_thumbnail",
+    "get_isobmff_file_clip",
+    "get_isobmff_file_dash_manifest",
+    "get_isobmff_file_dash_segment",
+    "get_isobmff_file_faststart",
+    "get_isobmff_file_fragmented",
+    "get_isobmff_file_hls_playlist",
+    "get_isobmff_file_hls_segment",
+    "get_isobmff_file_loudness",
+    "get_isobmff_file_peaks",
+    "get_isobmff_file_storyboard",
+    "get_isobmff_file_storyboard_sheet",
+    "get_isobmff_file_thumbnail",
+    "get_remote_manifest",
+    "get_remote_segment",
+]
+
+
+def get_file_clip(
+    id: str, *, start: float | None = None, end: float | None = None, range: ByteRange | None = None
+) -> Request[bytes]:
+    """A stretch of time, seconds from `start` to `end`, as an MP4.
+
+    Args:
+        end: exclusive.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/clip.mp4",
+        query={"start": start, "end": end},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The DASH manifest.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/dash/manifest.mpd",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_file_dash_segment(
+    id: str, rendition: str, part: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """An initialization or media segment of DASH.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The file as it came, with its moov in front.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/files/{segment(id)}/faststart.mp4", headers={"Range": range}, result=bytes
+    )
+
+
+def get_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """All tracks in one fragmented MP4, with a sidx.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET", f"/api/v1/files/{segment(id)}/fragmented.mp4", headers={"Range": range}, result=bytes
+    )
+
+
+def get_file_hls_playlist(
+    id: str, playlist: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """HLS: `master.m3u8`, and the playlists that it names.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/hls/{segment(playlist)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_file_hls_segment(
+    id: str, rendition: str, part: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """An initialization or media segment of HLS.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_file_loudness(id: str) -> Request[Loudness]:
+    """How loud the first audio track is, by EBU R 128."""
+    return Request("GET", f"/api/v1/files/{segment(id)}/loudness", result=Loudness)
+
+
+def get_file_peaks(
+    id: str,
+    form: str,
+    *,
+    samples_per_pixel: int | None = None,
+    bits: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[Waveform | bytes]:
+    """The waveform of the sound, in audiowaveform's forms.
+
+    Args:
+        samples_per_pixel: samples of a pixel.
+        bits: 8 or 16.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/peaks.{segment(form)}",
+        query={"samples_per_pixel": samples_per_pixel, "bits": bits},
+        headers={"Range": range},
+        result=Waveform,
+        binary=True,
+    )
+
+
+def get_file_storyboard(
+    id: str,
+    *,
+    every: float | None = None,
+    w: int | None = None,
+    columns: int | None = None,
+    rows: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """Small pictures of the whole, as WebVTT that names parts of sheets.
+
+    Args:
+        every: seconds of a picture.
+        w: pixels of a picture, across.
+        columns: pictures on a sheet.
+        rows: pictures on a sheet.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/storyboard.vtt",
+        query={"every": every, "w": w, "columns": columns, "rows": rows},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_file_storyboard_sheet(
+    id: str,
+    sheet: str,
+    *,
+    every: float | None = None,
+    w: int | None = None,
+    columns: int | None = None,
+    rows: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """A sheet of the storyboard.
+
+    Args:
+        every: seconds of a picture.
+        w: pixels of a picture, across.
+        columns: pictures on a sheet.
+        rows: pictures on a sheet.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/storyboard/{segment(sheet)}",
+        query={"every": every, "w": w, "columns": columns, "rows": rows},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_file_thumbnail(
+    id: str,
+    form: str,
+    *,
+    t: float | None = None,
+    w: int | None = None,
+    h: int | None = None,
+    exact: bool | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """The key frame nearest to the second `t`; `exact`: the picture shown then.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/thumbnail.{segment(form)}",
+        query={"t": t, "w": w, "h": h, "exact": exact},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_clip(
+    id: str, *, start: float | None = None, end: float | None = None, range: ByteRange | None = None
+) -> Request[bytes]:
+    """A stretch of time, seconds from `start` to `end`, as an MP4.
+
+    Args:
+        end: exclusive.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/clip.mp4",
+        query={"start": start, "end": end},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The DASH manifest.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/dash/manifest.mpd",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_dash_segment(
+    id: str, rendition: str, part: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """An initialization or media segment of DASH.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The file as it came, with its moov in front.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/faststart.mp4",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """All tracks in one fragmented MP4, with a sidx.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/fragmented.mp4",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_hls_playlist(
+    id: str, playlist: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """HLS: `master.m3u8`, and the playlists that it names.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(playlist)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_hls_segment(
+    id: str, rendition: str, part: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """An initialization or media segment of HLS.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_loudness(id: str) -> Request[Loudness]:
+    """How loud the first audio track is, by EBU R 128."""
+    return Request("GET", f"/api/v1/isobmff_files/{segment(id)}/loudness", result=Loudness)
+
+
+def get_isobmff_file_peaks(
+    id: str,
+    form: str,
+    *,
+    samples_per_pixel: int | None = None,
+    bits: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[Waveform | bytes]:
+    """The waveform of the sound, in audiowaveform's forms.
+
+    Args:
+        samples_per_pixel: samples of a pixel.
+        bits: 8 or 16.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/peaks.{segment(form)}",
+        query={"samples_per_pixel": samples_per_pixel, "bits": bits},
+        headers={"Range": range},
+        result=Waveform,
+        binary=True,
+    )
+
+
+def get_isobmff_file_storyboard(
+    id: str,
+    *,
+    every: float | None = None,
+    w: int | None = None,
+    columns: int | None = None,
+    rows: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """Small pictures of the whole, as WebVTT that names parts of sheets.
+
+    Args:
+        every: seconds of a picture.
+        w: pixels of a picture, across.
+        columns: pictures on a sheet.
+        rows: pictures on a sheet.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/storyboard.vtt",
+        query={"every": every, "w": w, "columns": columns, "rows": rows},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_storyboard_sheet(
+    id: str,
+    sheet: str,
+    *,
+    every: float | None = None,
+    w: int | None = None,
+    columns: int | None = None,
+    rows: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """A sheet of the storyboard.
+
+    Args:
+        every: seconds of a picture.
+        w: pixels of a picture, across.
+        columns: pictures on a sheet.
+        rows: pictures on a sheet.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/storyboard/{segment(sheet)}",
+        query={"every": every, "w": w, "columns": columns, "rows": rows},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_isobmff_file_thumbnail(
+    id: str,
+    form: str,
+    *,
+    t: float | None = None,
+    w: int | None = None,
+    h: int | None = None,
+    exact: bool | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """The key frame nearest to the second `t`; `exact`: the picture shown then.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/thumbnail.{segment(form)}",
+        query={"t": t, "w": w, "h": h, "exact": exact},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_remote_manifest(*, url: str) -> Request[RemoteManifest]:
+    """Media at a URL as renditions with segments; packaged, and nothing is encoded.
+
+    Args:
+        url: of an MP4: https, on a host that the operator allows (`render_hosts`).
+    """
+    return Request(
+        "GET", "/api/v1/transcode/manifest.json", query={"url": url}, result=RemoteManifest
+    )
+
+
+def get_remote_segment(
+    rendition: str,
+    part: str,
+    *,
+    url: str,
+    track_id: str | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """A segment of media at a URL.
+
+    Args:
+        url: of an MP4: https, on a host that the operator allows (`render_hosts`).
+        track_id: not needed.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/transcode/{segment(rendition)}/{segment(part)}",
+        query={"url": url, "trackId": track_id},
+        headers={"Range": range},
+        result=bytes,
+    )

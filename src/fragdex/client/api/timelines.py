@@ -1,0 +1,280 @@
+"""Operations on timelines. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from fragdex.byterange import ByteRange
+from fragdex.client.api.shared_records import Loudness, Waveform
+from fragdex.client.api.timelines_records import TimelineList, TimelineRecord
+from fragdex.client.request import Request, segment
+
+__all__ = [
+    "create_timeline",
+    "delete_timeline",
+    "get_timeline",
+    "get_timeline_clip",
+    "get_timeline_dash_manifest",
+    "get_timeline_dash_segment",
+    "get_timeline_fragmented",
+    "get_timeline_hls_playlist",
+    "get_timeline_hls_segment",
+    "get_timeline_loudness",
+    "get_timeline_peaks",
+    "get_timeline_storyboard",
+    "get_timeline_storyboard_sheet",
+    "get_timeline_thumbnail",
+    "list_timelines",
+]
+
+
+def list_timelines(*, limit: int | None = None, cursor: str | None = None) -> Request[TimelineList]:
+    """Timelines, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+    """
+    return Request(
+        "GET", "/api/v1/timelines", query={"limit": limit, "cursor": cursor}, result=TimelineList
+    )
+
+
+def create_timeline(
+    *,
+    files: tuple[str, ...],
+    idempotency_key: str | None = None,
+    expires_at: datetime | None = None,
+    gaps: Literal["keep", "close"] | None = None,
+    name: str | None = None,
+) -> Request[TimelineRecord]:
+    """Join files to one timeline. Nothing is copied; the files stay what they are.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        expires_at: when the timeline, not its files, ends.
+        files: ids of videos, in their order.
+        gaps: `close`: each file begins where the one before ends; `keep`: at its own
+            presentation times, less that of the first.
+    """
+    return Request(
+        "POST",
+        "/api/v1/timelines",
+        body={"expires_at": expires_at, "files": files, "gaps": gaps, "name": name},
+        headers={"Idempotency-Key": idempotency_key},
+        result=TimelineRecord,
+    )
+
+
+def get_timeline(id: str) -> Request[TimelineRecord]:
+    """The record."""
+    return Request("GET", f"/api/v1/timelines/{segment(id)}", result=TimelineRecord)
+
+
+def delete_timeline(id: str) -> Request[None]:
+    """Delete a timeline; its files stay."""
+    return Request("DELETE", f"/api/v1/timelines/{segment(id)}", result=None)
+
+
+def get_timeline_clip(
+    id: str, *, start: float | None = None, end: float | None = None, range: ByteRange | None = None
+) -> Request[bytes]:
+    """A stretch of time, seconds from `start` to `end`, as an MP4.
+
+    Args:
+        end: exclusive.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/clip.mp4",
+        query={"start": start, "end": end},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The DASH manifest.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/dash/manifest.mpd",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_dash_segment(
+    id: str, rendition: str, part: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """An initialization or media segment of DASH.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """All tracks in one fragmented MP4, with a sidx.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/fragmented.mp4",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_hls_playlist(
+    id: str, playlist: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """HLS: `master.m3u8`, and the playlists that it names.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/hls/{segment(playlist)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_hls_segment(
+    id: str, rendition: str, part: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """An initialization or media segment of HLS.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_loudness(id: str) -> Request[Loudness]:
+    """How loud the first audio track is, by EBU R 128."""
+    return Request("GET", f"/api/v1/timelines/{segment(id)}/loudness", result=Loudness)
+
+
+def get_timeline_peaks(
+    id: str,
+    form: str,
+    *,
+    samples_per_pixel: int | None = None,
+    bits: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[Waveform | bytes]:
+    """The waveform of the sound, in audiowaveform's forms.
+
+    Args:
+        samples_per_pixel: samples of a pixel.
+        bits: 8 or 16.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/peaks.{segment(form)}",
+        query={"samples_per_pixel": samples_per_pixel, "bits": bits},
+        headers={"Range": range},
+        result=Waveform,
+        binary=True,
+    )
+
+
+def get_timeline_storyboard(
+    id: str,
+    *,
+    every: float | None = None,
+    w: int | None = None,
+    columns: int | None = None,
+    rows: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """Small pictures of the whole, as WebVTT that names parts of sheets.
+
+    Args:
+        every: seconds of a picture.
+        w: pixels of a picture, across.
+        columns: pictures on a sheet.
+        rows: pictures on a sheet.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/storyboard.vtt",
+        query={"every": every, "w": w, "columns": columns, "rows": rows},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_storyboard_sheet(
+    id: str,
+    sheet: str,
+    *,
+    every: float | None = None,
+    w: int | None = None,
+    columns: int | None = None,
+    rows: int | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """A sheet of the storyboard.
+
+    Args:
+        every: seconds of a picture.
+        w: pixels of a picture, across.
+        columns: pictures on a sheet.
+        rows: pictures on a sheet.
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/storyboard/{segment(sheet)}",
+        query={"every": every, "w": w, "columns": columns, "rows": rows},
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def get_timeline_thumbnail(
+    id: str,
+    form: str,
+    *,
+    t: float | None = None,
+    w: int | None = None,
+    h: int | None = None,
+    exact: bool | None = None,
+    range: ByteRange | None = None,
+) -> Request[bytes]:
+    """The key frame nearest to the second `t`; `exact`: the picture shown then.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/timelines/{segment(id)}/thumbnail.{segment(form)}",
+        query={"t": t, "w": w, "h": h, "exact": exact},
+        headers={"Range": range},
+        result=bytes,
+    )

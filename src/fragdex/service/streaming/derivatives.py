@@ -1,0 +1,172 @@
+"""Pictures and waveforms of films: found in the store, or made in a process and cached there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+from anyio.to_thread import run_sync
+
+from fragdex.decoding.key_frames import nearest_sync
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import RecordNotFound
+from fragdex.service.indexing.apart import run_in_child
+from fragdex.service.isobmff.sampled import cached_for
+from fragdex.service.processes.folders import OwnFolder
+from fragdex.service.records import blobs, derived
+from fragdex.service.records.blobs import Blob
+from fragdex.service.records.derived import DerivedFile
+from fragdex.service.streaming import child
+from fragdex.service.streaming.decoding_turns import DecodingTurns
+from fragdex.service.streaming.stored_titles import Medium, Playable
+
+__all__ = ["Derivatives", "loudness", "storyboard", "thumbnail", "waveform"]
+
+_VERSION: Final = 1
+"""Grows with each change of what is made."""
+Make = Callable[..., dict[str, Any]]
+
+
+class Derivatives:
+    """What is being made, by recipe, so that those who ask at once wait for one; of one loop."""
+
+    def __init__(self) -> None:
+        self._making: dict[tuple[str, bytes, str], asyncio.Task[None]] = {}
+
+    async def parts(
+        self, context: ServiceContext, tenant_id: str, medium: Medium, do: Make, **how: Any
+    ) -> dict[str, DerivedFile]:
+        """The files that come of a function of `child`, by the names of their parts.
+
+        Raises:
+            FragdexError: as that function, and as `run_in_child`.
+            RecordNotFound: the bytes were deleted meanwhile.
+        """
+        told = " ".join(f"{name}={value}" for name, value in sorted(how.items()))
+        recipe = f"{do.__name__} {_VERSION} {told} {medium.mark}".strip()
+        blob = medium.blob
+        found = await run_sync(_find, context, tenant_id, blob, recipe)
+        if found:
+            return found
+        key = tenant_id, blob.sha256, recipe
+        making = self._making.get(key)
+        if making is None:
+            making = asyncio.ensure_future(_make(context, tenant_id, medium, recipe, do, how))
+            self._making[key] = making
+            making.add_done_callback(lambda done: self._over(key, done))
+        # who goes away leaves the others their picture
+        await asyncio.shield(making)
+        found = await run_sync(_find, context, tenant_id, blob, recipe)
+        if not found:
+            raise RecordNotFound("the file was deleted meanwhile")
+        return found
+
+    def _over(self, key: Any, done: asyncio.Task[None]) -> None:
+        del self._making[key]
+        if not done.cancelled():
+            done.exception()  # whoever asked may be gone
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        self._making.clear()
+
+
+def _find(
+    context: ServiceContext, tenant_id: str, blob: Blob, recipe: str
+) -> dict[str, DerivedFile]:
+    lasts = cached_for(context)
+    return derived.find(context.database, tenant_id, blob.sha256, recipe, lasts)
+
+
+async def _make(
+    context: ServiceContext,
+    tenant_id: str,
+    medium: Medium,
+    recipe: str,
+    do: Make,
+    how: dict[str, Any],
+) -> None:
+    async with context.part(DecodingTurns).turn(tenant_id):
+        await run_sync(_made, context, tenant_id, medium, recipe, do, how)
+
+
+def _made(
+    context: ServiceContext,
+    tenant_id: str,
+    medium: Medium,
+    recipe: str,
+    do: Make,
+    how: dict[str, Any],
+) -> None:
+    with OwnFolder() as folder, medium.index() as lent:
+        made = run_in_child(
+            medium.opened, medium.size, do,
+            taken=folder, lent=[lent.fileno()], **how,
+        )  # fmt: skip
+        written = {
+            name: (
+                blobs.write_file(context.database, context.store, tenant_id, folder / name),
+                made["types"][name],
+            )
+            for name in made["files"]
+        }
+    derived.keep(
+        context.database, tenant_id, medium.blob.sha256, recipe, written, cached_for(context)
+    )
+
+
+async def thumbnail(
+    context: ServiceContext, tenant_id: str, title: Playable, time: float, form: str, exact: bool,
+    **size: Any,
+) -> DerivedFile:  # fmt: skip
+    """The picture of a moment.
+
+    Args:
+        time: seconds of presentation time.
+        form: as of `fragdex.thumbnail`.
+        size: `width`, `height`, `fit` as of it.
+
+    Raises: TrackNotFound, and as `Derivatives.parts`.
+    """
+    medium = title.medium("video")
+    moment = Fraction(str(time))
+    if not exact:
+        # moments that show one picture are one recipe
+        moment = nearest_sync(medium.track, moment).time.exact
+    made = await context.part(Derivatives).parts(
+        context, tenant_id, medium, child.picture,
+        time=str(moment), exact=exact, format=form, track=medium.track.id, **size,
+    )  # fmt: skip
+    return made["picture"]
+
+
+async def storyboard(
+    context: ServiceContext, tenant_id: str, title: Playable, every: float, width: int,
+    columns: int, rows: int,
+) -> dict[str, DerivedFile]:  # fmt: skip
+    """Sheets of small pictures, by their numbers, and their WebVTT as `vtt`; as `thumbnail`."""
+    medium = title.medium("video")
+    return await context.part(Derivatives).parts(
+        context, tenant_id, medium, child.sheets,
+        every=str(Fraction(str(every))), width=width, columns=columns, rows=rows,
+        track=medium.track.id,
+    )  # fmt: skip
+
+
+async def waveform(
+    context: ServiceContext, tenant_id: str, title: Playable, samples_per_pixel: int, bits: int
+) -> dict[str, DerivedFile]:
+    """Peaks of the sound, as `json` and `dat`; raises as `thumbnail`."""
+    medium = title.medium("audio")
+    return await context.part(Derivatives).parts(
+        context, tenant_id, medium, child.waveform, samples_per_pixel=samples_per_pixel, bits=bits
+    )
+
+
+async def loudness(context: ServiceContext, tenant_id: str, title: Playable) -> DerivedFile:
+    """How loud the sound is, as JSON; raises as `thumbnail`."""
+    medium = title.medium("audio")
+    made = await context.part(Derivatives).parts(context, tenant_id, medium, child.measure)
+    return made["json"]

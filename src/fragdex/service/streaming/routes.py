@@ -1,0 +1,399 @@
+"""Files as players want them, over HTTP: below `/files/ID` and `/isobmff_files/ID`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from contextlib import nullcontext
+from fractions import Fraction
+from typing import Annotated, Any, Final
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import (
+    BuildError,
+    FormatError,
+    InexactIndex,
+    LimitExceeded,
+    NoSyncSample,
+    SourceChanged,
+    SourceNotFound,
+    TrackNotFound,
+    UndecodableMedia,
+)
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import (
+    Conflict,
+    InvalidRequest,
+    NotReady,
+    RecordNotFound,
+    Unavailable,
+    Unprocessable,
+)
+from fragdex.service.files.operations import isobmff_id
+from fragdex.service.records.blobs import used_by
+from fragdex.service.records.derived import DerivedFile
+from fragdex.service.streaming import derivatives, remote_routes
+from fragdex.service.streaming.responses import (
+    BYTES,
+    LISTS,
+    token_of,
+    view_response,
+    with_token,
+)
+from fragdex.service.streaming.stored_titles import (
+    Playable,
+    Texts,
+    Title,
+    media_of_file,
+    original_of_file,
+    title_of,
+)
+from fragdex.service.unprocessed.operations import FAMILY as UNPROCESSED_FAMILY
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.fields import RecordId
+from fragdex.service.web.problems import answers
+from fragdex.service.web.ranges import media_answers, media_of
+from fragdex.service.web.routing import api_router
+from fragdex.views.package import MANIFEST
+from fragdex.views.view import View
+
+__all__ = ["Find", "router", "title_routes"]
+
+router = api_router("streaming")
+
+Find = Callable[[ServiceContext, str, str], Playable]
+"""The title of a record of a tenant; raises RecordNotFound, NotReady, FragdexError."""
+
+FindStored = Callable[[ServiceContext, str, str], Title]
+_REFUSALS: Final = (
+    RecordNotFound, TrackNotFound, SourceNotFound, Conflict, NotReady, Unprocessable, FormatError,
+    BuildError, NoSyncSample, InexactIndex, LimitExceeded, Unavailable, SourceChanged,
+)  # fmt: skip
+_HLS: Final = "application/vnd.apple.mpegurl"
+_DASH: Final = "application/dash+xml"
+_MP4: Final = ("video/mp4", "audio/mp4", "application/mp4")
+_PICTURES: Final = {"jpg": "jpeg", "webp": "webp", "png": "png", "avif": "avif"}
+_PICTURE_TYPES: Final = tuple(f"image/{form}" for form in _PICTURES.values())
+_MOST_PIXELS: Final = 4096
+_MOST_SECONDS: Final = 1e9
+_SHEET: Final = re.compile(rb"^(\d+)#", re.MULTILINE)
+
+Seconds = Annotated[float, Query(ge=0, le=_MOST_SECONDS, allow_inf_nan=False)]
+Pixels = Annotated[int | None, Query(ge=1, le=_MOST_PIXELS)]
+Every = Annotated[
+    float, Query(ge=0.1, le=86_400, allow_inf_nan=False, description="seconds of a picture")
+]
+Tile = Annotated[int, Query(ge=16, le=640, description="pixels of a picture, across")]
+Side = Annotated[int, Query(ge=1, le=16, description="pictures on a sheet")]
+PerPixel = Annotated[int, Query(ge=2, le=10_000_000, description="samples of a pixel")]
+Bits = Annotated[int, Query(ge=8, le=16, multiple_of=8, description="8 or 16")]
+
+
+async def _picture_form(
+    caller: Asking, form: Annotated[str, Path(description="`jpg`, `webp`, `png` or `avif`")]
+) -> str:
+    if form not in _PICTURES:
+        raise RecordNotFound("pictures are there as " + ", ".join(_PICTURES))
+    return _PICTURES[form]
+
+
+async def _peaks_form(
+    caller: Asking, form: Annotated[str, Path(description="`json` or `dat`")]
+) -> str:
+    if form not in ("json", "dat"):
+        raise RecordNotFound("peaks are there as json and dat")
+    return form
+
+
+def _media(*types: str) -> dict[int | str, dict[str, Any]]:
+    return {**answers(*_REFUSALS), **media_answers(*types)}
+
+
+class Waveform(BaseModel):
+    """The least and the greatest sample of each pixel, as audiowaveform writes them."""
+
+    version: int
+    channels: int
+    sample_rate: int
+    samples_per_pixel: int
+    bits: int
+    length: int = Field(description="pixels")
+    data: list[int] = Field(description="minimum and maximum of each pixel in turn")
+
+
+def _peaks_answers() -> dict[int | str, dict[str, Any]]:
+    found = _media("application/octet-stream") | answers(*_REFUSALS, UndecodableMedia)
+    found[200] = {**found[200], "model": Waveform}
+    return found
+
+
+class Loudness(BaseModel):
+    """How loud a sound is."""
+
+    integrated: float | None = Field(description="LUFS; null of silence, and of less than 400 ms")
+    range: float | None = Field(description="LU; null where `integrated` is")
+    true_peak: float | None = Field(description="dBTP; null of silence")
+
+
+def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
+    """The routes of a title: HLS, DASH, clips, pictures and sound to look at.
+
+    Args:
+        place: of the record, below the prefix, with `{id}`.
+        noun: what it is called in the names of operations.
+        find: its title.
+    """
+
+    def playlist(
+        id: RecordId, playlist: str, request: Request, caller: Asking, context: InContext
+    ) -> Response:
+        if playlist == MANIFEST:
+            raise RecordNotFound("the manifest is below /dash")
+        return _list(request, context, find(context, caller.tenant_id, id), playlist)
+
+    def manifest(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+        return _list(request, context, find(context, caller.tenant_id, id), MANIFEST)
+
+    def segment(
+        id: RecordId,
+        rendition: Annotated[str, Path(examples=["v1"])],
+        part: Annotated[str, Path(examples=["init.mp4"])],
+        request: Request,
+        caller: Asking,
+        context: InContext,
+    ) -> Response:
+        title = find(context, caller.tenant_id, id)
+        try:
+            view = title.package[f"{rendition}/{part}"]
+        except KeyError:
+            raise RecordNotFound("the file has no such segment") from None
+        return view_response(request, view, lambda: title.sources_of(view), BYTES)
+
+    def fragmented(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+        title = find(context, caller.tenant_id, id)
+        return _file(request, title, title.fragmented)
+
+    def clip(
+        id: RecordId,
+        request: Request,
+        caller: Asking,
+        context: InContext,
+        start: Seconds = 0,
+        end: Annotated[
+            float | None,
+            Query(gt=0, le=_MOST_SECONDS, allow_inf_nan=False, description="exclusive"),
+        ] = None,
+    ) -> Response:
+        if end is not None and end <= start:
+            raise InvalidRequest(
+                "the clip ends before it starts", pointer="end", expected=f"more than {start}"
+            )
+        title = find(context, caller.tenant_id, id)
+        stop = math.inf if end is None else Fraction(str(end))
+        return _file(request, title, lambda: title.clip(Fraction(str(start)), stop))
+
+    async def thumbnail(
+        id: RecordId,
+        form: Annotated[str, Depends(_picture_form)],
+        request: Request,
+        caller: Asking,
+        context: InContext,
+        t: Seconds = 0,
+        w: Pixels = None,
+        h: Pixels = None,
+        exact: bool = False,
+    ) -> Response:
+        tenant_id = caller.tenant_id
+        title = await run_sync(find, context, tenant_id, id)
+        found = await derivatives.thumbnail(
+            context, tenant_id, title, t, form, exact, width=w, height=h
+        )
+        return media_of(request, found)
+
+    async def storyboard(
+        id: RecordId,
+        request: Request,
+        caller: Asking,
+        context: InContext,
+        every: Every = 10,
+        w: Tile = 160,
+        columns: Side = 10,
+        rows: Side = 10,
+    ) -> Response:
+        tenant_id = caller.tenant_id
+        title = await run_sync(find, context, tenant_id, id)
+        parts = await derivatives.storyboard(context, tenant_id, title, every, w, columns, rows)
+        asked = f"every={every:g}&w={w}&columns={columns}&rows={rows}"
+        token = token_of(request)
+        query = asked + (f"&token={token}" if token else "")
+        return await run_sync(_storyboard, request, context, parts["vtt"], query)
+
+    async def sheet(
+        id: RecordId,
+        sheet: Annotated[str, Path(examples=["0.jpg"])],
+        request: Request,
+        caller: Asking,
+        context: InContext,
+        every: Every = 10,
+        w: Tile = 160,
+        columns: Side = 10,
+        rows: Side = 10,
+    ) -> Response:
+        tenant_id = caller.tenant_id
+        title = await run_sync(find, context, tenant_id, id)
+        parts = await derivatives.storyboard(context, tenant_id, title, every, w, columns, rows)
+        number = sheet.removesuffix(".jpg")
+        if number not in parts or number in (sheet, "vtt"):
+            raise RecordNotFound("the storyboard has no such sheet")
+        return media_of(request, parts[number])
+
+    async def peaks(
+        id: RecordId,
+        form: Annotated[str, Depends(_peaks_form)],
+        request: Request,
+        caller: Asking,
+        context: InContext,
+        samples_per_pixel: PerPixel = 256,
+        bits: Bits = 8,
+    ) -> Response:
+        tenant_id = caller.tenant_id
+        title = await run_sync(find, context, tenant_id, id)
+        parts = await derivatives.waveform(context, tenant_id, title, samples_per_pixel, bits)
+        return media_of(request, parts[form])
+
+    async def loudness(id: RecordId, caller: Asking, context: InContext) -> Loudness:
+        tenant_id = caller.tenant_id
+        title = await run_sync(find, context, tenant_id, id)
+        found = await derivatives.loudness(context, tenant_id, title)
+        return Loudness.model_validate_json(await run_sync(_text, context, found))
+
+    router.get(
+        f"{place}/loudness",
+        name=f"get_{noun}_loudness",
+        description="How loud the first audio track is, by EBU R 128.",
+        responses=answers(*_REFUSALS, UndecodableMedia),
+    )(loudness)
+    for path, name, endpoint, said, responses in (
+        ("/hls/{playlist}", "hls_playlist", playlist,
+         "HLS: `master.m3u8`, and the playlists that it names.", _media(_HLS)),
+        ("/hls/{rendition}/{part}", "hls_segment", segment,
+         "An initialization or media segment of HLS.", _media(*_MP4)),
+        ("/dash/manifest.mpd", "dash_manifest", manifest, "The DASH manifest.", _media(_DASH)),
+        ("/dash/{rendition}/{part}", "dash_segment", segment,
+         "An initialization or media segment of DASH.", _media(*_MP4)),
+        ("/fragmented.mp4", "fragmented", fragmented,
+         "All tracks in one fragmented MP4, with a sidx.", _media(*_MP4)),
+        ("/clip.mp4", "clip", clip,
+         "A stretch of time, seconds from `start` to `end`, as an MP4.", _media(*_MP4)),
+        ("/thumbnail.{form}", "thumbnail", thumbnail,
+         "The key frame nearest to the second `t`; `exact`: the picture shown then.",
+         _media(*_PICTURE_TYPES) | answers(*_REFUSALS, UndecodableMedia)),
+        ("/storyboard.vtt", "storyboard", storyboard,
+         "Small pictures of the whole, as WebVTT that names parts of sheets.",
+         _media("text/vtt") | answers(*_REFUSALS, UndecodableMedia)),
+        ("/storyboard/{sheet}", "storyboard_sheet", sheet, "A sheet of the storyboard.",
+         _media("image/jpeg") | answers(*_REFUSALS, UndecodableMedia)),
+        ("/peaks.{form}", "peaks", peaks,
+         "The waveform of the sound, in audiowaveform's forms.",
+         _peaks_answers()),
+    ):  # fmt: skip
+        router.get(
+            place + path,
+            name=f"get_{noun}_{name}",
+            description=said,
+            response_class=Response,
+            responses=responses,
+        )(endpoint)
+
+
+def _list(request: Request, context: ServiceContext, title: Playable, name: str) -> Response:
+    if "/" in name:
+        raise RecordNotFound("the file has no such playlist")
+    try:
+        view = context.part(Texts).text(title, name)
+    except KeyError:
+        raise RecordNotFound("the file has no such playlist") from None
+    view = with_token(view, token_of(request))
+    return view_response(request, view, lambda: title.sources_of(view), LISTS)
+
+
+def _file(request: Request, title: Playable, make: Callable[[], Any]) -> Response:
+    view = make()
+    return view_response(request, view, lambda: title.sources_of(view), BYTES)
+
+
+def _text(context: ServiceContext, found: DerivedFile) -> bytes:
+    return b"".join(context.store.read(found.store_key, ByteRange(0, found.byte_size)))
+
+
+def _storyboard(
+    request: Request, context: ServiceContext, found: DerivedFile, query: str
+) -> Response:
+    """The WebVTT of a storyboard; its sheets stand below it, and are asked for by `query`."""
+    text = _text(context, found)
+    address = f"storyboard/\\1.jpg?{query}#".encode()
+    text = _SHEET.sub(address, text)
+    view = View("text/vtt", (), [found.md5.hex(), query], [len(text)], lambda _: [text])
+    return view_response(request, view, lambda: nullcontext([]), LISTS)
+
+
+def _title_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> Title:
+    return title_of(context, tenant_id, media_of_file(context, tenant_id, file_id))
+
+
+def _original_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: str) -> Title:
+    return title_of(context, tenant_id, (original_of_file(context, tenant_id, file_id),))
+
+
+def _of_any_file(find: FindStored) -> FindStored:
+    """The same of a file of any family: of the ISOBMFF file made of it, or of its own bytes."""
+
+    def found(context: ServiceContext, tenant_id: str, file_id: str) -> Title:
+        try:
+            # mostly it has the same id, which costs least to look up
+            return find(context, tenant_id, file_id)
+        except RecordNotFound:
+            pass
+        try:
+            return find(context, tenant_id, isobmff_id(context, tenant_id, file_id))
+        except RecordNotFound:
+            with context.database.read() as connection:
+                own = used_by(connection, tenant_id, UNPROCESSED_FAMILY, file_id)
+            if own is None:
+                raise
+            return title_of(context, tenant_id, (own,))
+
+    return found
+
+
+def _original_routes(router: APIRouter, place: str, noun: str, find: FindStored) -> None:
+    """The routes of a file as it came; `find` gives it as a title."""
+
+    def faststart(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+        title = find(context, caller.tenant_id, id)
+        return _file(request, title, title.faststart)
+
+    router.get(
+        f"{place}/faststart.mp4",
+        name=f"get_{noun}_faststart",
+        description="The file as it came, with its moov in front.",
+        response_class=Response,
+        responses=_media(*_MP4),
+    )(faststart)
+
+
+for _place, _noun, _whole, _original in (
+    ("/files/{id}", "file", _of_any_file(_title_of_isobmff_file),
+     _of_any_file(_original_of_isobmff_file)),
+    ("/isobmff_files/{id}", "isobmff_file", _title_of_isobmff_file, _original_of_isobmff_file),
+):  # fmt: skip
+    title_routes(router, _place, _noun, _whole)
+    _original_routes(router, _place, _noun, _original)
+
+# the application takes routes as they are, not routers within routers
+router.routes.extend(remote_routes.router.routes)

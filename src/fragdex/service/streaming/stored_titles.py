@@ -1,0 +1,267 @@
+"""The bytes of a file as one title: which they are, their indexes, and packages of the last few."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import IO, Any, Final, Protocol
+
+import sqlalchemy as sa
+
+import fragdex
+from fragdex import FragmentIndex, Source, TrackIndex
+from fragdex.errors import TrackNotFound
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import NotReady
+from fragdex.service.isobmff.opened import LRUCache
+from fragdex.service.isobmff.operations import FILES, file_bytes
+from fragdex.service.isobmff.sampled import sampled_index, sampled_index_key
+from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
+from fragdex.service.records.blobs import Blob
+from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks
+from fragdex.views.muxing import muxed
+from fragdex.views.package import Package
+from fragdex.views.view import View
+
+__all__ = ["Medium", "Playable", "Title", "media_of_file", "original_of_file", "title_of"]
+
+_SAMPLES_IN_MEMORY: Final = 4_000_000
+"""Of all packages that a process keeps: about 100 bytes each."""
+_TEXTS: Final = 256
+_VIEWS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """What pictures and waveforms are made from.
+
+    Attributes:
+        blob: with whose bytes they go.
+        track: the first of the wanted kind.
+        opened: opens what is read.
+        size: bytes of that.
+        index: opens the file of its index, which has all samples.
+        mark: what tells it from the blob itself; "" where it is that.
+    """
+
+    blob: Blob
+    track: TrackIndex
+    opened: Callable[[], AbstractContextManager[Source]]
+    size: int
+    index: Callable[[], AbstractContextManager[IO[bytes]]]
+    mark: str = ""
+
+
+class Playable(Protocol):
+    """What is played: a stored title, or several one behind the other."""
+
+    @property
+    def key(self) -> Any:
+        """Stands for all that decides its bytes."""
+
+    @property
+    def package(self) -> Package:
+        """All tracks in HLS and DASH; raises as `fragdex.package`."""
+
+    def fragmented(self) -> View:
+        """All tracks in fragments, in one file; raises as `fragdex.view`."""
+
+    def clip(self, start: Fraction, stop: Fraction | float) -> View:
+        """All tracks from `start` to `stop` (seconds, exclusive); raises as `fragdex.view`."""
+
+    def sources_of(self, view: View) -> AbstractContextManager[list[Any]]:
+        """The sources of a view that was made here, open."""
+
+    def medium(self, kind: str) -> Medium:
+        """What pictures (`video`) or waveforms (`audio`) are made from; raises TrackNotFound."""
+
+
+@dataclass(frozen=True, eq=False)
+class Title:
+    """One or several files of the store whose tracks are played together.
+
+    Attributes:
+        media: their bytes.
+        indexes: of each, every sample known.
+    """
+
+    context: ServiceContext
+    tenant_id: str
+    media: tuple[Blob, ...]
+    indexes: tuple[FragmentIndex, ...]
+
+    @property
+    def key(self) -> Any:
+        """Stands for its bytes."""
+        return self.media
+
+    @cached_property
+    def package(self) -> Package:
+        """All tracks in HLS and DASH; raises as `fragdex.package`."""
+        with self.sources() as sources:
+            return fragdex.package(self.indexes, source=sources)
+
+    @contextmanager
+    def sources(self) -> Iterator[list[Source]]:
+        """The files, open."""
+        with ExitStack() as stack:
+            open_ = self.context.store.source
+            yield [stack.enter_context(open_(blob.store_key)) for blob in self.media]
+
+    @contextmanager
+    def sources_of(self, view: View) -> Iterator[list[Any]]:
+        """The files that a view of this title is made of, open."""
+        known = [index.source for index in self.indexes]
+        with ExitStack() as stack:
+            keys = [self.media[known.index(one)].store_key for one in view.sources]
+            yield [stack.enter_context(self.context.store.source(key)) for key in keys]
+
+    def faststart(self) -> View:
+        """The only file with its moov in front; raises as `fragdex.view`."""
+        return self._view("faststart", self._moov_in_front)
+
+    def _moov_in_front(self, sources: list[Source]) -> View:
+        return fragdex.view(self.indexes[0], "faststart", source=sources[0])
+
+    def fragmented(self) -> View:
+        """All tracks in fragments, in one file; raises as `fragdex.view`."""
+        return self._view("fragmented", lambda sources: muxed(self.indexes, source=sources))
+
+    def clip(self, start: Fraction, stop: Fraction | float) -> View:
+        """All tracks from `start` to `stop` (seconds, exclusive), in one file.
+
+        Raises: as `fragdex.view`.
+        """
+
+        def make(sources: list[Source]) -> View:
+            if len(self.indexes) > 1:
+                return muxed(self.indexes, source=sources, start=start, stop=stop)
+            (index,) = self.indexes
+            return fragdex.view(index, "clip", source=sources[0], start=start, stop=stop)
+
+        return self._view(f"clip {start} {stop}", make)
+
+    def medium(self, kind: str) -> Medium:
+        """The first file with a track of a kind; raises TrackNotFound."""
+        for blob, index in zip(self.media, self.indexes, strict=True):
+            for track in index.tracks:
+                if track.kind == kind:
+                    opened = partial(self.context.store.source, blob.store_key)
+                    return Medium(
+                        blob, track, opened, blob.byte_size, partial(self._index_of, blob)
+                    )
+        raise TrackNotFound(f"the file has no {kind}")
+
+    @contextmanager
+    def _index_of(self, blob: Blob) -> Iterator[IO[bytes]]:
+        key = sampled_index_key(self.context, self.tenant_id, blob)
+        with self.context.store.local(key) as path, path.open("rb") as file:
+            yield file
+
+    def _view(self, name: str, make: Callable[[list[Source]], View]) -> View:
+        """A view of its files; the last few are kept."""
+
+        def made() -> View:
+            with self.sources() as sources:
+                return make(sources)
+
+        return self.context.part(_Views).get((self.media, name), _VIEWS, made)
+
+    @property
+    def samples(self) -> int:
+        """How many samples its tracks have: what it costs in memory."""
+        tracks = (track for index in self.indexes for track in index.tracks)
+        return sum(track.sample_count or 0 for track in tracks)
+
+
+class Titles(LRUCache[Title]):
+    """The titles that a process keeps, each made once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._making: dict[Any, threading.Lock] = {}
+
+    def title(self, context: ServiceContext, tenant_id: str, media: tuple[Blob, ...]) -> Title:
+        """The title of some files; whoever asks while it is made waits for it."""
+
+        def make() -> Title:
+            indexes = tuple(sampled_index(context, tenant_id, blob) for blob in media)
+            return Title(context, tenant_id, media, indexes)
+
+        with self._lock:
+            making = self._making.setdefault(media, threading.Lock())
+        try:
+            with making:
+                return self.get(media, _SAMPLES_IN_MEMORY, make, weight=lambda one: one.samples)
+        finally:
+            with self._lock:
+                self._making.pop(media, None)
+
+
+class _Views(LRUCache[View]):
+    """Clips and other views that a process keeps."""
+
+
+class Texts(LRUCache[View]):
+    """Playlists and manifests that a process keeps."""
+
+    def text(self, title: Playable, name: str) -> View:
+        """One of a title.
+
+        Raises:
+            KeyError: it has no such file.
+        """
+        return self.get((title.key, name), _TEXTS, lambda: title.package[name])
+
+
+def title_of(context: ServiceContext, tenant_id: str, media: Sequence[Blob]) -> Title:
+    """Files of the store as one title.
+
+    Raises:
+        RecordNotFound: their bytes were deleted meanwhile.
+        FragdexError: as `sampled_index`.
+    """
+    return context.part(Titles).title(context, tenant_id, tuple(media))
+
+
+_OWN_TRACKS = (
+    sa.select(blobs.c.md5, blobs.c.sha256, blobs.c.byte_size, blobs.c.store_key)
+    .select_from(isobmff_tracks)
+    .join(blob_uses, OWN_BYTES)
+    .join(blobs, OF_USE)
+    .where(
+        isobmff_tracks.c.tenant_id == sa.bindparam("tenant"),
+        isobmff_tracks.c.file_id == sa.bindparam("file"),
+        isobmff_tracks.c.track_id >= 0,
+        isobmff_tracks.c.type.in_(("video", "audio")),
+    )
+    .order_by(isobmff_tracks.c.track_id)
+)
+
+
+def media_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Blob, ...]:
+    """The bytes that an ISOBMFF file is played from: those of its tracks, or its own.
+
+    The scrub track is not among them.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        NotReady: nothing of it is here.
+    """
+    rows = context.database.rows(_OWN_TRACKS, tenant=tenant_id, file=file_id)
+    # two tracks may have the same bytes
+    found = dict.fromkeys(Blob(bytes(r[0]), bytes(r[1]), r[2], r[3]) for r in rows)
+    return tuple(found) or (original_of_file(context, tenant_id, file_id),)
+
+
+def original_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> Blob:
+    """The bytes of a file as it came; raises as `media_of_file`."""
+    with context.database.read() as connection:
+        blob = file_bytes(connection, FILES.row(connection, tenant_id, file_id))
+    if blob is None:
+        raise NotReady("bytes of the file are missing", more={"state": "created"})
+    return blob

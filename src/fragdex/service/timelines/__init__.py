@@ -1,0 +1,7 @@
+"""Recordings: several ISOBMFF files one behind the other, played as one.
+
+model       what requests and answers say
+operations  make, find, list, delete; no HTTP
+joined      the files of a timeline as one title
+routes      over HTTP
+"""

@@ -1,0 +1,39 @@
+"""Timelines over HTTP."""
+
+from __future__ import annotations
+
+from fragdex.service.errors import InvalidRequest, RecordNotFound
+from fragdex.service.streaming.routes import title_routes
+from fragdex.service.timelines import operations
+from fragdex.service.timelines.model import NewTimeline, TimelineList, TimelineRecord
+from fragdex.service.uploads.family import Family
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit
+from fragdex.service.web.routing import api_router
+
+__all__ = ["router"]
+
+router = api_router("timelines")
+routes = Family(router, "/timelines", "timeline")
+
+routes.creation(
+    NewTimeline,
+    TimelineRecord,
+    operations.create_timeline,
+    InvalidRequest,
+    RecordNotFound,
+    said="Join files to one timeline. Nothing is copied; the files stay what they are.",
+)
+
+
+@router.get("/timelines")
+def list_timelines(
+    caller: Asking, context: InContext, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> TimelineList:
+    """Timelines, newest first."""
+    return operations.TIMELINES.page(context, caller.tenant_id, limit, cursor, None)
+
+
+routes.record(TimelineRecord, operations.TIMELINES.get)
+routes.deletion(operations.delete_timeline, said="Delete a timeline; its files stay.")
+title_routes(router, "/timelines/{id}", "timeline", operations.title_of_timeline)

@@ -1,0 +1,240 @@
+"""Files as players want them: HLS, DASH, clips and pictures of a stored film."""
+
+import io
+
+import av
+import obstore
+import pytest
+import sqlalchemy as sa
+from PIL import Image
+
+import fragdex
+from fragdex.service.records import tables
+from fragdex.testing import check_dash, check_hls
+from service.page import films
+from service.serving import API, serving
+from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
+from service.working import announced, events_of, uploaded
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory, working):
+    """A processed film of two languages: its path, its place, and a token of all below it."""
+    path = tmp_path_factory.mktemp("films") / "film.mp4"
+    films.film(path, 150, sound=("eng", "deu"))
+    record = uploaded(working.client, path.read_bytes(), "film.mp4", "files", type="video")
+    assert events_of(working.client, f"/files/{record['id']}/progress")[-1][0] == "complete"
+    place = f"{API}/files/{record['id']}"
+    token = working.client.post(f"{API}/url-token", json={"url": place}).json()["token"]
+    return path, place, token
+
+
+def test_ffmpeg_plays_hls_by_a_token_in_the_url(working, film):
+    """It sends no header; each packet that it reads is one of the film."""
+    path, place, token = film
+    seen = {}
+    with av.open(f"{working.url}{place}/hls/master.m3u8?token={token}") as played:
+        for packet in played.demux():
+            if packet.size:
+                key = packet.stream.type, packet.stream.metadata.get("language")
+                seen.setdefault(key, []).append(bytes(packet))
+    with av.open(str(path)) as source:
+        packets = [(one.stream.index, bytes(one)) for one in source.demux() if one.size]
+    sent = [[data for stream, data in packets if stream == nth] for nth in range(3)]
+    assert seen[("audio", "eng")] == sent[1]
+    assert seen[("audio", "deu")] == sent[2]
+    video = next(found for (kind, _), found in seen.items() if kind == "video")
+    assert len(video) == len(sent[0])
+
+
+def numbers(data):
+    """What the pictures of a film say, in the order in which they are shown, with their times."""
+    with av.open(io.BytesIO(data)) as played:
+        stream = played.streams.video[0]
+        for frame in played.decode(stream):
+            if frame.pts >= 0:
+                luma = frame.to_ndarray(format="gray")
+                bits = [luma[30, 16 + 32 * n] > 127 for n in range(films.BLOCKS)]
+                yield frame.time, sum(int(bit) << (9 - n) for n, bit in enumerate(bits))
+
+
+@pytest.mark.parametrize("check", [check_hls, check_dash])
+def test_playlists_and_manifest_hold_the_rules(working, film, check):
+    _, place, token = film
+    base, name = ("hls", "master.m3u8") if check is check_hls else ("dash", "manifest.mpd")
+
+    def read(uri):
+        answer = working.anyone.get(f"{place}/{base}/{uri}")
+        assert answer.status_code == 200, (uri, answer.text)
+        return answer.content
+
+    # all addresses have the token, so that players need no header
+    assert check(read(f"{name}?token={token}"), read) == []
+
+
+def test_a_segment_answers_as_stored_bytes_do(working, film):
+    _, place, _ = film
+    at = f"{place}/hls/v1/init.mp4"
+    whole = working.client.get(at)
+    assert whole.headers["content-type"].startswith("video/mp4; codecs=")
+    assert whole.headers["accept-ranges"] == "bytes"
+    tag = whole.headers["etag"]
+    assert not tag.startswith("W/")
+    part = working.client.get(at, headers={"Range": "bytes=4-7", "If-Range": tag})
+    assert (part.status_code, part.content) == (206, b"ftyp")
+    stale = working.client.get(at, headers={"Range": "bytes=4-7", "If-Range": '"other"'})
+    assert (stale.status_code, stale.content) == (200, whole.content)
+    assert working.client.get(at, headers={"If-None-Match": tag}).status_code == 304
+    head = working.client.head(at)
+    assert (head.content, head.headers["content-length"]) == (b"", str(len(whole.content)))
+    behind = working.client.get(at, headers={"Range": "bytes=999999-"})
+    assert behind.status_code == 416
+    assert behind.headers["content-range"] == f"bytes */{len(whole.content)}"
+    assert behind.json()["size"] == len(whole.content)
+
+
+def test_the_same_from_the_other_family(working, film):
+    _, place, _ = film
+    other = place.replace("/files/", "/isobmff_files/")
+    for below in ("hls/master.m3u8", "dash/manifest.mpd", "hls/a1/init.mp4", "fragmented.mp4"):
+        assert working.client.get(f"{place}/{below}").content == (
+            working.client.get(f"{other}/{below}").content
+        )
+
+
+def test_a_clip_shows_the_stretch_alone(working, film):
+    _, place, _ = film
+    answer = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2")
+    assert answer.status_code == 200
+    # 25 pictures a second, of which each says its number
+    shown = [number for _, number in numbers(answer.content)]
+    assert shown[:20] == list(range(35, 55))
+    # tracks of several files are fragments, which cannot hide a picture that others need
+    assert len(shown) <= 22
+    kinds = [track.kind for track in fragdex.index(answer.content).tracks]
+    assert kinds == ["video", "audio", "audio"]
+
+
+def test_one_file_of_all_tracks(working, film):
+    path, place, _ = film
+    answer = working.client.get(f"{place}/fragmented.mp4")
+    assert [number for _, number in numbers(answer.content)] == list(range(150))
+    before = working.client.get(f"{place}/faststart.mp4").content
+    assert before.index(b"moov") < before.index(b"mdat")
+    assert len(before) == path.stat().st_size
+
+
+def test_a_thumbnail_is_the_key_frame_or_the_very_picture(working, film):
+    _, place, _ = film
+
+    def shown(query):
+        answer = working.client.get(f"{place}/thumbnail.png?{query}")
+        assert answer.status_code == 200, answer.text
+        pixels = Image.open(io.BytesIO(answer.content)).convert("L").load()
+        return sum(int(pixels[16 + 32 * n, 30] > 127) << (9 - n) for n in range(films.BLOCKS))
+
+    assert shown("t=1.9") == 50  # a key picture a second
+    assert shown("t=1.9&exact=true") == 47
+    small = working.client.get(f"{place}/thumbnail.jpg?t=1.6&w=64")
+    assert small.headers["content-type"] == "image/jpeg"
+    assert Image.open(io.BytesIO(small.content)).size == (64, 36)
+    # the same key frame: found, not made again
+    again = working.client.get(f"{place}/thumbnail.jpg?t=2.1&w=64")
+    assert again.headers["etag"] == small.headers["etag"]
+    assert again.headers["repr-digest"] == small.headers["repr-digest"]
+    assert working.client.get(f"{place}/thumbnail.gif").status_code == 404
+    assert working.client.get(f"{place}/thumbnail.jpg?t=nan").status_code == 422
+
+
+def test_a_storyboard_names_its_sheets(working, film):
+    _, place, token = film
+    asked = f"every=1&w=64&columns=2&rows=2&token={token}"
+    board = working.anyone.get(f"{place}/storyboard.vtt?{asked}")
+    assert board.headers["content-type"].startswith("text/vtt")
+    parts = [line for line in board.text.splitlines() if "#xywh" in line]
+    assert len(parts) == 6
+    assert parts[1].endswith("#xywh=64,0,64,36")
+    sheet = working.anyone.get(f"{place}/{parts[-1].partition('#')[0]}")
+    assert sheet.status_code == 200
+    assert Image.open(io.BytesIO(sheet.content)).size == (128, 72)
+    assert working.client.get(f"{place}/storyboard/9.jpg?every=1&w=64").status_code == 404
+    assert working.client.get(f"{place}/storyboard/vtt.jpg").status_code == 404
+
+
+def test_peaks_and_loudness_of_the_sound(working, film):
+    _, place, _ = film
+    found = working.client.get(f"{place}/peaks.json?samples_per_pixel=4800").json()
+    assert (found["version"], found["channels"], found["samples_per_pixel"]) == (2, 1, 4800)
+    assert found["length"] == len(found["data"]) / 2 >= 59
+    assert max(found["data"]) > 20
+    binary = working.client.get(f"{place}/peaks.dat?samples_per_pixel=4800").content
+    assert list(binary[24:]) == [value % 256 for value in found["data"]]
+    loud = working.client.get(f"{place}/loudness").json()
+    assert -40 < loud["integrated"] < 0
+    assert working.client.get(f"{place}/peaks.json?bits=12").status_code == 422
+
+
+def test_a_file_as_it_came_is_served_before_anything_is_made_of_it(tmp_path):
+    """No job runs: the original alone is here."""
+    path = tmp_path / "film.mp4"
+    films.film(path, 60, sound=True)
+    with serving(tmp_path / "data") as served:
+        record = uploaded(served.client, path.read_bytes(), "film.mp4", "files", type="video")
+        place = f"{API}/files/{record['id']}"
+        assert served.client.get(f"{place}/hls/master.m3u8").text.count("TYPE=AUDIO") == 1
+        clip = served.client.get(f"{place}/clip.mp4?start=1&end=2").content
+        assert [number for _, number in numbers(clip)] == list(range(25, 50))
+        missing = announced(served.client, b"not here", "a.mp4", "files", type="video")
+        answer = served.client.get(f"{API}/files/{missing['id']}/hls/master.m3u8")
+        assert (answer.status_code, answer.json()["state"]) == (404, "created")
+        # what was made goes with the bytes
+        assert served.client.get(f"{place}/thumbnail.jpg?w=32").status_code == 200
+        assert rows_of(served) == 2
+        assert served.client.delete(place).status_code == 204
+        assert rows_of(served) == 0
+        assert served.client.get(f"{place}/clip.mp4").status_code == 404
+        with served.context.database.read() as connection:
+            assert connection.scalars(sa.select(tables.blobs.c.sha256)).all() == []
+
+
+def rows_of(served):
+    """How many derived files there are."""
+    with served.context.database.read() as connection:
+        return len(connection.scalars(sa.select(tables.derived_files.c.id)).all())
+
+
+@pytest.mark.parametrize("name", ["hello.txt", "noise.mp4"])
+def test_what_is_no_film_is_refused(tmp_path, name):
+    data = b"hello" if name == "hello.txt" else bytes(range(256)) * 2000
+    with serving(tmp_path) as served:
+        place = f"{API}/files/{uploaded(served.client, data, name, 'files', type='video')['id']}"
+        for below in ("hls/master.m3u8", "clip.mp4", "thumbnail.jpg", "peaks.dat", "faststart.mp4"):
+            answer = served.client.get(f"{place}/{below}")
+            assert (answer.status_code, answer.json()["status"]) == (422, 422), answer.text
+
+
+def test_a_segment_is_one_read_of_an_object_store(s3_url, tmp_path, monkeypatch):  # noqa: F811
+    path = tmp_path / "film.mp4"
+    films.film(path, 200, sound=True)
+    with serving(tmp_path / "data", store_url=s3_url) as served:
+        record = uploaded(served.client, path.read_bytes(), "film.mp4", "files", type="video")
+        place = f"{API}/files/{record['id']}"
+        playlist = served.client.get(f"{place}/hls/v1.m3u8").text
+        names = [line for line in playlist.splitlines() if line.endswith(".m4s")]
+        asked = []
+        for name in ("get", "get_range", "get_ranges", "head"):
+            watched(monkeypatch, asked, name)
+        segment = served.client.get(f"{place}/hls/{names[1]}")
+        assert segment.status_code == 200
+        assert len(asked) == 1, asked
+
+
+def watched(monkeypatch, asked, name):
+    """Have calls of obstore noted."""
+    real = getattr(obstore, name)
+
+    def noted(*args, **kwargs):
+        asked.append((name, args[1:], kwargs))
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(obstore, name, noted)

@@ -1,0 +1,84 @@
+"""Files beside each other as one file: every sample once, at its time."""
+
+import hashlib
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.byterange import ByteRange
+from fragdex.errors import NoSyncSample
+from fragdex.views.muxing import muxed
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+VIDEO = (FIXTURES / "frag-global-sidx-video.mp4").read_bytes()
+AUDIO = (FIXTURES / "aac.m4a").read_bytes()
+INDEXES = fragdex.index(VIDEO, exact=True), fragdex.index(AUDIO, exact=True)
+
+
+def digests(data, track):
+    """(presentation time in seconds, md5) of each sample of a track."""
+    samples, shift = track.samples, track.shift
+    return [
+        (Fraction(int(cts) + shift, track.timescale), hashlib.md5(data[o : o + s]).digest())
+        for cts, o, s in zip(
+            samples.cts.tolist(), samples.offset.tolist(), samples.size.tolist(), strict=True
+        )
+    ]
+
+
+def test_each_sample_of_each_file_is_there_once_at_its_time():
+    made = muxed(INDEXES, source=[VIDEO, AUDIO]).read(source=[VIDEO, AUDIO])
+    found = fragdex.index(made, exact=True)
+    assert [track.kind for track in found.tracks] == ["video", "audio"]
+    for track, (data, index) in zip(
+        found.tracks, zip((VIDEO, AUDIO), INDEXES, strict=True), strict=True
+    ):
+        assert digests(made, track) == digests(data, index.tracks[0])
+
+
+def test_two_tracks_of_one_id_get_two():
+    made = muxed([INDEXES[0]] * 2, source=[VIDEO, VIDEO]).read(source=[VIDEO, VIDEO])
+    found = fragdex.index(made, exact=True)
+    assert [track.id for track in found.tracks] == [1, 2]
+    assert digests(made, found.track(1)) == digests(made, found.track(2))
+
+
+@settings(max_examples=25)
+@given(st.floats(0, 1.9), st.floats(0.05, 2))
+def test_a_stretch_shows_what_the_files_show_then(start, length):
+    stop = min(start + length, 1.99)
+    if not start < stop:
+        return
+    view = muxed(INDEXES, source=[VIDEO, AUDIO], start=start, stop=stop)
+    made = view.read(source=[VIDEO, AUDIO])
+    assert len(made) == view.size
+    found = fragdex.index(made, exact=True)
+    files = {"video": (VIDEO, INDEXES[0]), "audio": (AUDIO, INDEXES[1])}
+    for track in found.tracks:
+        data, index = files[track.kind]
+        own = index.tracks[0]
+        begin = Fraction(int(Fraction(start) * own.timescale // 1), own.timescale)
+        whole = {(time - begin, md5) for time, md5 in digests(data, own)}
+        seen = digests(made, track)
+        assert set(seen) <= whole
+        # all that is shown in the stretch is there
+        assert {one for one in whole if 0 <= one[0] < Fraction(stop) - begin} <= set(seen)
+
+
+@given(st.integers(0, 60_000), st.integers(0, 60_000))
+def test_any_range_is_that_of_the_whole(first, second):
+    view = muxed(INDEXES, source=[VIDEO, AUDIO], start=0.5)
+    low, high = sorted((first, second))
+    whole = view.read(source=[VIDEO, AUDIO])
+    assert view.read(ByteRange(low, high), source=[VIDEO, AUDIO]) == whole[low:high]
+
+
+def test_a_stretch_without_samples_says_so():
+    with pytest.raises(NoSyncSample, match="from 100 to 101"):
+        muxed(INDEXES, source=[VIDEO, AUDIO], start=100, stop=101)
+    with pytest.raises(ValueError, match="end after it starts"):
+        muxed(INDEXES, source=[VIDEO, AUDIO], start=2, stop=1)
