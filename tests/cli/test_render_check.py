@@ -84,6 +84,17 @@ def test_frames_that_differ_between_two_browsers_are_named(check):
     assert "generateKey" in kinds["varies"]
 
 
+def test_codecs_that_take_the_machines_time_are_named(check):
+    told = check(
+        WHOLE + "<canvas></canvas><script>const keep = () => {\n"
+        "document.querySelector('canvas').toBlob(() => {}) };\n"
+        "keep(); setTimeout(keep, 500)</script>"
+    )
+    (one,) = told["findings"]
+    assert (one["kind"], one["line"]) == ("varies", WHOLE.count("\n") + 2)
+    assert one["text"].startswith("HTMLCanvasElement.toBlob after time 0: the machine decides")
+
+
 def test_a_page_without_end_is_looked_at_for_a_while(check):
     told = check("<h1>still")
     (one,) = told["findings"]
