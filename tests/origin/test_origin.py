@@ -242,6 +242,58 @@ def test_segments_that_change_while_they_are_ready(tmp_path):
         assert client.get(address).status_code == 404
 
 
+def test_captions_beside_a_film(tmp_path):
+    def languages():
+        text = client.get("/film.mp4/hls/master.m3u8").text
+        return re.findall(r'TYPE=SUBTITLES.*?LANGUAGE="(.*?)"', text)
+
+    (tmp_path / "film.mp4").write_bytes(movie(4))
+    with serving(Titles(tmp_path)) as client:
+        assert languages() == []
+        text = "WEBVTT\n\n00:00.500 --> 00:01.000\n%s\n"
+        (tmp_path / "film.fr.vtt").write_text(text % "Bonjour")
+        (tmp_path / "film.de.srt").write_text("no captions")
+        (tmp_path / "other.en.vtt").write_text(text % "Hello")
+        assert languages() == ["fr"]
+        playlists = re.findall(r'SUBTITLES.*?URI="(.*?)"', client.get(
+            "/film.mp4/hls/master.m3u8").text)  # fmt: skip
+        media = client.get(f"/film.mp4/hls/{playlists[0]}").text
+        (segment, *_) = [line for line in media.splitlines() if line and line[0] != "#"]
+        assert "Bonjour" in client.get(f"/film.mp4/hls/{segment}").text
+        (tmp_path / "film.fr.vtt").unlink()
+        assert languages() == []
+
+
+def test_segments_of_a_bucket(tmp_path, monkeypatch):
+    boto3 = pytest.importorskip("boto3")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+        keys |= {"AWS_ENDPOINT": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true"}
+        for name, value in {**keys, "AWS_REGION": "us-east-1"}.items():
+            monkeypatch.setenv(name, value)
+        client = boto3.client("s3", endpoint_url=keys["AWS_ENDPOINT"], region_name="us-east-1")
+        client.create_bucket(Bucket="films")
+        whole = movie(8, samples=5, fps=5)
+        client.put_object(Bucket="films", Key="a/film.mp4", Body=whole)
+        titles = Titles("s3://films/a", seconds=1)
+        package = titles.open(("film.mp4",)).package
+        local = fragdex.package(fragdex.index(whole, exact=True), source=whole, seconds=1)
+        with serving(titles) as origin:
+            for name in [one for one in package if one.endswith(".m4s")]:
+                with titles.sources(titles.open(("film.mp4",))) as (source,):
+                    before = source.requests, source.bytes_read
+                found = origin.get(f"/film.mp4/hls/{name}").content
+                assert found == local[name].read(source=whole)
+                # one read of the samples' bytes, and of no others
+                assert source.requests - before[0] == 1
+                assert source.bytes_read - before[1] <= len(found)
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("json_lines", [False, True])
 def test_the_access_log(folder, json_lines):
     lines = []

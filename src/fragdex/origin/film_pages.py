@@ -9,15 +9,22 @@ from urllib.parse import quote
 __all__ = ["listing", "player"]
 
 _STYLE = (
+    ":root{color-scheme:light dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "video{width:100%;background:#000}code{background:#8882;padding:0 .3em}"
+    "h1{overflow-wrap:anywhere}video{width:100%;max-height:70vh;background:#000}"
+    "code{background:#8882;padding:0 .3em;overflow-wrap:anywhere}"
+    "dt{margin-top:.6em}dd{margin:0}"
+    ".films{list-style:none;padding:0;display:grid;gap:1rem;"
+    "grid-template-columns:repeat(auto-fill,minmax(10rem,1fr))}"
+    ".films a{overflow-wrap:anywhere}"
+    ".films img{display:block;width:100%;aspect-ratio:16/9;object-fit:contain;background:#8883}"
 )
 
 
 def _page(title: str, body: str) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>{body}</html>"
     )
 
@@ -25,11 +32,19 @@ def _page(title: str, body: str) -> str:
 def listing(names: Iterable[str]) -> str:
     """The list of films, as a page.
 
-    >>> "<a href='a%20b.mp4/'>a b.mp4</a>" in listing(["a b.mp4"])
+    >>> 'href="a%20b.mp4/"' in listing(["a b.mp4"])
     True
     """
-    lines = "".join(f"<li><a href='{quote(name)}/'>{escape(name)}</a>" for name in names)
-    return _page("Films", f"<ul>{lines}</ul>" if lines else "<p>There are no films here.</p>")
+    lines = "".join(
+        # what has no pictures, or none that can be decoded, has an empty one
+        f'<li><a href="{quote(name)}/"><img alt="" loading="lazy" '
+        'onerror="this.removeAttribute(&quot;src&quot;)" '
+        f'src="{quote(name)}/thumbnail.jpg?w=240">{escape(name)}</a>'
+        for name in names
+    )
+    return _page(
+        "Films", f'<ul class="films">{lines}</ul>' if lines else "<p>There are no films here.</p>"
+    )
 
 
 def player(name: str) -> str:
@@ -41,13 +56,17 @@ def player(name: str) -> str:
     links = (
         ("hls/master.m3u8", "HLS"),
         ("dash/manifest.mpd", "DASH"),
-        ("fragmented.mp4", "one fragmented file"),
-        ("thumbnail.jpg?t=5&w=320", "the key frame near the fifth second"),
-        ("clip.mp4?start=0&end=10", "a clip of the first ten seconds"),
+        ("fragmented.mp4", "One fragmented file"),
+        ("faststart.mp4", "The file with its moov in front"),
+        ("clip.mp4?start=0&end=10", "A clip of the first ten seconds"),
+        ("thumbnail.jpg?t=5&w=320", "The key frame near the fifth second"),
+        ("storyboard.vtt", "A storyboard: WebVTT and its sheets"),
+        ("peaks.json", "The waveform"),
+        ("loudness.json", "How loud it is"),
     )
     rows = "".join(
-        f'<li>{escape(what)}: <a href="{escape(link)}"><code>{escape(link)}</code></a>'
+        f'<dt>{escape(what)}<dd><a href="{escape(link)}"><code>{escape(link)}</code></a>'
         for link, what in links
     )
     video = '<video controls preload="metadata" src="fragmented.mp4"></video>'
-    return _page(name, f"{video}<ul>{rows}</ul><p><a href='/'>All films</a></p>")
+    return _page(name, f'{video}<dl>{rows}</dl><p><a href="/">All films</a></p>')

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import fragdex
 from fragdex.errors import SourceChanged, SourceNotFound
+from fragdex.origin.captions_beside import CaptionsBeside
 from fragdex.origin.index_files import IndexFiles
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source, open_source
@@ -40,6 +41,7 @@ class Film:
         titles: where it was opened.
         idle: its files, opened and not used now, for one thread at a time.
         forgotten: whether files that are given back are closed.
+        captions: the caption files beside the first file, where that is local.
         trusted_until: on the clock of `time.monotonic`, when a remote film is looked at again.
     """
 
@@ -51,6 +53,7 @@ class Film:
     idle: list[list[Source]] = field(default_factory=list)
     forgotten: bool = False
     trusted_until: float = 0.0
+    captions: CaptionsBeside | None = None
     checking: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -78,7 +81,12 @@ class Film:
         Raises: as `fragdex.package`.
         """
         with self.titles.sources(self) as sources:
-            return package(self.indexes, source=sources, seconds=self.titles.seconds)
+            return package(
+                self.indexes,
+                source=sources,
+                seconds=self.titles.seconds,
+                captions=[] if self.captions is None else self.captions.read(),
+            )
 
     def view(self, kind: str, **options: Any) -> View:
         """A view of the first file, as `fragdex.view` makes it; the last few are kept."""
@@ -262,7 +270,10 @@ class Titles:
                 index.source.refuse_other(place, size=now.st_size, mtime_ns=now.st_mtime_ns)
             except (OSError, SourceChanged):
                 return False
-        return True
+        try:
+            return film.captions is None or film.captions.is_current()
+        except OSError:
+            return False
 
     def _is_trusted(self, film: Film, places: list[str]) -> bool:
         if time.monotonic() < film.trusted_until:
@@ -282,6 +293,7 @@ class Titles:
 
     def _made(self, names: tuple[str, ...], places: list[str]) -> Film:
         most = self._max_bytes if self.remote else None
+        captions = None if self.remote else CaptionsBeside(places[0])
         until = time.monotonic() + self._trust
         sources = [open_source(place, max_bytes=most, **self._options) for place in places]
         try:
@@ -291,7 +303,7 @@ class Titles:
             )
         finally:
             _close(sources)
-        return Film(names, indexes, self, trusted_until=until)
+        return Film(names, indexes, self, trusted_until=until, captions=captions)
 
 
 def _close(sources: list[Source]) -> None:
