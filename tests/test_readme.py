@@ -45,7 +45,9 @@ def checkout(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page", [*TOLD, ROOT / "docs" / "origin.md", ROOT / "docs" / "frames.md"], ids=name_of
+    "page",
+    [*TOLD, *(ROOT / "docs" / name for name in ("origin.md", "frames.md", "recordings.md"))],
+    ids=name_of,
 )
 def test_every_python_block_runs_and_prints_what_it_shows(page, checkout):
     text = page.read_text("utf-8")

@@ -1,0 +1,70 @@
+"""The configuration of nginx in docs/cdn.md, with nginx."""
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import fragdex
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+
+from fragdex.origin.titles import Titles  # noqa: E402
+from fragdex.testing import movie  # noqa: E402
+from origin.serving import serving  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_nginx_holds_what_it_fetched_once(tmp_path):
+    path = tmp_path / "film.mp4"
+    path.write_bytes(movie(6, samples=5, fps=5))
+    text = (ROOT / "docs" / "cdn.md").read_text("utf-8")
+    (block,) = re.findall(r"^```nginx\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folders = "".join(
+        f"{kind}_temp_path {tmp_path}/{kind};\n"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    with serving(Titles(tmp_path, seconds=1)) as origin:
+        block = block.replace("8080", str(origin.base_url.port)).replace("8081", str(port))
+        (tmp_path / "nginx.conf").write_text(
+            f"daemon off; master_process off; pid nginx.pid; error_log nginx.err;\n"
+            f"events {{}}\nhttp {{ access_log off;\n{folders}{block}}}\n"
+        )
+        command = ["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
+        front = httpx.Client(base_url=f"http://127.0.0.1:{port}")
+        with subprocess.Popen(command) as nginx:
+            try:
+                for _ in range(200):
+                    try:
+                        front.get("/healthz")
+                        break
+                    except httpx.ConnectError:
+                        assert nginx.poll() is None, (tmp_path / "nginx.err").read_text()
+                        time.sleep(0.05)
+                segment = "/film.mp4/hls/v1/0.m4s"
+                first, second = front.get(segment), front.get(segment)
+                states = [one.headers["x-cache"] for one in (first, second)]
+                assert states == ["MISS", "HIT"]
+                assert second.content == origin.get(segment).content
+                whole = fragdex.view(fragdex.index(path, exact=True), seconds=1).read()
+                address = "/film.mp4/fragmented.mp4"
+                part = front.get(address, headers={"range": "bytes=100-299"})
+                assert (part.status_code, part.content) == (206, whole[100:300])
+                assert front.get(address).content == whole
+                assert front.get("/late.mp4/hls/master.m3u8").status_code == 404
+                shutil.copy(path, tmp_path / "late.mp4")  # what is missing is asked for again
+                assert front.get("/late.mp4/hls/master.m3u8").status_code == 200
+                clips = {front.get(f"/film.mp4/clip.mp4?start={n}&end=5").content for n in (0, 2)}
+                assert len(clips) == 2
+            finally:
+                front.close()
+                nginx.terminate()
