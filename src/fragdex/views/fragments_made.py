@@ -57,6 +57,8 @@ class Fragments:
         descriptions: of each track the sample_description_index of its samples, or None: 1.
         lead: bytes in front of each fragment.
         protection: of each track what decrypts its samples, or None; None: nothing does.
+        begins: decode time at which the first fragment says that it begins, before its samples do;
+            None: with them. Players that take it for the time of the fragment are right then.
 
     Attributes:
         sizes: int64 bytes of each fragment, with what leads it.
@@ -72,16 +74,19 @@ class Fragments:
         descriptions: Sequence[Int64 | None],
         lead: bytes = b"",
         protection: Sequence[Protected | None] | None = None,
+        begins: int | None = None,
     ) -> None:
         keys = [None] * len(media) if protection is None else protection
         self._tracks = [_Track(*one) for one in zip(media, edges, descriptions, keys, strict=True)]
         self._lead = lead
+        self._first = lead + (b"" if begins is None else _empty(media[0].track.id, begins))
         payload = sum(track.payload for track in self._tracks)
         self.payload: Int64 = np.asarray(payload, np.int64)
         self._header = np.where(self.payload + 8 >= _WIDE, 16, 8)
         boxes = _MOOF + sum(track.boxes for track in self._tracks)
         self._moof: Int64 = np.asarray(boxes, np.int64)
         self.sizes: Int64 = len(lead) + self._moof + self._header + self.payload
+        self.sizes[:1] += len(self._first) - len(lead)
         ahead = self._moof + self._header + self.payload - self._tracks[-1].payload
         if len(ahead) and int(ahead.max()) >= _WIDE >> 1:
             raise BuildError(
@@ -113,7 +118,8 @@ class Fragments:
         mdat = struct.pack(">I4s", payload + 8, b"mdat")
         if header == 16:
             mdat = struct.pack(">I4sQ", 1, b"mdat", payload + 16)
-        return [*_joined([self._lead, moof, *trafs, mdat]), *media]
+        lead = self._lead if number else self._first
+        return [*_joined([lead, moof, *trafs, mdat]), *media]
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -127,6 +133,17 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
         yield block
         held = []
     yield b"".join(held)
+
+
+def _empty(track: int, time: int) -> bytes:
+    """A fragment that has no samples, and says the time at which it begins."""
+    tfhd = struct.pack(">I4sII", 16, b"tfhd", DEFAULT_BASE_IS_MOOF, track)
+    tfdt = struct.pack(">I4sIQ", _TFDT, b"tfdt", 1 << 24, time)
+    size = _MOOF + _TRAF + len(tfhd) + _TFDT + 20
+    trun = struct.pack(">I4sIIi", 20, b"trun", DATA_OFFSET, 0, size + 8)
+    head = struct.pack(">I4sI4sII", size, b"moof", 16, b"mfhd", 0, 0)
+    head += struct.pack(">I4s", size - _MOOF, b"traf")
+    return b"".join([head, tfhd, tfdt, trun, struct.pack(">I4s", 8, b"mdat")])
 
 
 class _Track:

@@ -1,10 +1,15 @@
-"""The samples of a track on the timeline of fragments, where the edit list is told by the times.
+"""The samples of a track on the timeline of fragments, where the edit list is in the times.
 
 Players of fragments agree on one edit list only: none, or one entry that takes off a time at the
-start (ISO/IEC 23000-19, 7.5.13). So the edit list of a file is told by decode times: a track that
-begins late has late times. The one entry takes off what the edit list hides before time 0, and the
-time that pictures wait because others are decoded before them: composition offsets stay at 0 or
-above, since players disagree about negative ones.
+start (ISO/IEC 23000-19, 7.5.13). So a track that begins late has late decode times. The one entry
+takes off what the edit list hides before time 0, and the time that pictures wait because others are
+decoded before them: composition offsets stay at 0 or above, since players disagree about negative
+ones.
+
+A sample lasts until the next one in presentation order is due, and decode times are the sums of
+these durations. Browsers show a picture for as long as its sample lasts, which the decode times of
+a variable frame rate do not say; and each segment has the decode time at which it is presented,
+which is where players put it that read nothing else (decision 0038).
 """
 
 from __future__ import annotations
@@ -33,7 +38,8 @@ class Media:
         presentation: int64 presentation time of each, in ticks of the track; below 0: hidden.
         decode: int64 decode time of each in fragments, in ticks; never below 0, nor behind the
             composition time.
-        durations: int64 ticks of each to the next one's decode time; the last one's own.
+        durations: int64 ticks of each to the next one in presentation order, the last one's own;
+            and to the next one's decode time.
         media_time: ticks that the edit list of the fragments takes off; 0: they have none.
         end: presentation time in ticks at which the last sample ends.
         settled: whether `media_time` and `decode` stay what they are when samples follow.
@@ -83,8 +89,7 @@ def media_of(
     Raises:
         InexactIndex: the index does not know the track's samples.
         NoSyncSample: the track has no samples that are shown.
-        BuildError: its edit list has several parts, or another rate than 1; or its decode times
-            fall back.
+        BuildError: its edit list has several parts, or another rate than 1.
     """
     shown = [segment for segment in track.segments if segment.media_time >= 0]
     if len(shown) > 1 or any(segment.rate != 1 for segment in shown):
@@ -97,29 +102,22 @@ def media_of(
             advice="make a clip of the whole file instead: it keeps the edit list",
         )
     samples = track.samples
-    shift = round(track.shift)
     if shown and track.end is not None:
-        samples = _until(samples, track.end.exact * track.timescale - track.shift, track)
+        stop = track.end.exact * track.timescale - track.shift
+        samples = _until(samples, stop, track)
     outside = np.flatnonzero(samples.offset + samples.size > (FAR if size is None else size))
     if len(outside):
         samples = samples.rows(slice(0, int(outside[0])))
     if not len(samples):
         raise NoSyncSample(f"track {track.id} has no samples that are shown")
-    presentation = samples.cts + shift
+    presentation = samples.cts + round(track.shift)
+    order = np.argsort(presentation, kind="stable")
+    durations = np.empty(len(samples), np.int64)
+    last = int(samples.duration[order[-1]])
+    durations[order] = np.diff(presentation[order], append=presentation[order[-1]] + last)
+    decode = np.cumsum(durations) - durations + max(int(presentation.min()), 0)
     first = _first_second(samples, track) if growing else len(samples)
-    earliest = shift + int((samples.cts - samples.dts)[:first].min())
-    media_time = max(0, -(int(samples.dts[0]) + earliest))
-    decode = samples.dts + (earliest + media_time)
-    durations = np.diff(decode, append=decode[-1] + samples.duration[-1])
-    if int(durations.min()) < 0:
-        back = int(durations.argmin())
-        raise BuildError(
-            f"decode times of track {track.id} fall back, and fragments cannot say that",
-            path="moof/traf/tfdt",
-            offset=int(samples.offset[back + 1]),
-            expected=f"{int(samples.dts[back])} or later",
-            found=int(samples.dts[back + 1]),
-        )
+    media_time = max(0, int((decode - presentation)[:first].max()))
     end = int((presentation + durations).max())
     if end <= 0:
         raise NoSyncSample(f"the edit list hides all of track {track.id}")
@@ -129,8 +127,13 @@ def media_of(
 
 
 def _first_second(samples: SampleTable, track: TrackIndex) -> int:
-    """Samples before the first sync sample that is presented a second behind the first sample."""
+    """Samples before the first sync sample that is presented a second behind the first sample.
+
+    Something later is presented behind it, so that all is known that is presented before it.
+    """
+    latest = np.maximum.accumulate(samples.cts[::-1])[::-1]
     later = samples.sync & (samples.cts >= samples.cts[0] + track.timescale)
+    later &= latest > samples.cts
     return int(later.argmax()) if later.any() else len(samples)
 
 

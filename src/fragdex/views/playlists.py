@@ -191,8 +191,9 @@ def _range(rendition: Rendition) -> list[str]:
 
 
 def _head(rendition: Rendition, title: Title) -> list[str]:
-    longest = Fraction(int(np.diff(rendition.edges).max()), rendition.track.timescale)
-    target = target_duration([longest])
+    lasts = np.diff(rendition.edges)
+    lasts[0] += rendition.hidden
+    target = target_duration([Fraction(int(lasts.max()), rendition.track.timescale)])
     return [
         "#EXTM3U",
         f"#EXT-X-VERSION:{VERSION}",
@@ -215,7 +216,11 @@ def _end(title: Title) -> list[str]:
 def _rounded(rendition: Rendition) -> list[str]:
     """Durations to the microsecond: of rounded ends, so that the sum does not drift."""
     scale = rendition.track.timescale
-    ends = [(2_000_000 * at + scale) // (2 * scale) for at in rendition.edges.tolist()]
+    edges = rendition.edges.copy()
+    # Players put segments where the ones before them end; a segment lasts as long as its samples,
+    # be some of them hidden.
+    edges[0] -= rendition.hidden
+    ends = [(2_000_000 * at + scale) // (2 * scale) for at in edges.tolist()]
     lasts = (stop - start for start, stop in pairwise(ends))
     return [f"{micros // 1_000_000}.{micros % 1_000_000:06d}" for micros in lasts]
 

@@ -87,6 +87,9 @@ class Rendition:
     @cached_property
     def made(self) -> Segments:
         """Its fragments, sizes and times."""
+        # what begins after the title: players put a segment where its first tfdt is
+        begins = int(self.begins * self.track.timescale // 1)
+        late = int(self.media.decode[0]) - begins > self.track.timescale // 1000
         return Segments(
             self.source_init,
             [self.media],
@@ -95,6 +98,7 @@ class Rendition:
             descriptions=[self.descriptions],
             protection=[self.protection],
             head=STYP,
+            begins=begins if late else None,
         )
 
     @cached_property
@@ -107,6 +111,11 @@ class Rendition:
         edges = np.append(times, max(self.media.end, int(times[-1])))
         edges[0] = min(int(self.begins * self.track.timescale // 1), int(times[0]))
         return edges
+
+    @cached_property
+    def hidden(self) -> int:
+        """Ticks of its first samples that the edit list hides: sound that decoders begin with."""
+        return max(0, -int(self.media.presentation.min()))
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:

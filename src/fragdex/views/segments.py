@@ -53,6 +53,7 @@ class Segments:
         descriptions: of each track, as `descriptions_of` gives them; None: asked anew.
         protection: of each track, as `protected` gives it; None: all are clear.
         head: bytes in front of each fragment.
+        begins: as `Fragments` takes it.
 
     Attributes:
         media, edges: as given or cut.
@@ -77,6 +78,7 @@ class Segments:
         descriptions: Sequence[Int64 | None] | None = None,
         protection: Sequence[Protected | None] | None = None,
         head: bytes = b"",
+        begins: int | None = None,
     ) -> None:
         self.media = list(media)
         self.lead = reference(self.media)
@@ -86,7 +88,7 @@ class Segments:
         if descriptions is None:
             traks = traks_of(parse(init))
             descriptions = [descriptions_of(traks.get(m.track.id), m) for m in self.media]
-        self.fragments = Fragments(self.media, self.edges, descriptions, head, protection)
+        self.fragments = Fragments(self.media, self.edges, descriptions, head, protection, begins)
         mine = self.edges[next(n for n, one in enumerate(self.media) if one is self.lead)]
         shown = self.lead.presentation
         # From a segment on nothing earlier is presented: its least time, and those behind it.

@@ -1,0 +1,129 @@
+// What the tests ask of a page with one player: start, seek, play, and what was put where.
+
+const wrong = [];
+const appended = [];
+let video, player;
+
+const appendBuffer = SourceBuffer.prototype.appendBuffer;
+SourceBuffer.prototype.appendBuffer = function (data) {
+  this.name ??= `buffer ${(SourceBuffer.made = (SourceBuffer.made ?? 0) + 1)}`;
+  const bytes = new Uint8Array(data.buffer ?? data, data.byteOffset ?? 0, data.byteLength);
+  appended.push({ buffer: this.name, offset: this.timestampOffset, bytes: bytes.slice() });
+  this.addEventListener("error", () => wrong.push("a source buffer refused what was appended"));
+  return appendBuffer.call(this, data);
+};
+
+const PLAYERS = {
+  "hls.js": async (address) => {
+    player = new Hls();
+    player.on(Hls.Events.ERROR, (_, told) => {
+      // it stops at what is fatal; all else it says of its own way over gaps and aborted requests
+      if (told.fatal) wrong.push(`${told.details}: ${told.error}`);
+    });
+    player.loadSource(address);
+    player.attachMedia(video);
+  },
+  shaka: async (address) => {
+    shaka.polyfill.installAll();
+    player = new shaka.Player();
+    player.addEventListener("error", (event) => wrong.push(`${event.detail}`));
+    await player.attach(video);
+    await player.load(address);
+  },
+  "dash.js": async (address) => {
+    player = dashjs.MediaPlayer().create();
+    player.updateSettings({ debug: { logLevel: dashjs.Debug.LOG_LEVEL_NONE } });
+    player.on(dashjs.MediaPlayer.events.ERROR, (event) => wrong.push(event.error.message));
+    player.initialize(video, address, false);
+  },
+  "video.js": async (address) => {
+    player = videojs(video);
+    player.on("error", () => wrong.push(player.error().message));
+    player.src({ src: address, type: "application/vnd.apple.mpegurl" });
+  },
+};
+
+const until = (event, ready) =>
+  new Promise((resolve) => {
+    const look = () => {
+      if (!ready()) return;
+      video.removeEventListener(event, look);
+      resolve();
+    };
+    video.addEventListener(event, look);
+    look();
+  });
+
+async function start(name, address) {
+  video = document.querySelector("video");
+  video.muted = true;
+  video.addEventListener("error", () => wrong.push(video.error.message));
+  await PLAYERS[name](address);
+  await until("loadedmetadata", () => video.readyState >= 1);
+}
+
+async function seek(time) {
+  const shown = new Promise((resolve) => video.requestVideoFrameCallback(resolve));
+  video.currentTime = time;
+  await until("seeked", () => !video.seeking);
+  await until("canplay", () => video.readyState >= 2);
+  await shown;
+  return number();
+}
+
+// Of pictures that were seen: the time that the browser says, and the number.
+async function play(rate) {
+  const seen = [];
+  const note = (_, { mediaTime }) => {
+    seen.push([mediaTime, number()]);
+    video.requestVideoFrameCallback(note);
+  };
+  video.requestVideoFrameCallback(note);
+  video.playbackRate = rate;
+  await video.play();
+  await until("ended", () => video.ended);
+  return [seen, ranges()];
+}
+
+const pen = new OffscreenCanvas(320, 120).getContext("2d", { willReadFrequently: true });
+
+function number() {
+  pen.drawImage(video, 0, 0, 320, 180);
+  const { data } = pen.getImageData(0, 0, 320, 120);
+  let found = 0;
+  for (let n = 0; n < 10; n++) {
+    const [bit, other] = [30, 90].map((y) => data[4 * (y * 320 + n * 32 + 16) + 1] > 127);
+    if (bit === other) return `not readable at block ${n}`;
+    found = found * 2 + bit;
+  }
+  return found;
+}
+
+const PATIENCE = 30000;
+
+// A function of these, or an error that says how far the player came.
+const patient = (name, given) =>
+  Promise.race([
+    { start, seek, play }[name](...given),
+    new Promise((_, reject) =>
+      setTimeout(() => {
+        const { appended, ...rest } = state();
+        reject(new Error(`${name} hangs: ${JSON.stringify(rest)}`));
+      }, PATIENCE),
+    ),
+  ]);
+
+const text = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+
+function ranges() {
+  const { buffered } = video;
+  return Array.from({ length: buffered.length }, (_, n) => [buffered.start(n), buffered.end(n)]);
+}
+
+const state = () => ({
+  wrong,
+  ranges: ranges(),
+  time: video.currentTime,
+  duration: video.duration,
+  appended: appended.map((one) => ({ ...one, bytes: text(one.bytes) })),
+});

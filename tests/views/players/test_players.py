@@ -1,0 +1,155 @@
+"""What is packaged is played right: each picture and each sound at its time, in each player."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import fragdex
+
+pytest.importorskip("av", reason="PyAV is not installed: it makes the films")
+
+from views.players import films
+from views.players.conftest import SCRIPTS, Page, script, serving
+
+DOCS = Path(__file__).parents[3] / "docs" / "players.md"
+LENGTH = 0.8
+CLOSE = 0.0015
+"""Shaka moves what would begin below 0 by a millisecond."""
+PLAYERS = [("hls.js", "hls"), ("shaka", "hls"), ("shaka", "dash"), ("dash.js", "dash")]
+ADDRESS = {"hls": "hls/master.m3u8", "dash": "dash/manifest.mpd"}
+
+
+class Film:
+    """What a player has to show."""
+
+    def __init__(self, path):
+        self.name, data = path.name, path.read_bytes()
+        tracks = fragdex.index(path, exact=True).tracks
+        self.types = [f'{t.kind}/mp4; codecs="{t.codec}"' for t in tracks]
+        self.start = max(float(track.start) for track in tracks)
+        self.end = max(float(track.end) for track in tracks)
+        self.samples, self.pictures = {}, []
+        for track in tracks:
+            for key, time in samples_of(data, track):
+                self.samples.setdefault(key, []).append(time)
+            if track.kind == "video":
+                self.pictures = sorted(time for _, time in samples_of(data, track))
+
+    def picture_at(self, time):
+        return max(n for n, start in enumerate(self.pictures) if start <= time)
+
+
+def samples_of(data, track):
+    """A hash of each sample's bytes, and its presentation time in seconds."""
+    rows = track.samples
+    times = ((rows.cts + round(track.shift)) / track.timescale).tolist()
+    for at, size, time in zip(rows.offset.tolist(), rows.size.tolist(), times, strict=True):
+        yield (track.kind, hashlib.md5(data[at : at + size]).hexdigest()), time
+
+
+def appended_at(state):
+    """Where a player had the browser put each sample."""
+    inits = {}
+    for one in state["appended"]:
+        if b"moof" not in one["bytes"]:
+            inits[one["buffer"]] = one["bytes"]
+            continue
+        data = inits[one["buffer"]] + one["bytes"]
+        for track in fragdex.index(data, exact=True).tracks:
+            for key, time in samples_of(data, track):
+                yield key, time + one["offset"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("films")
+    at = [str(Path(__file__).parents[2]), *sys.path]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, at))}
+    command = [sys.executable, films.__file__, str(folder)]
+    subprocess.run(command, env=env, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def origin(folder):
+    with serving(folder, LENGTH) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser):
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
+@pytest.mark.parametrize(("player", "kind"), PLAYERS)
+@pytest.mark.parametrize("name", films.MADE)
+def test_it_plays(page, origin, folder, name, player, kind):
+    film = Film(folder / f"{name}.mp4")
+    ask = Page(page, origin, player)
+    for one in film.types:
+        if not page.evaluate("MediaSource.isTypeSupported", one):
+            pytest.skip(f"this browser decodes no {one}")
+    ask("start", player, f"{origin}/{film.name}/{ADDRESS[kind]}")
+    seen, ranges = ask("play", 3)
+    pictures = [] if name in films.PLAYED_ONLY else [37, 25, len(film.pictures) - 2]
+    shown = [ask("seek", film.pictures[n] + 0.01) for n in pictures if film.pictures]
+    state = ask.state()
+    assert state["wrong"] == []
+    assert not film.pictures or shown == pictures
+    for time, number in seen:
+        # the browser may show a later one before the page looks; seeks wait for theirs
+        assert number >= film.picture_at(time + CLOSE)
+        assert min(abs(time - start) for start in film.pictures) < CLOSE
+    late = {
+        (key[0], round(off, 3))
+        for key, time in appended_at(state)
+        if abs(off := min((time - start for start in film.samples[key]), key=abs)) > CLOSE
+    }
+    assert late == set()
+    ((start, end),) = ranges
+    assert start == pytest.approx(film.start, abs=0.005)
+    assert end == state["duration"] == pytest.approx(film.end, abs=0.005)
+
+
+def answer(body, kind, route):
+    route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")
+
+
+SNIPPETS = re.findall(r"```html\n(.*?)```", DOCS.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "snippet", SNIPPETS, ids=lambda text: re.search(r'src[=:]? ?"(.*?)"', text)[1]
+)
+def test_snippets_of_the_docs(page, origin, snippet):
+    files = {}
+    for player, place in SCRIPTS.items():
+        if f'src="{Path(place).name}"' in snippet:
+            files[f"/{Path(place).name}"] = script(player).read_text()
+    text = snippet.replace("http://127.0.0.1:8080/film.mp4", f"{origin}/avc-aac.mp4")
+    assert text != snippet
+    files["/player.html"] = text
+    for path, body in files.items():
+        kind = "text/html" if path.endswith("html") else "text/javascript"
+        page.route(f"{origin}{path}", partial(answer, body, kind))
+    page.goto(f"{origin}/player.html")
+    played = page.evaluate(
+        """async () => {
+          const video = document.querySelector("video");
+          video.muted = true;
+          video.playbackRate = 4;
+          const ended = new Promise((resolve) => video.addEventListener("ended", resolve));
+          while (video.readyState < 3) await new Promise((again) => setTimeout(again, 20));
+          await video.play();
+          await ended;
+          return [video.currentTime, video.videoWidth];
+        }"""
+    )
+    assert played == [pytest.approx(2.41, abs=0.02), films.WIDTH]
