@@ -41,10 +41,10 @@ from pathlib import Path
 import fragdex
 import fragdex.testing
 from fragdex.boxes import parse
-from fragdex.cli.copying import bytes_of
+from fragdex.cli.copying import bytes_of_view
 from fragdex.formats import FORMS
-from fragdex.formats.clip import clip
 from fragdex.testing import DIMENSIONS, RangeServer, repeated, repeated_to
+from fragdex.views.copies import ClipRequest, clip_view
 
 STEPS = (1, 4, 16)
 MOST_EXPONENT, MOST_SECONDS, MOST_MEMORY = 1.2, 2.0, 60.0
@@ -74,7 +74,7 @@ def used(index: fragdex.FragmentIndex, path: Path) -> None:
 def extracted(index: fragdex.FragmentIndex, path: Path) -> None:
     """Cut a clip and go through its bytes."""
     with fragdex.open_source(path) as source:
-        for _ in bytes_of(clip(index, source.read, 0, 10).pieces, source):
+        for _ in bytes_of_view(clip_view(index, source, ClipRequest(0, 10))[0], source):
             pass
 
 

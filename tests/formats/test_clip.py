@@ -36,12 +36,6 @@ def test_an_init_that_needs_no_change_is_copied_to_the_byte():
     assert out == data
 
 
-def test_at_once_gives_the_same_bytes():
-    data = movie(fragments=5, tracks=2, reordered=True)
-    options = {"fragmented": True}
-    assert made(data, 0.3, 0.5, **options)[1] == made(data, 0.3, 0.5, at_once=True, **options)[1]
-
-
 def test_what_can_not_be_cut():
     data = movie(fragments=3)
     with pytest.raises(ValueError, match="must end"):

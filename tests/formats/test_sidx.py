@@ -14,7 +14,9 @@ import fragdex
 from fragdex.boxes import build, make_box, parse
 from fragdex.byterange import ByteRange
 from fragdex.formats.segment_map import rescaled, tables
+from fragdex.formats.sidx import boxes
 from fragdex.formats.sidx_reading import MAX_DEPTH, SidxReader
+from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
@@ -495,3 +497,18 @@ def test_the_indexes_of_real_muxers_say_what_their_fragments_say(path: Path) -> 
         if (path.name, track) not in SAYS_OTHERWISE:
             assert fragments.cts_min.tolist() == exact.cts_min.tolist()
             assert fragments.cts_end.tolist() == exact.cts_end.tolist()
+
+
+def test_a_day_of_short_references_is_told_by_shorter_children():
+    """A root's references last less than 2^32 ticks each, which is 13 hours at 90 kHz."""
+    n = 70_000
+    places, ones, zeros = np.arange(n), np.ones(n, np.int64), np.zeros(n, np.int64)
+    segments = Subsegments(places * 8, ones * 8, places * 90_000, ones * 90_000, zeros, ones, zeros)
+    root, *children = boxes(segments, 1, 90_000)
+    lasts = root["references"]["subsegment_duration"].astype(np.int64)
+    assert lasts.sum() == n * 90_000
+    each = [child["references"]["subsegment_duration"].sum(dtype=np.int64) for child in children]
+    assert each == lasts.tolist()
+    assert sum(len(child["references"]) for child in children) == n
+    later = [child["earliest_presentation_time"] for child in children]
+    assert later == [0, *np.cumsum(lasts)[:-1]]

@@ -198,6 +198,17 @@ def test_a_range_in_the_middle_makes_the_boxes_that_it_touches(monkeypatch):
     assert len(numbers) == 1
 
 
+def test_a_range_of_a_copy_looks_at_few_of_its_parts():
+    data = movie(3000, tracks=2, samples=1, fps=5)
+    view = made(data, "tracks")
+    numbers = []
+    make = view.make
+    object.__setattr__(view, "make", lambda number: numbers.append(number) or make(number))
+    view.read(ByteRange.of(view.size // 2, 10), source=data)
+    assert len(numbers) == 1
+    assert len(view.starts) > 5
+
+
 def test_the_same_recipe_has_one_tag():
     data = movie(20, samples=5)
     tags = {made(data, seconds=s).etag for s in (1, 1.0, "1")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
@@ -55,7 +55,7 @@ def extract(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """Cut a playable clip out of a file, without re-encoding.
+    """ClipRequest a playable clip out of a file, without re-encoding.
 
     A clip shows exactly T0 to T1: what a decoder needs before T0 is included, and hidden by an
     edit list. With --fragmented, and for encrypted files, whole fragments are
@@ -101,38 +101,23 @@ def _extract(
     fragmented: bool,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.cli.copying import bytes_of
-    from fragdex.cli.opening import exact_again, notes, opened_media
+    from fragdex.cli.copying import bytes_of_view
+    from fragdex.cli.opening import exact_again, notes, opened_media, saved_form
     from fragdex.errors import InexactIndex
-    from fragdex.formats.clip import clip
+    from fragdex.seeking.origin import SourceInfo
+    from fragdex.views.copies import ClipRequest, clip_view
 
-    with opened_media(name, opening) as (index, source, init_data):
-        cutting = partial(
-            clip,
-            read=source.read,
-            start=start,
-            stop=stop,
-            tracks=tracks,
-            keep_times=keep_times,
-            fragmented=fragmented,
-            init=init_data,
-            at_once=source.remote,
-        )
+    with opened_media(name, opening) as (index, source, init):
+        cut = ClipRequest(start, stop, tracks, fragmented, keep_times, init)
         try:
-            made = cutting(index)
+            view, made = clip_view(index, source, cut)
         except InexactIndex:
             # A saved index without its samples, or one from a sidx or mfra.
             index = exact_again(index, source, opening, (start, stop, tracks))
-            made = cutting(index)
-        size = 0
-
-        def data() -> Iterator[bytes]:
-            nonlocal size
-            for piece in bytes_of(made.pieces, source):
-                size += len(piece)
-                yield piece
-
-        emit(data(), targets[name])
+            view, made = clip_view(index, source, cut)
+        # A recording may have grown since it was indexed from this very source.
+        known = None if saved_form(name) else [SourceInfo(name)]
+        emit(bytes_of_view(view, source, known), targets[name])
     return {
         "clip": targets[name],
         "asked": [float(start), None if math.isinf(stop) else float(stop)],
@@ -141,7 +126,7 @@ def _extract(
         "tracks": list(made.tracks),
         "exact": made.exact,
         "whole_fragments": made.whole_fragments,
-        "size": size,
+        "size": view.size,
     }, notes(index, findings=False)
 
 

@@ -282,14 +282,14 @@ def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
 
 def _embed(name: str, made: Any, job: _Job) -> tuple[bytes | None, str]:
     from fragdex import open_source
-    from fragdex.cli.copying import bytes_of
+    from fragdex.cli.copying import bytes_of_view
     from fragdex.cli.opening import media_of
-    from fragdex.formats.embed import embed
+    from fragdex.views.copies import embedded
 
     target = job.targets[name]
     budget = {key: job.opening[key] for key in ("max_bytes", "max_requests")}
     with open_source(media_of(made, name), **budget) as source:
-        emit(bytes_of(embed(made, source.read, **job.exporting), source), target or "-")
+        emit(bytes_of_view(embedded(made, source, **job.exporting), source), target or "-")
     return (b"", "") if target is None else (None, _line(target, made))
 
 

@@ -193,12 +193,12 @@ def _write(
         # Captions have an escaping of their own.
         emit([write(transcript).encode()], output)
         return
-    from fragdex.cli.copying import bytes_of
-    from fragdex.formats.captions_track import with_captions
+    from fragdex.cli.copying import bytes_of_view
+    from fragdex.views.copies import captioned
 
     cues = service("transcriptions.cues").cues_of(transcript.words)
-    pieces = with_captions(index, source.read, cues, language=transcript.language)
-    emit(bytes_of(iter(pieces), source), output)
+    view = captioned(index, source, cues, transcript.language)
+    emit(bytes_of_view(view, source), output)
 
 
 def _lines(words: Sequence[Word]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from fragdex.formats.embed_fragments import (
 from fragdex.formats.languages import three_letters
 from fragdex.seeking.model import FragmentIndex
 
-__all__ = ["Cue", "with_captions"]
+__all__ = ["Cue", "Cues", "with_captions"]
 
 TIMESCALE = 1000
 MAX_CUES = 1 << 20

@@ -24,11 +24,12 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init
-from fragdex.formats.clip_samples import Cut, decoded_sooner, sample_fragments
+from fragdex.formats.clip_samples import Cut, Ranges, decoded_sooner, sample_fragments
 from fragdex.formats.clip_source import FAR, Reader, SampleBudget
 from fragdex.formats.clip_spans import RESERVOIR, movie_timescale, part_of
 from fragdex.formats.clip_tables import progressive, unfit
 from fragdex.formats.embed_fragments import default_sizes
+from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
@@ -45,6 +46,8 @@ DOUBTS = ("sync-depends", "sync-reordered")
 Read = Callable[[ByteRange], bytes]
 Piece = bytes | ByteRange
 """Bytes to write as they are, or a range of the source to copy."""
+Block = Piece | Ranges
+"""The same, or many ranges of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Clip:
     """What a clip is made of.
 
     Attributes:
-        pieces: bytes and ranges of the source, to be written in this order; can be iterated once.
+        blocks: bytes and ranges of the source, to be written in this order; can be iterated once.
         start, stop: seconds of the source's presentation that the clip really spans (exclusive).
         tracks: track ids in it.
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
@@ -62,12 +65,21 @@ class Clip:
     Fraction(2, 1)
     """
 
-    pieces: Iterator[Piece]
+    blocks: Iterator[Block]
     start: Fraction
     stop: Fraction
     tracks: tuple[int, ...]
     whole_fragments: bool
     exact: bool = False
+
+    @property
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks, with each range by itself."""
+        for block in self.blocks:
+            if isinstance(block, Ranges):
+                yield from block.parts()
+            else:
+                yield block
 
 
 def clip(
@@ -79,8 +91,9 @@ def clip(
     tracks: Iterable[int] | None = None,
     keep_times: bool = False,
     init: bytes | None = None,
-    at_once: bool = False,
+    remote: bool = False,
     fragmented: bool = False,
+    period: int | None = None,
 ) -> Clip:
     """The pieces of a clip that plays from `start` to `stop`.
 
@@ -97,10 +110,10 @@ def clip(
         tracks: track ids; None: all. Other tracks in the same fragments come along.
         keep_times: keep the decode times of the source, in fragments.
         init: the initialization segment, for segments that have none.
-        at_once: read each fragment as a whole, where a read costs more than its bytes; its media
-            data are then among the pieces as bytes.
+        remote: whether a read costs more than its bytes.
         fragmented: make a fragmented file: whole fragments of a fragmented source, else samples in
             fragments of about a second.
+        period: number of the period; None: the one that shows `start`.
 
     Raises:
         ValueError: stop does not lie behind start, or one of them is NaN.
@@ -121,17 +134,17 @@ def clip(
     begin, end = exact_time(start), exact_time(stop)
     if not begin < end:
         raise ValueError(f"a clip must end ({stop}) after it starts ({start})")
-    period = _period(index, begin)
-    if init is None and not period.init:
+    within = _period(index, begin) if period is None else period_of(index, period)
+    if init is None and not within.init:
         raise BuildError(
             "there is no initialization segment, so a clip could not be played",
             advice="give it with init=",
         )
-    chosen = _spans(period, begin, end, None if tracks is None else set(tracks))
-    init_boxes = init if init is not None else b"".join(read(part) for part in period.init)
+    chosen = _spans(within, begin, end, None if tracks is None else set(tracks))
+    init_boxes = init if init is not None else b"".join(read(part) for part in within.init)
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
         doubted = {found.track for found in index.findings if found.code in DOUBTS}
-        source = Reader(read, index.source.size, at_once, doubted)
+        source = Reader(read, index.source.size, remote, doubted)
         exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
         if exact is not None:
             return exact
@@ -139,7 +152,7 @@ def clip(
         chosen = _as_copied(chosen)
         first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
         last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
-        pieces = _copied(chosen, init_boxes, read, keep_times, at_once, default_sizes(period))
+        pieces = _copied(chosen, init_boxes, read, keep_times, default_sizes(within))
         return Clip(pieces, first, last, tuple(s.track.id for s in chosen), True)
     chosen = [s for s in chosen if s.track.kind not in LEFT_OUT] or chosen
     paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
@@ -204,8 +217,10 @@ def _progressive(
     parts = [part.without(waiting) for part in parts]
     first += Fraction(waiting, timescale)
     stop_at = first + Fraction(max(part.duration for part in parts), timescale)
-    pieces = list(progressive(parts, boxes, timescale))
-    return Clip(iter(pieces), first, stop_at, tuple(part.track.id for part in parts), False, True)
+    head, media = progressive(parts, boxes, timescale)
+    return Clip(
+        iter((head, media)), first, stop_at, tuple(part.track.id for part in parts), False, True
+    )
 
 
 def _exact(seconds: Any) -> Fraction:
@@ -337,7 +352,7 @@ def _back(firsts: Sequence[tuple[TrackIndex, int, int]]) -> tuple[Fraction, dict
     return origin, {t.id: int((origin * t.timescale - delays[t.id]) // 1) for t, _, _ in firsts}
 
 
-def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Piece]:
+def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Block]:
     yield from head
     yield from body
 
@@ -347,7 +362,6 @@ def _copied(
     init: bytes,
     read: Read,
     keep_times: bool,
-    at_once: bool,
     sizes: Mapping[int, int],
 ) -> Iterator[Piece]:
     """Whole fragments in file order, each once, however many tracks share it."""
@@ -376,14 +390,9 @@ def _copied(
         move = Move(seconds, back, untold, repaired, repair, sizes)
     for offset, size in sorted(places.items()):
         place = ByteRange.of(offset, size)
-        near = _slicing(read(place), offset) if at_once else read
-        for piece in moved_fragment(near, place, at, move):
+        for piece in moved_fragment(read, place, at, move):
             at += len(piece) if isinstance(piece, bytes) else piece.size
-            yield near(piece) if at_once and isinstance(piece, ByteRange) else piece
-
-
-def _slicing(data: bytes, offset: int) -> Read:
-    return lambda part: data[part.start - offset : part.stop - offset]
+            yield piece
 
 
 def _firsts(spans: Sequence[_Span], read: Read) -> list[tuple[TrackIndex, int, int]]:

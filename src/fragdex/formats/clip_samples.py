@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,18 @@ from fragdex.boxes.trun import (
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.formats.clip_encryption import Protection, Read, protection, with_offsets
-from fragdex.fragments.table import SampleTable
+from fragdex.fragments.table import Int64, SampleTable
 from fragdex.seeking.model import TrackIndex
 
-__all__ = ["Cut", "chunks_of", "decoded_sooner", "described", "ranges", "sample_fragments"]
+__all__ = [
+    "Cut",
+    "Ranges",
+    "chunks_of",
+    "decoded_sooner",
+    "described",
+    "ranges",
+    "sample_fragments",
+]
 
 LEAST_SECONDS = 1.0
 """A fragment starts at a sync sample, at least so long after the one before."""
@@ -236,15 +244,36 @@ def _moof(number: int, trafs: Sequence[Box], sizes: Sequence[int]) -> bytes:
     return build(with_offsets(make_box("moof", children=[header, *placed]))) + mdat
 
 
+class Ranges(NamedTuple):
+    """Many ranges of a source, to be written one behind the other.
+
+    Attributes:
+        start, size: int64 columns: first byte and bytes of each.
+
+    >>> found = Ranges.joined(np.array([8, 10, 30]), np.array([2, 5, 1]))
+    >>> [(part.start, part.stop) for part in found.parts()]
+    [(8, 15), (30, 31)]
+    """
+
+    start: Int64
+    size: Int64
+
+    @classmethod
+    def joined(cls, start: Int64, size: Int64) -> Ranges:
+        """Without empty ones, and those that touch as one."""
+        held = size > 0
+        start, size = start[held], size[held]
+        if not len(start):
+            return cls(start, size)
+        heads = np.append(0, np.flatnonzero(start[1:] != start[:-1] + size[:-1]) + 1)
+        return cls(start[heads], np.add.reduceat(size, heads))
+
+    def parts(self) -> Iterator[ByteRange]:
+        """The ranges one by one."""
+        stops = (self.start + self.size).tolist()
+        yield from map(ByteRange, self.start.tolist(), stops)
+
+
 def ranges(samples: SampleTable) -> list[ByteRange]:
     """The bytes of samples, in their order; those that touch are joined."""
-    if not len(samples):
-        return []
-    starts, stops = samples.offset, samples.offset + samples.size
-    breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
-    firsts, lasts = np.append(0, breaks), np.append(breaks, len(starts)) - 1
-    return [
-        ByteRange(a, b)
-        for a, b in zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
-        if b > a
-    ]
+    return list(Ranges.joined(samples.offset, samples.size).parts())

@@ -5,7 +5,7 @@ Edit lists of progressive files are what players agree on: they show exactly wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from fragdex.boxes import Box, build, find, find_all, make_box, parse_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
-from fragdex.byterange import ByteRange
 from fragdex.formats.clip_movie import movie_brands, references
-from fragdex.formats.clip_samples import described, ranges
+from fragdex.formats.clip_samples import Ranges, described
 from fragdex.formats.clip_spans import Part
-from fragdex.formats.copy_check import Places, check_samples, copied_parts
+from fragdex.formats.copy_check import Places, check_samples
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.movie import sample_tables
 from fragdex.fragments.sample_runs import read_sample_runs
@@ -26,14 +25,16 @@ from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
 
 __all__ = ["progressive", "unfit"]
 
-Piece = bytes | ByteRange
+Rows = npt.NDArray[np.void]
 CHUNK_SECONDS = 1
 """Pictures and sound of so many seconds lie together."""
 WIDE = 1 << 32
 
 
-def progressive(parts: Sequence[Part], boxes: Sequence[Box], timescale: int) -> Iterator[Piece]:
-    """The pieces of the clip, checked: every sample is where the tables say.
+def progressive(
+    parts: Sequence[Part], boxes: Sequence[Box], timescale: int
+) -> tuple[bytes, Ranges]:
+    """What the clip consists of, checked: every sample is where the tables say.
 
     Args:
         parts: at least one; `unfit` says nothing against them.
@@ -44,7 +45,6 @@ def progressive(parts: Sequence[Part], boxes: Sequence[Box], timescale: int) -> 
     assert moov is not None  # unfit has found the tracks in it
     traks = {_track_id(trak): trak for trak in moov.find_all("trak")}
     chunks = [_chunks(part, traks[part.track.id]) for part in parts]
-    media: list[ByteRange] = []
     places: list[list[int]] = [[] for _ in parts]
     at = 0
     order = sorted(
@@ -52,11 +52,14 @@ def progressive(parts: Sequence[Part], boxes: Sequence[Box], timescale: int) -> 
         for number, rows in enumerate(chunks)
         for when, low, high, _ in rows
     )
+    behind = [np.append(0, np.cumsum(part.samples.size)) for part in parts]
     for _, number, low, high in order:
-        samples = parts[number].samples.rows(slice(low, high))
         places[number].append(at)
-        at += int(samples.size.sum())
-        media += ranges(samples)
+        at += int(behind[number][high] - behind[number][low])
+    media = Ranges.joined(
+        np.concatenate([parts[n].samples.offset[low:high] for _, n, low, high in order]),
+        np.concatenate([parts[n].samples.size[low:high] for _, n, low, high in order]),
+    )
     header = (at + 8).to_bytes(4, "big") + b"mdat"
     if at + 8 >= WIDE:
         header = b"\0\0\0\1mdat" + (at + 16).to_bytes(8, "big")
@@ -74,9 +77,8 @@ def progressive(parts: Sequence[Part], boxes: Sequence[Box], timescale: int) -> 
     for mine in offsets:
         mine["chunk_offset"] += start
     head = brands + build(made) + header
-    pieces: list[Piece] = [head, *media]
-    _check(head[len(brands) :], parts, pieces)
-    yield from pieces
+    _check(head, len(brands), parts, media)
+    return head, media
 
 
 def unfit(parts: Sequence[Part], boxes: Sequence[Box]) -> str:
@@ -111,11 +113,12 @@ def _times(samples: SampleTable) -> tuple[Int64, Int64]:
     return deltas, samples.cts - samples.dts
 
 
-def _check(head: bytes, parts: Sequence[Part], pieces: Sequence[Piece]) -> None:
-    """Read the moov again, and follow each sample back to the source."""
-    copied = Places.of(copied_parts(pieces))
-    size = sum(len(p) if isinstance(p, bytes) else p.size for p in pieces)
-    tables = sample_tables(parse_box(head))
+def _check(head: bytes, moov: int, parts: Sequence[Part], media: Ranges) -> None:
+    """Read the moov again, at its place in the head, and follow each sample back to the source."""
+    ends = len(head) + np.cumsum(media.size)
+    copied = Places(ends - media.size, media.start)
+    size = int(ends[-1]) if len(ends) else len(head)
+    tables = sample_tables(parse_box(head[moov:]))
     for part in parts:
         runs = read_sample_runs(tables[part.track.id], part.track.id, Findings(), file_end=size)
         read = SampleTable.empty() if runs is None else runs.expand(0, runs.count)
@@ -144,12 +147,12 @@ def _tables(part: Part, chunks: Sequence[Chunk]) -> list[Box]:
     """The sample tables, less the one that says where chunks are."""
     samples = part.samples
     deltas, offsets = _times(samples)
-    made = [make_box("stts", entries=_runs(deltas))]
+    made = [make_box("stts", entries=_runs(deltas, "sample_delta"))]
     if offsets.any():
-        made.append(make_box("ctts", entries=_runs(offsets)))
+        made.append(make_box("ctts", entries=_runs(offsets, "sample_offset")))
     if not samples.sync.all():
         numbers = np.flatnonzero(samples.sync) + 1
-        made.append(make_box("stss", entries=[(number,) for number in numbers.tolist()]))
+        made.append(make_box("stss", entries=_rows(sample_number=numbers)))
     made.append(make_box("stsc", entries=_sample_to_chunk(chunks)))
     made.append(_sizes(samples.size))
     return made + _roll(part)
@@ -159,14 +162,21 @@ def _sizes(sizes: Int64) -> Box:
     """Readers of raw sound want one size for all samples where they have one."""
     if sizes[0] and (sizes == sizes[0]).all():
         return make_box("stsz", sample_size=int(sizes[0]), sample_count=len(sizes))
-    return make_box("stsz", entries=[(size,) for size in sizes.tolist()])
+    return make_box("stsz", entries=_rows(entry_size=sizes))
 
 
-def _runs(values: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+def _runs(values: Int64, name: str) -> Rows:
     """(how many, value) of equal neighbours."""
     edges = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
-    counts = np.diff(edges)
-    return list(zip(counts.tolist(), values[edges[:-1]].tolist(), strict=True))
+    return _rows(sample_count=np.diff(edges), **{name: values[edges[:-1]]})
+
+
+def _rows(**columns: Int64) -> Rows:
+    """Columns as rows of a table of 32 bits; a long track has millions."""
+    rows = np.empty(len(next(iter(columns.values()))), [(name, ">u4") for name in columns])
+    for name, column in columns.items():
+        rows[name] = column
+    return rows
 
 
 def _sample_to_chunk(chunks: Sequence[Chunk]) -> list[tuple[int, int, int]]:

@@ -82,8 +82,13 @@ def boxes(
     n = len(segments)
     if n <= MAX_REFERENCES:
         return (_sidx(reference_id, timescale, int(starts[0]), first_offset, rows),)
+    lasts = np.append(0, np.cumsum(rows["subsegment_duration"].astype(np.int64)))
     parts = -(-n // MAX_REFERENCES)
     edges = [n * part // parts for part in range(parts + 1)]
+    # A root's reference to a day of children lasts longer than 32 bits can say.
+    while parts < min(n, MAX_REFERENCES) and (np.diff(lasts[edges]) >> 32).any():
+        parts = min(2 * parts, n, MAX_REFERENCES)
+        edges = [n * part // parts for part in range(parts + 1)]
     sizes = [int(rows["referenced_size"][a:b].sum()) for a, b in pairwise(edges)]
     children: list[Box] = []
     # From the back: how far a child lies before its media depends on the children behind it.
@@ -98,7 +103,7 @@ def boxes(
     top = np.zeros(parts, rows.dtype)
     for part, child in enumerate(children):
         low, high = edges[part], edges[part + 1]
-        duration = int(rows["subsegment_duration"][low:high].astype(np.int64).sum())
+        duration = int(lasts[high] - lasts[low])
         if duration >> 32:
             raise _too_long(duration)
         top[part] = rows[low]

@@ -14,6 +14,7 @@ segments             all of that for some tracks
 media_type           what players are told
 joined_tracks        which tracks of several files are one
 joined_files         several files one behind the other
+copies               clips and other copies of one file
 kinds                `fragdex.view`
 renditions           tracks of a title, with their segments
 webvtt               text of subtitles, from samples and to segments

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from fragdex.boxes import build, parse
-from fragdex.byterange import ByteRange
-from fragdex.errors import BuildError, NoSyncSample
-from fragdex.formats.clip import clip
-from fragdex.formats.embed import MENDING, walked
-from fragdex.formats.embed_fragments import joined, whole
-from fragdex.formats.embed_mending import Shifts, mended_box
+from fragdex.errors import NoSyncSample
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import period_of
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
-from fragdex.sources import Source
+from fragdex.views.copies import ClipRequest, clip_view, faststart
 from fragdex.views.fragments_made import STYP
 from fragdex.views.init_segment import descriptions_of, traks_of
 from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import media_of
 from fragdex.views.media_type import KEPT, media_type
-from fragdex.views.parts import Block, Part, SourceRange, sizes_of
+from fragdex.views.parts import Block
 from fragdex.views.protection import protected
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
@@ -37,9 +31,6 @@ __all__ = ["Kind", "view"]
 Kind: TypeAlias = Literal[
     "faststart", "fragmented", "clip", "tracks", "init", "segment", "timeline"
 ]
-
-_MOST_WALKED: Final = 4096
-"""Boxes at the top level that are looked at for what must be mended."""
 
 
 def view(
@@ -112,11 +103,12 @@ def view(
     with Sources([index.source], source) as sources:
         opened = sources.source(0)
         if kind == "faststart":
-            return _faststart(index, opened)
+            return faststart(index, opened)
         if kind in ("clip", "tracks"):
             if kind == "tracks":
                 start, stop, exact = -float("inf"), float("inf"), True
-            return _clip(index, opened, kind, start, stop, ids, exact)
+            shown = ClipRequest(start, stop, tracks=ids, fragmented=not exact, period=period)
+            return clip_view(index, opened, shown)[0]
         found = period_of(index, period)
         chosen = _chosen(found, ids)
         init = b"".join(opened.read(part) for part in found.init)
@@ -198,79 +190,3 @@ def _fragmented(
         return made.fragments.parts(number - 1) if number else [head]
 
     return View(kind or made.media_type, sources, recipe, sizes, block)
-
-
-def _clip(
-    index: FragmentIndex,
-    source: Source,
-    kind: str,
-    start: TimeLike,
-    stop: TimeLike,
-    ids: list[int] | None,
-    exact: bool,
-) -> View:
-    made = clip(
-        index,
-        source.read,
-        start,
-        stop,
-        tracks=ids,
-        fragmented=not exact,
-        at_once=False,
-    )
-    parts = [_whole_part(piece) for piece in made.pieces]
-    wanted = set(made.tracks)
-    shown = [t for p in index.periods for t in p.tracks if t.id in wanted]
-    recipe = [kind, *map(str, map(exact_time, (start, stop))), sorted(made.tracks), exact]
-    return View(media_type(shown), [index.source], recipe, [sizes_of(parts)], lambda _: parts)
-
-
-def _whole_part(piece: bytes | ByteRange) -> Part:
-    return piece if isinstance(piece, bytes) else SourceRange(0, piece)
-
-
-def _faststart(index: FragmentIndex, source: Source) -> View:
-    size = source.size if index.source.size is None else index.source.size
-    if size is None:
-        raise BuildError("the size of the source is not known")
-    parts: list[Part] = [_whole_part(piece) for piece in joined(_moov_in_front(source, size), size)]
-    kind = media_type(track for period in index.periods for track in period.tracks)
-    return View(kind, [index.source], ["faststart"], [sizes_of(parts)], lambda _: parts)
-
-
-def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
-    """The edits that put the moov in front of the media; none where it stands there."""
-    found = list(islice(walked(source.read, 0, size), _MOST_WALKED))
-    types = [code for code, _ in found]
-    if "moov" not in types:
-        raise BuildError("there is no moov, so that it could not be put in front", path="moov")
-    moov = types.index("moov")
-    if not {"mdat", "moof"} & set(types[:moov]):
-        return []
-    if "moof" in types:
-        raise BuildError(
-            "the moov stands behind fragments, and only a progressive file is put in order so",
-            path="moov",
-            offset=found[moov][1].start,
-            advice="make a fragmented view instead",
-        )
-    part = found[moov][1]
-    place = found[0][1].stop if types[0] == "ftyp" else 0
-    others = [
-        (MENDING[code], where, whole(source.read, where))
-        for number, (code, where) in enumerate(found)
-        if code in MENDING and number != moov
-    ]
-    given = whole(source.read, part)
-    made, made_others = given, [data for _, _, data in others]
-    while True:
-        edits = [(ByteRange(place, place), made), (part, b"")]
-        edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
-        shifts = Shifts((where, len(data)) for where, data in edits)
-        before = [len(made), *map(len, made_others)]
-        made = mended_box(given, part.start, shifts)
-        made_others = [mend(data, where.start, shifts) for mend, where, data in others]
-        if [len(made), *map(len, made_others)] == before:
-            edits[0] = (edits[0][0], made)
-            edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
-            return edits

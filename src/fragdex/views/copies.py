@@ -1,0 +1,208 @@
+"""Copies of a file as views: clips, some tracks, the moov or an index in front, captions in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError
+from fragdex.formats.captions_track import Cues, with_captions
+from fragdex.formats.clip import Clip, Read, clip
+from fragdex.formats.clip_samples import Ranges
+from fragdex.formats.embed import MENDING, embed, walked
+from fragdex.formats.embed_fragments import joined, whole
+from fragdex.formats.embed_mending import Shifts, mended_box
+from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.times import TimeLike, exact_time
+from fragdex.sources import Source
+from fragdex.views.media_type import media_type
+from fragdex.views.parts import Block, Scattered, SourceRange, size_of
+from fragdex.views.view import View
+
+__all__ = ["ClipRequest", "captioned", "clip_view", "copied", "embedded", "faststart"]
+
+_MOST_WALKED: Final = 4096
+"""Boxes at the top level that are looked at for what must be mended."""
+_TOGETHER: Final = 1024
+"""Ranges that are one block: a range of the view looks at no more than it needs."""
+_AHEAD: Final = 16 << 10
+"""Bytes of a remote source that are read at once: a moof comes with its header."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRequest:
+    """What a clip is to show.
+
+    Attributes:
+        start, stop: presentation times; stop is exclusive.
+        tracks: track ids; None: all.
+        fragmented: begin at the sync sample at or before `start`, in fragments.
+        keep_times: keep the decode times of the source, in fragments.
+        init: the initialization segment, for segments that have none.
+        period: number of the period; None: the one that shows `start`.
+    """
+
+    start: TimeLike
+    stop: TimeLike
+    tracks: Collection[int] | None = None
+    fragmented: bool = False
+    keep_times: bool = False
+    init: bytes | None = None
+    period: int | None = None
+
+
+def clip_view(index: FragmentIndex, source: Source, cut: ClipRequest) -> tuple[View, Clip]:
+    """A clip, and what it really shows; the clip's blocks are used up.
+
+    Raises: as `fragdex.formats.clip.clip`.
+    """
+    made = clip(
+        index,
+        _ahead(source),
+        cut.start,
+        cut.stop,
+        tracks=cut.tracks,
+        keep_times=cut.keep_times,
+        init=cut.init,
+        remote=source.remote,
+        fragmented=cut.fragmented,
+        period=cut.period,
+    )
+    span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(made.tracks), cut.period]
+    init = None if cut.init is None else hashlib.md5(cut.init, usedforsecurity=False).hexdigest()
+    recipe = ["clip", *span, cut.fragmented, cut.keep_times, init]
+    return copied(index, made.blocks, recipe, made.tracks), made
+
+
+def embedded(index: FragmentIndex, source: Source, **options: Any) -> View:
+    """A fragmented file with a segment index in front of its fragments.
+
+    Args:
+        index, source: of the file.
+        options: those of `fragdex.formats.embed.embed`.
+
+    Raises: as that.
+    """
+    recipe = ["embedded", sorted(options.items())]
+    return copied(index, embed(index, source.read, **options), recipe)
+
+
+def captioned(index: FragmentIndex, source: Source, cues: Cues, language: str | None) -> View:
+    """A file with a track of captions.
+
+    Args: as those of `fragdex.formats.captions_track.with_captions`.
+
+    Raises: as that.
+    """
+    pieces = with_captions(index, source.read, cues, language=language)
+    return copied(index, pieces, ["captioned", [list(cue) for cue in cues], language])
+
+
+def copied(
+    index: FragmentIndex,
+    blocks: Iterable[bytes | ByteRange | Ranges],
+    recipe: Any,
+    tracks: Collection[int] | None = None,
+) -> View:
+    """A view of bytes and ranges of one file.
+
+    Args:
+        index: of the file.
+        blocks: in their order.
+        recipe: what decides them besides the file.
+        tracks: track ids that are in it; None: all.
+    """
+    found: list[Block] = []
+    for block in blocks:
+        if isinstance(block, bytes):
+            found.append(block)
+        elif isinstance(block, ByteRange):
+            found.append(SourceRange(0, block))
+        else:
+            found += _scattered(block)
+    shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
+    sizes = np.fromiter(map(size_of, found), np.int64, len(found))
+    return View(media_type(shown), [index.source], recipe, sizes, lambda n: found[n : n + 1])
+
+
+def _scattered(ranges: Ranges) -> Iterator[Block]:
+    for low in range(0, len(ranges.start), _TOGETHER):
+        part = slice(low, low + _TOGETHER)
+        yield Scattered(0, ranges.start[part], ranges.size[part])
+
+
+def _ahead(source: Source) -> Read:
+    """Reads of a source; of a remote one, small ones that follow each other at one go."""
+    if not source.remote:
+        return source.read
+    held = ByteRange(0, 0)
+    data = b""
+
+    def read(range: ByteRange) -> bytes:
+        nonlocal held, data
+        if range.size >= _AHEAD:
+            return source.read(range)
+        if not (held.start <= range.start and range.stop <= held.stop):
+            data = source.read_up_to(ByteRange.of(range.start, _AHEAD))
+            held = ByteRange.of(range.start, len(data))
+        if range.stop > held.stop:
+            return source.read(range)  # says where it ends
+        return data[range.start - held.start : range.stop - held.start]
+
+    return read
+
+
+def faststart(index: FragmentIndex, source: Source) -> View:
+    """The file with its moov in front of the media.
+
+    Raises:
+        BuildError: there is no moov, or it stands behind fragments.
+    """
+    size = source.size if index.source.size is None else index.source.size
+    if size is None:
+        raise BuildError("the size of the source is not known")
+    return copied(index, joined(_moov_in_front(source, size), size), ["faststart"])
+
+
+def _moov_in_front(source: Source, size: int) -> list[tuple[ByteRange, bytes]]:
+    """The edits that put the moov in front of the media; none where it stands there."""
+    found = list(islice(walked(source.read, 0, size), _MOST_WALKED))
+    types = [code for code, _ in found]
+    if "moov" not in types:
+        raise BuildError("there is no moov, so that it could not be put in front", path="moov")
+    moov = types.index("moov")
+    if not {"mdat", "moof"} & set(types[:moov]):
+        return []
+    if "moof" in types:
+        raise BuildError(
+            "the moov stands behind fragments, and only a progressive file is put in order so",
+            path="moov",
+            offset=found[moov][1].start,
+            advice="make a fragmented view instead",
+        )
+    part = found[moov][1]
+    place = found[0][1].stop if types[0] == "ftyp" else 0
+    others = [
+        (MENDING[code], where, whole(source.read, where))
+        for number, (code, where) in enumerate(found)
+        if code in MENDING and number != moov
+    ]
+    given = whole(source.read, part)
+    made, made_others = given, [data for _, _, data in others]
+    while True:
+        edits = [(ByteRange(place, place), made), (part, b"")]
+        edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
+        shifts = Shifts((where, len(data)) for where, data in edits)
+        before = [len(made), *map(len, made_others)]
+        made = mended_box(given, part.start, shifts)
+        made_others = [mend(data, where.start, shifts) for mend, where, data in others]
+        if [len(made), *map(len, made_others)] == before:
+            edits[0] = (edits[0][0], made)
+            edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
+            return edits
