@@ -60,7 +60,7 @@ def test_random_ranges_while_the_server_breaks_off(fault):
         found = outcomes(view, whole, server.url)
         assert len(found) == 3 * CLIENTS
         if FAULTS[fault].drop_connections or FAULTS[fault].changing_etag:
-            assert bytes not in found
+            assert {*found} - {bytes}  # what lies in made bytes alone is right
         server.faults = Faults()
         assert set(outcomes(view, whole, server.url)) == {bytes}
 
