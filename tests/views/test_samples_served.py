@@ -1,4 +1,4 @@
-"""Each sample of a source is in its views byte for byte, in decode order: every kind, every file."""
+"""Each sample of a source is in its views byte for byte, in decode order: all kinds and files."""
 
 import hashlib
 import os
@@ -37,9 +37,8 @@ def test_md5s_of_all_samples(path):
         try:
             view = fragdex.view(index, kind)
             copy = view.read()
-        except FragdexError as error:
-            assert str(error)
-            continue
+        except FragdexError:
+            continue  # the last test counts how many are not refused
         if path.name.startswith("cut-") and kind == "faststart":
             continue  # as cut as its source
         found = fragdex.index(copy, exact=True)
