@@ -246,9 +246,11 @@ class _Stopped(Exception):
 
 def divided(view: View, frames: range, jobs: int | None, slices: int | None) -> Plan:
     """The slices of a film, as `render` makes them."""
+    # where nobody says how many processes there are, one begins (`SliceScheduler`)
+    ahead = slices is None and jobs is None
     if slices is None:
         # A slice that is short costs more in starting and replaying than it saves.
         worth = max(1, len(frames) // key_interval(view.fps))
         slices = jobs or min(os.cpu_count() or 1, worth)
     # as if all were made at once, so that the same slices make the same film whoever makes them
-    return plan(view, frames, slices=slices, at_once=True)
+    return plan(view, frames, slices=slices, at_once=True, ahead=ahead)

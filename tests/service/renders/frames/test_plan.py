@@ -25,6 +25,7 @@ def test_slices_are_the_frames_each_once(fps, duration_ms, slice_ms, count):
     for parts in (
         plan(view, frames),
         plan(view, frames, slice_ms=slice_ms),
+        plan(view, frames, slices=count, at_once=True, ahead=True),
         plan(view, frames, slices=count),
     ):
         assert (parts.borders[0], parts.borders[-1]) == (frames.start, frames.stop)
