@@ -1,6 +1,7 @@
 """The README and the pages of docs are followed line by line: what they say is what happens."""
 
 import doctest
+import json
 import os
 import re
 import shlex
@@ -131,3 +132,11 @@ def test_every_command_of_dev_is_told_in_contributing():
     told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     offered = re.findall(r"^  (\w+) ", usage, re.MULTILINE)
     assert [name for name in offered if f"./dev {name}" not in told] == []
+
+
+def test_what_is_said_of_renders_are_the_results():
+    folder = ROOT / "benchmarks" / "render"
+    rows = json.loads((folder / "results.json").read_text("utf-8"))["rows"]
+    heavy, slides = (1 / rows[key]["wants"][0]["reached"] for key in ("heavy", "slides"))
+    told = f"take from {heavy:.2f} (a heavy page) to {slides:.2f} (slides) of Remotion's time"
+    assert told in (ROOT / "README.md").read_text("utf-8")

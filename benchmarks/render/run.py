@@ -1,13 +1,14 @@
 """Measure renders: python benchmarks/render/run.py.
 
 Writes results.json and results.md. The peers are installed into benchmarks/build the first time.
-All of it takes about nine minutes on a quiet machine, --quick about two; --only measures some
-rows and leaves the others as they were.
+All of it takes about half an hour on a quiet machine, --quick about four minutes; --only measures
+some rows and leaves the others as they were. The README's sentence on renders follows the results.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Callable
@@ -26,7 +27,7 @@ import rows_truth  # noqa: E402
 import told  # noqa: E402
 from measure import BUILD, Measured, Setting  # noqa: E402
 from remotion import Remotion  # noqa: E402
-from results import Report  # noqa: E402
+from results import JSON, Report  # noqa: E402
 from surroundings import browser, surroundings  # noqa: E402
 
 ROWS: dict[str, Callable[[Setting], Measured]] = {
@@ -73,6 +74,8 @@ def main() -> int:
             setting = Setting(Path(folder), rounds, asked.quick, peer, pause=asked.pause)
             setting.wait()
             missed += report.measure(key, partial(ROWS[key], setting))
+    if output == HERE:
+        told.tell_readme(json.loads((HERE / JSON).read_text()))
     return report.end(missed)
 
 

@@ -71,6 +71,8 @@ class _Work:
             self._parent, outside=self._parent, limits=Limits(**limits),
             sandbox=sandbox, missing=missing, watched=watched,
         )  # fmt: skip
+        # FFmpeg's libraries take as long to load as the browser takes to start: at the same time.
+        threading.Thread(target=_load, daemon=True).start()
         return {}
 
     def look(self, view: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,8 +155,6 @@ def main(channel: Channel) -> None:
     """Do jobs until the parent is gone."""
     # The way to its folder may be closed to the user of this process.
     tempfile.tempdir = os.curdir
-    # FFmpeg's libraries take as long to load as the browser takes to start: at the same time.
-    threading.Thread(target=_load, daemon=True).start()
     work = _Work(channel)
     jobs = (work.begin, work.look, work.draw, work.join)
     channel.serve({job.__name__: job for job in jobs}, _clear_up)

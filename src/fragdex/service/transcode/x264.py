@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 __all__ = ["repeatable"]
 
 
@@ -25,5 +23,8 @@ def repeatable(options: dict[str, str]) -> dict[str, str]:
 
 
 def _has_avx512() -> bool:
+    # not while a process starts that encodes nothing yet
+    import numpy as np
+
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     return any(name == "X86_V4" or name.startswith("AVX512") for name in found)

@@ -13,8 +13,6 @@ import json
 from fractions import Fraction
 from typing import Final
 
-import numpy as np
-
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.waiting import Waiting
@@ -158,6 +156,9 @@ def _number(value: Fraction) -> float | int:
 
 def _stereo(data: bytes, channels: int, count: int) -> bytes:
     """So many samples of two channels; silence where there are none, or what is no number."""
+    # few pages need it, and all would wait for it before their browser starts
+    import numpy as np
+
     found = np.frombuffer(data[: len(data) // (4 * channels) * 4 * channels], "<f4")
     samples = np.zeros((count, 2), "<f4")
     samples[: len(found) // channels] = found.reshape(-1, channels)
