@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.pool import PageSource
 from fragdex.service.renders.process import Check, Child, nothing
+from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.stills import Still
 
 __all__ = ["drawn", "evenly"]
@@ -34,6 +36,8 @@ def drawn(
 ) -> Iterator[tuple[bytes, SliceMade]]:
     """Draw frames in rising order; those between them happen without being drawn.
 
+    Of a page that needs all of its frames, those between are drawn, too.
+
     Args:
         check: called several times a second; what it raises ends the process and its browser.
 
@@ -48,8 +52,14 @@ def drawn(
             page.site, outside=page.outside, limits=page.limits, watched=page.watched
         ) as child,
     ):  # fmt: skip
+        all_drawn = False
         for i in frames:
-            made = child.draw(
-                view, range(i, i + 1), Path(folder), still=_LOSSLESS, check=check
+            draw = partial(
+                child.draw, view, range(i, i + 1), Path(folder), still=_LOSSLESS, check=check
             )  # fmt: skip
+            try:
+                made = draw(all_drawn=all_drawn)
+            except OneBrowserNeeded:
+                all_drawn = True
+                made = draw(all_drawn=True)
             yield Path(made.path).read_bytes(), made

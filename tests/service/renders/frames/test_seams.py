@@ -13,6 +13,7 @@ from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Notes
 from fragdex.service.renders.browser.requests import is_animated
 from fragdex.service.renders.browser.stage import Stage
+from fragdex.service.renders.lint import lint
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.plan import Plan, View, Wanted
 from fragdex.service.renders.pool import ChildPool, PageSource
@@ -178,3 +179,9 @@ def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):
         assert pool.alone(page, view, borders) == 20
         pool.draw(page, Wanted(), view, range(25, 30), tmp_path)
         assert pool.alone(page, view, borders) == 0
+
+
+def test_a_page_that_one_browser_has_to_draw_can_be_checked():
+    made = lint(PageSource("", Stateful("gif.html")), WANTED)
+    assert len(made.drawn) == 12
+    assert "failed" not in [one.kind for one in made.findings]
