@@ -2,15 +2,17 @@
 
 import io
 import re
+import struct
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import fragdex
-from fragdex.boxes import find_all, parse
+from fragdex.boxes import find_all, parse, parse_box
 from fragdex.errors import BuildError
 from fragdex.testing import check_cmaf, check_dash, check_hls
+from fragdex.views import protection
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MPD = "{urn:mpeg:dash:schema:mpd:2011}"
@@ -153,3 +155,15 @@ def test_what_cannot_be_passed_on_is_refused():
         fragdex.package(fragdex.index(FIXTURES / "made" / "cbcs.mp4", exact=True))
     with pytest.raises(BuildError, match="not as ISO/IEC 23001-7 says"):
         fragdex.package(fragdex.index(FIXTURES / "made" / "piff-encrypted.ismv", exact=True))
+
+
+@pytest.mark.timeout(20)
+def test_a_senc_of_nothing_that_claims_four_thousand_million_samples():
+    """With a constant vector no sample has bytes of its own, so that no number of them is short."""
+    tfhd = struct.pack(">I4sII", 16, b"tfhd", 0x020000, 1)
+    trun = struct.pack(">I4sII", 16, b"trun", 0, 3)
+    senc = struct.pack(">I4sII", 16, b"senc", 0, 2**32 - 1)
+    traf = struct.pack(">I4s", 56, b"traf") + tfhd + trun + senc
+    moof = parse_box(struct.pack(">I4s", 64, b"moof") + traf)
+    _, sizes = protection._of_traf(moof.find("traf"), moof, 1, 0)
+    assert len(sizes) <= 3

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -254,7 +255,8 @@ def _of_traf(traf: Box, moof: Box, track_id: int, vector: int) -> tuple[Int64, I
     if saiz is not None and not saiz.opaque:
         sizes = sizes_of(saiz, count, track_id)
     elif senc is not None and not senc.opaque:
-        sizes = np.fromiter(_sizes(senc, vector), np.int64)
+        # a senc of nothing for each sample can claim any number of them
+        sizes = np.fromiter(islice(_sizes(senc, vector), count), np.int64)
     if not len(sizes):
         return nothing, nothing
     if senc is not None and not senc.opaque:
