@@ -243,8 +243,8 @@ class MalformedCaptions(FormatError):
     'this is no timing (line 3)'
     """
 
-    def __init__(self, message: str, *, line: int | None = None) -> None:
-        super().__init__(message if line is None else f"{message} (line {line})")
+    def __init__(self, message: str, *, line: int | None = None, **place: Any) -> None:
+        super().__init__(message if line is None else f"{message} (line {line})", **place)
         self.line = line
 
 
