@@ -14,8 +14,8 @@ from fragdex.service.renders.seams import ALONE
 from service.descendants import browsers, gone
 from service.renders.frames.numbers import read_rows
 from service.renders.frames.test_asked import ASKED, loudness, numbers_of_asked, sound_of
-from service.renders.frames.test_seams import pictures
 from service.renders.page_media.films import number_at, numbered, wav
+from service.renders.pages.looking import animation
 from service.renders.test_archives import tar_of, zip_of
 from service.renders.working import numbers, numbers_of
 from service.serving import API
@@ -367,7 +367,7 @@ def test_a_deleted_render_is_ended(renderer):
 
 def test_a_film_whose_slices_do_not_fit_is_drawn_by_one_browser(renderer):
     """It is then the film of one slice; and who asks for it again gets that at once."""
-    picture = base64.b64encode(pictures("GIF")).decode()
+    picture = base64.b64encode(animation("GIF")).decode()
     html = f"<body style='margin:0'><img src='data:image/gif;base64,{picture}'>"
     _, alone = renderer.rendered(html + "<!-- alone -->", duration_ms=3000, work_slice_ms=3000)
     for reused in (False, True):

@@ -135,10 +135,14 @@ def test_what_may_be_left_out_is_never_null(document):
 
 # ---- what holds for every route ------------------------------------------------------------------
 
+NAMES = {"playlist": "v1.m3u8", "rendition": "v1", "part": "init.mp4", "sheet": "1.jpg"}
+"""Of the files of a title."""
+
 
 def placed(path, film):
     family = path.removeprefix(f"{API}/").partition("/")[0]
-    return path.format(**{**film[""], **film.get(family, {})})
+    form = "jpg" if "/thumbnail." in path else "json"
+    return path.format(**{**film[""], **film.get(family, {})}, **NAMES, form=form)
 
 
 def test_HEAD_answers_what_GET_answers_without_the_body(server, document, film):
