@@ -41,8 +41,8 @@ def test_ffmpeg_plays_hls_by_a_token_in_the_url(working, film):
     with av.open(str(path)) as source:
         packets = [(one.stream.index, bytes(one)) for one in source.demux() if one.size]
     sent = [[data for stream, data in packets if stream == nth] for nth in range(3)]
-    assert seen[("audio", "eng")] == sent[1]
-    assert seen[("audio", "deu")] == sent[2]
+    assert seen[("audio", "en")] == sent[1]
+    assert seen[("audio", "de")] == sent[2]
     video = next(found for (kind, _), found in seen.items() if kind == "video")
     assert len(video) == len(sent[0])
 
