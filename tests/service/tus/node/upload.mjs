@@ -13,7 +13,7 @@ const say = (told) => process.stdout.write(`${JSON.stringify(told)}\n`);
 const options = {
   endpoint,
   chunkSize: Number(chunk),
-  retryDelays: [100, 300, 500, 1000, 1000, 2000, 2000, 3000, 3000, 3000],
+  retryDelays: Array(240).fill(500), // a busy machine takes its time to start the service again
   headers: { Authorization: `Bearer ${key}` },
 };
 const fail = (error) => {
