@@ -288,7 +288,7 @@ class Frames:
         >>> import fragdex
         >>> plan = fragdex.Frames("fixtures/open-gop.mp4").plan([40, 41])
         >>> plan.frames, plan.decoded, plan.runs
-        (2, 5, 1)
+        (2, 6, 1)
         """
         chosen, _ = self._numbers(numbers)
         return self._reader.plan(self._ready().numbering.sample[chosen].tolist())

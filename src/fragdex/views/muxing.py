@@ -53,7 +53,7 @@ def muxed(
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> both = movie(4, tracks=2)
-    >>> made = muxed([fragdex.index(both)], source=[both], start=1, stop=2)
+    >>> made = muxed([fragdex.index(both)], source=[both], start=0.2, stop=0.6)
     >>> made.media_type
     'video/mp4; codecs="avc1.42000A,Opus"'
     """

@@ -56,7 +56,10 @@ def test_their_words_are_those_of_the_library_and_become_captions(transcriber):
         cues = cue_times(client.get(f"{at}.vtt").text)
         assert cues[0][0] == words[0][1]
         assert all(start < end for start, end in cues)
-        assert transcriber.fragment(id, 0).json()["segments"]
+        # where the first word is depends on the processor: the models are tiny
+        _, start, end = words[0]
+        first = (start + end) // 2 // 5000
+        assert transcriber.fragment(id, first).json()["word_segments"][0]["text"] == words[0][0]
     assert client.post(f"{at}/copy").status_code == 202
     record = transcriber.until(id, lambda one: one["copy_with_captions"]["status"] != "pending")
     assert record["copy_with_captions"]["status"] == "complete", record
