@@ -34,6 +34,7 @@ FILES = {
     "renders": "renders",
     "streaming": "streaming",
     "timelines": "timelines",
+    "webhooks": "webhooks",
     "url-token": "tokens",
     "health": "health",
 }

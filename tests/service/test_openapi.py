@@ -98,6 +98,9 @@ def records(server, tmp_path_factory):
     still = {"html": "<p>", "md5": md5(b"render"), "output": {"container": "png"}}
     render = client.post(f"{API}/renders", json=still).json()["id"]
     client.post(f"{API}/renders/{render}/cancel")  # its events come to an end
+    hook = {"url": "https://example.org/"}
+    webhook = client.post(f"{API}/webhooks", json=hook).json()["id"]
+    delivery = client.post(f"{API}/webhooks/{webhook}/ping").json()["id"]
     return {
         "renders": {"id": render, "md5": md5(b"render")},
         "unprocessed_files": {"id": unprocessed, "md5": md5(FILM)},
@@ -109,6 +112,7 @@ def records(server, tmp_path_factory):
         "timelines": {
             "id": client.post(f"{API}/timelines", json={"files": [file_id]}).json()["id"]
         },
+        "webhooks": {"id": webhook, "delivery_id": delivery},
         "files": {"id": image, "md5": md5(PNG), "n": "1"},
     }
 

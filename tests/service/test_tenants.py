@@ -50,6 +50,9 @@ def records(served):
     client.post(f"{API}/files/{video}/tracks", json=track)
     client.post(f"{API}/files/{video}/tracks/8/upload", content=sound)
     timeline = client.post(f"{API}/timelines", json={"files": [video], "name": SECRET}).json()
+    hook = {"url": f"https://example.org/{SECRET}", "types": ["webhook.*"]}
+    webhook = client.post(f"{API}/webhooks", json=hook).json()
+    delivery = client.post(f"{API}/webhooks/{webhook['id']}/ping").json()["id"]
     mark = uuid.uuid4().hex
     renders = rendered(client, {"md5": mark, "metadata": {"film": SECRET}})
     spoken = heard(served, video)
@@ -97,6 +100,7 @@ def records(served):
         "/timelines/{id}": [{"id": timeline["id"]} | STREAMED],
         "/timelines/{id}/thumbnail": [{"id": timeline["id"], "form": "jpg"}],
         "/files/md5/": [{"md5": md5} for md5 in md5s.values()],
+        "/webhooks/{id}": [{"id": webhook["id"], "delivery_id": delivery}],
     }
 
 
@@ -234,7 +238,7 @@ def test_nothing_of_it_was_changed_and_the_requests_were_good(ours):
 
 def test_without_a_key_it_is_401(ours):
     no_values = {"id": str(uuid.uuid4()), "md5": "0" * 32, "file_id": "x", "track_id": "1"}
-    no_values |= {"n": "0", **STREAMED}
+    no_values |= {"n": "0", "delivery_id": str(uuid.uuid4()), **STREAMED}
     for method, path, operation in ours.operations():
         of_records = "{" in path and not path.startswith(OF_NO_RECORD)
         known = ours.parameters(path) if of_records else []

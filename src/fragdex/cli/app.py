@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from fragdex.cli import db, key
+from fragdex.cli import db, key, webhook
 from fragdex.cli.compare import compare
 from fragdex.cli.config import config
 from fragdex.cli.doctor import doctor
@@ -92,6 +92,10 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]]
             "list": (key.list_keys, "List keys, without their secrets."),
             "revoke": (key.revoke, "Revoke a key."),
         },
+    ),
+    "webhook": (
+        "Receive webhooks, to try them.",
+        {"listen": (webhook.listen, "Show deliveries as they come, signatures checked.")},
     ),
     "db": (
         "Manage the service's database.",

@@ -21,6 +21,7 @@ from fragdex.client.errors import (
     Conflict,
     Forbidden,
     InvalidRequest,
+    InvalidSignature,
     JobFailed,
     NotFound,
     RequestRefused,
@@ -33,6 +34,7 @@ from fragdex.client.errors import (
 )
 from fragdex.client.exchange import Retries
 from fragdex.client.request import Request
+from fragdex.client.webhook import verify_webhook
 
 __all__ = [
     "AsyncClient",
@@ -41,6 +43,7 @@ __all__ = [
     "Conflict",
     "Forbidden",
     "InvalidRequest",
+    "InvalidSignature",
     "JobFailed",
     "NotFound",
     "Request",
@@ -53,4 +56,5 @@ __all__ = [
     "Unauthenticated",
     "UnexpectedResponse",
     "api",
+    "verify_webhook",
 ]

@@ -4,6 +4,7 @@ FragdexError
 └── ClientError
     ├── ServiceUnreachable      no response after bounded retries
     ├── UnexpectedResponse      a response that is not what the document says
+    ├── InvalidSignature        a webhook's delivery that is not the service's, or is old
     ├── JobFailed               a render, transcription or process that failed
     └── RequestRefused          a problem of the service (RFC 9457)
         ├── InvalidRequest      400, 406, 422: the request breaks a rule, or its bytes do
@@ -28,6 +29,7 @@ __all__ = [
     "Conflict",
     "Forbidden",
     "InvalidRequest",
+    "InvalidSignature",
     "JobFailed",
     "NotFound",
     "RequestRefused",
@@ -51,6 +53,10 @@ class ServiceUnreachable(ClientError, ConnectionError):
 
 class UnexpectedResponse(ClientError):
     """A response that is not what the OpenAPI document says: another server, or another version."""
+
+
+class InvalidSignature(ClientError, ValueError):
+    """A delivery to a webhook that the service has not signed, or not lately."""
 
 
 class JobFailed(ClientError):

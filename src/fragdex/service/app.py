@@ -55,6 +55,9 @@ from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.metrics import Metrics
 from fragdex.service.web.prefix import Prefix
 from fragdex.service.web.watching import Watcher
+from fragdex.service.webhooks import operations as webhook_operations
+from fragdex.service.webhooks import routes as webhooks
+from fragdex.service.webhooks import worker as delivering
 
 __all__ = [
     "ROUTERS",
@@ -81,11 +84,17 @@ ROUTERS: tuple[APIRouter, ...] = (
     streaming.router,
     timelines.router,
     transcriptions.router,
+    webhooks.router,
     page.router,
 )
 """What the families answer."""
 
-WORK: tuple[Work, ...] = (*processing.WORK, *rendering.WORK, *transcribing.WORK)
+WORK: tuple[Work, ...] = (
+    *processing.WORK,
+    *rendering.WORK,
+    *transcribing.WORK,
+    *delivering.WORK,
+)
 """What the families have done by workers."""
 
 HOUSEKEEPING_SECONDS = 60.0
@@ -232,6 +241,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             reserve.renew()
             deletion.expired(context.database)
             idempotency.forget(context)
+            webhook_operations.forget_deliveries(context)
             blobs.sweep(context.database, context.store, age)
             if isinstance(context.store, DiskStore):
                 context.store.sweep_temporary()

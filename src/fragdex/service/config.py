@@ -7,6 +7,7 @@ A flag wins over the environment (`FRAGDEX_PORT`), the environment over the file
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os
 import re
 import tomllib
@@ -35,7 +36,10 @@ _PUBLIC_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)*", re.ASCII)
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 # Variables of the library and of its development, which are no settings.
-NOT_SETTINGS = frozenset({"CONFIG", "TRACEBACK", "PURE_PYTHON", "CORPUS", "CHROMIUM", "KEY"})
+NOT_SETTINGS = frozenset(
+    {"CONFIG", "TRACEBACK", "PURE_PYTHON", "CORPUS", "CHROMIUM"}
+    | {"KEY", "ORIGIN_SECRET", "WEBHOOK_SECRET"}
+)
 
 
 def _bytes(default: int, description: str) -> Any:
@@ -162,6 +166,20 @@ class Settings(BaseSettings):
         0, ge=0, description="requests a second of one key, in each process; 0: no limit"
     )
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
+    webhook_attempts: int = Field(
+        8,
+        ge=1,
+        le=10,
+        description="deliveries of an event that a webhook may miss; 8: over about 32 hours",
+    )
+    webhook_timeout_seconds: float = Field(
+        15, gt=0, le=60, description="time for a webhook to answer a delivery"
+    )
+    webhook_networks: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="networks that are not public and that webhooks may reach: `10.0.0.0/8`; to "
+        "these also by `http:`",
+    )
     replay_hours: float = Field(24, gt=0, description="how long an Idempotency-Key is remembered")
     upload_hours: float = Field(
         24, gt=0, description="how long an unfinished upload is kept after its last byte"
@@ -233,11 +251,18 @@ class Settings(BaseSettings):
         values["store_url"] = values.get("store_url") or (data / "store").as_uri()
         return values
 
-    @field_validator("cors_origins", "render_hosts", mode="before")
+    @field_validator("cors_origins", "render_hosts", "webhook_networks", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
         """Origins or hosts apart by commas or blanks, as an environment variable writes them."""
         return value.replace(",", " ").split() if isinstance(value, str) else value
+
+    @field_validator("webhook_networks")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            ipaddress.ip_network(one)  # its ValueError says what is wrong
+        return value
 
     @field_validator("public_url")
     @classmethod

@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from fragdex.service.renders.hosts import AllowedHosts, is_public
+from fragdex.service.outgoing import is_public
+from fragdex.service.renders.hosts import AllowedHosts
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, FirstOf
 
 NAME = "fonts.example.org"

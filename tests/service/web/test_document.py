@@ -16,7 +16,7 @@ from service.working import UNKNOWN, fixture_bytes, md5_of, uploaded
 
 VERBS = {
     "cancel", "copy", "create", "delete", "download", "find", "get", "head", "list", "post",
-    "process", "seek", "transcribe", "upload",
+    "ping", "process", "replay", "rotate", "seek", "transcribe", "update", "upload",
 }  # fmt: skip
 QUICK = settings(
     max_examples=12,
@@ -51,7 +51,8 @@ def film(server):
     return {
         "renders": {"id": render, "md5": md5_of(data)},
         "process_isobmff": {"id": process["id"]},
-        "": {"id": file_id, "file_id": file_id, "track_id": "1", "md5": md5_of(data), "n": "0"},
+        "": {"id": file_id, "file_id": file_id, "track_id": "1", "md5": md5_of(data), "n": "0",
+            "delivery_id": file_id},
     }
 
 

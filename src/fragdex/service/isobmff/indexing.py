@@ -23,6 +23,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.isobmff.model import FileRecord
 from fragdex.service.isobmff.operations import FILES
+from fragdex.service.outbox import emit
 from fragdex.service.records import trash
 from fragdex.service.records.identifiers import instant, md5_text, new_id
 from fragdex.service.records.tables import isobmff_files, isobmff_tracks
@@ -84,7 +85,7 @@ def receive_index(
             found=error.found,
         ) from error
     with context.database.write() as connection:
-        set_index(connection, tenant_id, file_id, stored)
+        set_index(context, connection, tenant_id, file_id, stored)
     return FILES.get(context, tenant_id, file_id)
 
 
@@ -103,7 +104,13 @@ def store_saved(
         return _store(context, tenant_id, tracks, _read(file))
 
 
-def set_index(connection: Connection, tenant_id: str, file_id: str, stored: StoredIndex) -> None:
+def set_index(
+    context: ServiceContext,
+    connection: Connection,
+    tenant_id: str,
+    file_id: str,
+    stored: StoredIndex,
+) -> None:
     """Make a stored index that of a file. What stood before of the same tracks is let go.
 
     Raises:
@@ -125,6 +132,8 @@ def set_index(connection: Connection, tenant_id: str, file_id: str, stored: Stor
     before = connection.scalars(sa.select(track.index_key).where(told)).all()
     trash.discard(connection, *before)
     connection.execute(isobmff_tracks.update().where(told).values(index_key=None))
+    data = {"id": file_id, "type": "video", "md5": md5_text(file.md5), "isobmff_file_id": file_id}
+    emit(context, connection, tenant_id, "file.ready", data)
 
 
 def _sizes(connection: Connection, file_id: str, byte_size: int | None) -> Sizes:

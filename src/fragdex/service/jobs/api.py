@@ -21,6 +21,7 @@ from fragdex.service.jobs.work import (
     JOBS,
     PARENTS,
     SLICES,
+    WEBHOOKS,
     Job,
     JobOptions,
     SliceFailed,
@@ -37,6 +38,7 @@ __all__ = [
     "JOBS",
     "PARENTS",
     "SLICES",
+    "WEBHOOKS",
     "Job",
     "JobOptions",
     "Jobs",
@@ -111,11 +113,15 @@ class Jobs:
         *,
         tenant_id: str,
         again: int = 0,
+        delay_seconds: float = 0.0,
     ) -> str:
         """Order work for a record in the caller's transaction; returns the job's id.
 
         The same order twice is one job; `again` makes another one for the same record. Nobody is
         refused here: whoever takes a request for work asks `need_room` first.
+
+        Args:
+            delay_seconds: the job begins no sooner than that.
 
         Raises:
             ConfigError: no such work.
@@ -124,12 +130,17 @@ class Jobs:
         if work is None:
             raise ConfigError(f"no work is called {name}")
         job_id = f"{name}-{record_id}" + (f"-{again}" if again else "")
-        order = Order(job_id, name, record_id, dict(payload or {}), tenant_id, work.queue)
+        order = Order(
+            job_id, name, record_id, dict(payload or {}), tenant_id, work.queue,
+            delay_seconds=delay_seconds,
+        )  # fmt: skip
         enqueue(connection, self.database, self._engine, [order])
         return job_id
 
     def need_room(self, connection: Connection, tenant_id: str, wanted: int = 1) -> None:
         """Refuse a request for work where its tenant has as many jobs in progress as it may.
+
+        Deliveries to webhooks do not count: a receiver that is away for a day stops no work.
 
         Args:
             wanted: how many jobs are asked for.
@@ -138,10 +149,11 @@ class Jobs:
             TooManyRequests: with the limit; `retry_after` says when to come again.
         """
         limit = self.options.tenant_jobs
+        deliveries = [work.name for work in self._works.values() if work.queue == WEBHOOKS]
         going = (
             select(jobs.c.id)
             .where(jobs.c.tenant_id == tenant_id, jobs.c.ended_at.is_(None))
-            .where(jobs.c.cancelled_at.is_(None))
+            .where(jobs.c.cancelled_at.is_(None), jobs.c.name.not_in(deliveries))
             .limit(limit)
         )
         count = len(connection.scalars(going).all())
@@ -251,7 +263,7 @@ class Jobs:
         if time.monotonic() - self._housekept < _HOUR or self.purge() >= _FORGOTTEN_AT_ONCE:
             return
         self._housekept = time.monotonic()
-        for queue in (JOBS, PARENTS, SLICES):
+        for queue in (JOBS, PARENTS, SLICES, WEBHOOKS):
             empty = self._engine.is_empty(queue)
             with self.database.write() as connection:
                 turns.forget(connection, queue, empty=empty)

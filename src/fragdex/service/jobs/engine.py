@@ -19,7 +19,7 @@ from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, Enque
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.service.errors import Unavailable
-from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, JobOptions
+from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions
 from fragdex.service.records.database import Database
 
 __all__ = ["Engine", "Order", "upgrade"]
@@ -36,6 +36,8 @@ Runner = Callable[[str, str, str, Mapping[str, Any], str | None], dict[str, Any]
 
 # How many jobs of a tenant may wait for their slices, for each that may work.
 _PARENTS: Final = 4
+# How many webhooks of a tenant a process waits for at once: a slow one holds up only its own.
+_WEBHOOKS: Final = 4
 
 logger = logging.getLogger("fragdex.jobs")
 
@@ -47,6 +49,7 @@ class Order:
     Attributes:
         tenant_id: whose work it is.
         parent: the job that a slice belongs to.
+        delay_seconds: how long it waits before it may begin.
     """
 
     id: str
@@ -56,6 +59,7 @@ class Order:
     tenant_id: str
     queue: str = JOBS
     parent: str | None = None
+    delay_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,9 @@ class Engine:
             "app_version": VERSION,
             "priority": turn,
         }
-        if order.queue == PARENTS:
+        if order.delay_seconds > 0:
+            where["delay_seconds"] = order.delay_seconds
+        if order.queue in (PARENTS, WEBHOOKS):
             where["queue_partition_key"] = order.tenant_id
         self._client.enqueue_in_transaction(
             connection, where, order.name, order.record_id, dict(order.payload), order.parent
@@ -244,7 +250,7 @@ class Engine:
 
         DBOS(config=config)
         DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(workflow)
-        DBOS.listen_queues([JOBS, PARENTS, SLICES])
+        DBOS.listen_queues([JOBS, PARENTS, SLICES, WEBHOOKS])
         DBOS.launch()
         self._launched = True
         jobs = self.options.job_workers
@@ -253,6 +259,7 @@ class Engine:
             # Each tenant has seats of its own: those of one are not taken by another's.
             (PARENTS, None, max(1, _PARENTS * jobs)),
             (SLICES, self.options.slice_workers, None),
+            (WEBHOOKS, None, _WEBHOOKS),
         ):
             DBOS.register_queue(
                 queue,

@@ -15,6 +15,7 @@ __all__ = [
     "JOBS",
     "PARENTS",
     "SLICES",
+    "WEBHOOKS",
     "Job",
     "JobOptions",
     "SliceFailed",
@@ -29,6 +30,8 @@ PARENTS = "parents-of-tenants"
 """The queue of jobs that mostly wait for their slices: many of each tenant run at once."""
 SLICES = "slices"
 """The queue of slices: they wait for nobody, so jobs that wait for them cannot lock them out."""
+WEBHOOKS = "webhooks-of-tenants"
+"""The queue of what waits for other people's servers: a few of each tenant run at once."""
 
 # How long a run trusts its last look at whether it is still wanted.
 _LOOK_SECONDS = 1.0
@@ -160,7 +163,7 @@ class Work:
             moment two may run at once.
         failed: `failed(context, job, problem)`, called once the attempts are used up or the error
             is one that no repetition mends. Idempotent too.
-        queue: JOBS, PARENTS or SLICES.
+        queue: JOBS, PARENTS, SLICES or WEBHOOKS.
         attempts: runs before it is given up, those included that took their process with them.
     """
 

@@ -16,6 +16,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import BrowserGone, Unavailable
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.jobs.api import Job
+from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
@@ -24,7 +25,7 @@ from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.model import TYPES, RenderStatus
 from fragdex.service.renders.plan import Plan
 from fragdex.service.renders.pool import join_slices
-from fragdex.service.renders.records import FAMILY, OPEN, result_name, wanted_of
+from fragdex.service.renders.records import FAMILY, OPEN, event_data, result_name, wanted_of
 from fragdex.service.renders.workspaces import RenderWorkspace
 
 __all__ = ["finish"]
@@ -137,3 +138,6 @@ def _publish(
             "notes": told,
         }
         connection.execute(renders.update().where(mine).values(**values))
+        data = {"byte_size": own.byte_size, "media_type": values["media_type"]}
+        data = event_data(render) | data
+        emit(context, connection, render.tenant_id, "render.completed", data)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
+from fragdex.service.outgoing import (
+    Address,
+    AddressRefused,
+    PinnedHTTPS,
+    Resolve,
+    checked_address,
+    cut_after,
+    is_public,
+)
 from fragdex.service.renders.outside import Answer, Blocked
 
-__all__ = ["AllowedHosts", "is_public"]
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+__all__ = ["AllowedHosts"]
 
 MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -29,26 +34,6 @@ _PASSED_BACK: Final = (
     "accept-ranges", "access-control-allow-origin", "cache-control", "content-range",
     "content-type", "etag", "last-modified", "timing-allow-origin",
 )  # fmt: skip
-# Addresses that are called global, and lead back into a network of ours.
-_TRANSLATED: Final = tuple(
-    map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
-)
-
-
-def is_public(address: Address) -> bool:
-    """Whether an address lies in the public internet, and cannot lead back from there.
-
-    >>> is_public(ipaddress.ip_address("198.51.100.7")), is_public(ipaddress.ip_address("1.1.1.1"))
-    (False, True)
-    >>> is_public(ipaddress.ip_address("::ffff:127.0.0.1"))
-    False
-    """
-    mapped = getattr(address, "ipv4_mapped", None)
-    if mapped is not None:
-        return is_public(mapped)
-    if address.is_multicast or not address.is_global:
-        return False
-    return not any(address.version == net.version and address in net for net in _TRANSLATED)
 
 
 class AllowedHosts:
@@ -76,7 +61,7 @@ class AllowedHosts:
         max_bytes: int = 64 << 20,
         seconds: float = 20.0,
         reachable: Callable[[Address], bool] = is_public,
-        resolve: Callable[..., Iterable[tuple[object, ...]]] = socket.getaddrinfo,
+        resolve: Resolve = socket.getaddrinfo,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._hosts = tuple(_host_and_port(host) for host in hosts)
@@ -105,19 +90,18 @@ class AllowedHosts:
         self, url: str, headers: Mapping[str, str], deadline: float
     ) -> tuple[Answer, str | None]:
         host, port, target = self._allowed(url)
-        address = self._address(host, port)
+        try:
+            address = checked_address(host, port, self._reachable, self._resolve)
+        except AddressRefused as error:
+            raise Blocked(str(error)) from None
         left = deadline - time.monotonic()
         if left <= 0:
             raise Blocked(f"{host} took more than {self._seconds:g} s")
-        tls = self._tls or ssl.create_default_context()
-        connection = _Pinned(host, port, address, tls, left)
-        # A server that sends a byte now and then would never run into the socket's own time-out.
-        watch = threading.Timer(left, connection.cut)
-        watch.daemon = True
-        watch.start()
+        connection = PinnedHTTPS(host, port, address, left, self._tls)
         try:
-            connection.request("GET", target, headers=dict(headers))
-            answer, location = self._read(host, connection.getresponse())
+            with cut_after(connection, left):
+                connection.request("GET", target, headers=dict(headers))
+                answer, location = self._read(host, connection.getresponse())
             if time.monotonic() >= deadline:
                 raise OSError("cut in the middle of the body")
             return answer, location
@@ -125,9 +109,6 @@ class AllowedHosts:
             if time.monotonic() >= deadline:
                 raise Blocked(f"{host} took more than {self._seconds:g} s") from None
             raise Blocked(f"{host} could not be reached: {type(error).__name__}") from None
-        finally:
-            watch.cancel()
-            connection.close()
 
     def _allowed(self, url: str) -> tuple[str, int, str]:
         """Host, port and request target of a URL that may be asked for."""
@@ -147,22 +128,6 @@ class AllowedHosts:
             raise Blocked("the URL is not encoded", lasts=True)
         return host, port, target
 
-    def _address(self, host: str, port: int) -> str:
-        try:
-            found = list(self._resolve(host, port, type=socket.SOCK_STREAM))
-            addresses = [str(place[0]) for *_, place in found if isinstance(place, tuple)]
-            known = [ipaddress.ip_address(text.partition("%")[0]) for text in addresses]
-        except (OSError, UnicodeError, ValueError):
-            raise Blocked(f"{host} has no address") from None
-        # One that leads inside is enough to distrust the name.
-        inside = [text for text, one in zip(addresses, known, strict=True)
-                  if not self._reachable(one)]  # fmt: skip
-        if inside:
-            raise Blocked(f"{host} has the address {inside[0]}, which is not public")
-        if not addresses:
-            raise Blocked(f"{host} has no address")
-        return addresses[0]
-
     def _read(self, host: str, response: http.client.HTTPResponse) -> tuple[Answer, str | None]:
         location = response.getheader("Location")
         if response.status in _REDIRECTS and location is not None:
@@ -177,32 +142,6 @@ class AllowedHosts:
         wanted = {name: response.getheader(name) for name in _PASSED_BACK}
         kept = {name: value for name, value in wanted.items() if value is not None}
         return Answer(response.status, kept, bytes(body)), None
-
-
-class _Pinned(http.client.HTTPSConnection):
-    """A connection to one address, under the name that its certificate must have."""
-
-    def __init__(
-        self, host: str, port: int, address: str, tls: ssl.SSLContext, seconds: float
-    ) -> None:
-        super().__init__(host, port, timeout=seconds, context=tls)
-        self._place = (address, port)
-        self._name, self._tls = host, tls
-
-    def connect(self) -> None:
-        """Connect to the address that was looked at; no name is resolved again."""
-        # Set before the handshake, so that `cut` finds it.
-        self.sock = plain = socket.create_connection(self._place, self.timeout)
-        self.sock = self._tls.wrap_socket(plain, server_hostname=self._name)
-
-    def cut(self) -> None:
-        """End whatever is going on."""
-        sock = self.sock
-        if sock is not None:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                return
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

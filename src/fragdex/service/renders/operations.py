@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
+from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import render_slices, renders, uploads
@@ -19,6 +20,7 @@ from fragdex.service.renders.model import RenderRecord, RenderStatus, suffix_of
 from fragdex.service.renders.records import (
     FAMILY,
     RENDERS,
+    event_data,
     page_name,
     result_name,
     wanted_of,
@@ -198,6 +200,7 @@ def cancel_render(context: ServiceContext, tenant_id: str, render_id: str) -> Re
             }
             connection.execute(renders.update().where(_RENDER.id == render_id).values(**values))
             context.jobs.cancel(_job(render_id), connection)
+            emit(context, connection, tenant_id, "render.cancelled", event_data(row))
         return RENDERS.read(connection, tenant_id, render_id)
 
 

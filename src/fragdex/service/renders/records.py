@@ -23,6 +23,7 @@ __all__ = [
     "FAMILY",
     "OPEN",
     "RENDERS",
+    "event_data",
     "is_over",
     "page_name",
     "result_name",
@@ -51,6 +52,12 @@ def result_name(render_id: str) -> str:
 def wanted_of(row: Row[Any]) -> NewRender:
     """What a render was asked for."""
     return NewRender.model_validate(row.wanted)
+
+
+def event_data(row: Row[Any]) -> dict[str, Any]:
+    """What events say of a render; `row` has its `id`, `md5` and `metadata`."""
+    md5 = None if row.md5 is None else md5_text(row.md5)
+    return {"id": row.id, "md5": md5, "metadata": row.metadata}
 
 
 def is_over(context: ServiceContext, render_id: str) -> bool:

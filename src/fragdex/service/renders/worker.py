@@ -18,6 +18,7 @@ from sqlalchemy.engine import Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
+from fragdex.service.outbox import emit
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
 from fragdex.service.renders import notes, seams, slice_cache, slicing
@@ -25,7 +26,7 @@ from fragdex.service.renders.finishing import finish
 from fragdex.service.renders.model import RenderStatus
 from fragdex.service.renders.parting import draw_alone, part, stored
 from fragdex.service.renders.plan import Plan
-from fragdex.service.renders.records import OPEN, is_over
+from fragdex.service.renders.records import OPEN, event_data, is_over
 from fragdex.service.renders.workspaces import Workspaces
 
 __all__ = ["RENDER", "SLICE", "WORK"]
@@ -107,7 +108,7 @@ def _begin(context: ServiceContext, render_id: str) -> Row[Any] | None:
 def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
     mine = (_RENDER.id == job.record_id) & OPEN
     with context.database.write() as connection:
-        row = connection.execute(sa.select(_RENDER.notes).where(mine)).one_or_none()
+        row = connection.execute(sa.select(renders).where(mine).with_for_update()).one_or_none()
         if row is not None:
             values = {
                 "status": RenderStatus.FAILED,
@@ -116,6 +117,8 @@ def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> No
                 "notes": notes.gather(connection, job.record_id, row.notes),
             }
             connection.execute(renders.update().where(mine).values(**values))
+            data = {**event_data(row), "problem": dict(problem)}
+            emit(context, connection, row.tenant_id, "render.failed", data)
     context.part(Workspaces).clear(context, job.record_id)
 
 

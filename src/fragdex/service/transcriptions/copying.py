@@ -117,7 +117,7 @@ def _publish(
         connection.execute(
             isobmff_files.update().where(isobmff_files.c.id == file.id).values(byte_size=size)
         )
-        set_index(connection, row.tenant_id, file.id, stored)
+        set_index(context, connection, row.tenant_id, file.id, stored)
         values = {"copy_status": TranscriptionStatus.COMPLETE, "copy_file_id": file.id}
         connection.execute(transcriptions.update().where(mine).values(**values))
 

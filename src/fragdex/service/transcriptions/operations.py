@@ -14,6 +14,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import file_bytes
+from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
@@ -34,6 +35,7 @@ from fragdex.service.transcriptions.records import (
     OPEN,
     TRANSCRIPTIONS,
     choice_of,
+    event_data,
     heard_slices,
     transcript_of,
 )
@@ -322,6 +324,8 @@ def cancel_transcription(
             mine = transcriptions.update().where(_ROW.id == transcription_id)
             connection.execute(mine.values(**values))
             context.jobs.cancel(f"{TRANSCRIBE}-{transcription_id}", connection)
+            data = {**event_data(row), "problem": _WHY_CANCELLED}
+            emit(context, connection, tenant_id, "transcription.failed", data)
         return TRANSCRIPTIONS.read(connection, tenant_id, transcription_id)
 
 

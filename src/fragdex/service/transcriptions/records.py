@@ -30,6 +30,7 @@ __all__ = [
     "OPEN",
     "TRANSCRIPTIONS",
     "choice_of",
+    "event_data",
     "heard_slices",
     "is_over",
     "transcript_of",
@@ -63,6 +64,11 @@ def choice_of(settings: Settings, engine: str | None = None) -> EngineChoice:
         threads=settings.speech_threads,
         download=settings.speech_download,
     )
+
+
+def event_data(row: Row[Any]) -> dict[str, Any]:
+    """What events say of a transcription; `row` has its `id`, `file_id` and `track_id`."""
+    return {"id": row.id, "file_id": row.file_id, "track_id": row.track_id}
 
 
 def is_over(context: ServiceContext, transcription_id: str) -> bool:

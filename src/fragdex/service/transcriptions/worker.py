@@ -18,6 +18,7 @@ from sqlalchemy.engine import Row
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
+from fragdex.service.outbox import emit
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import transcription_slices, transcriptions
@@ -26,7 +27,7 @@ from fragdex.service.transcriptions.listening import Engines
 from fragdex.service.transcriptions.model import TranscriptionStatus
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import EngineFacts
-from fragdex.service.transcriptions.records import OPEN, heard_slices, is_over
+from fragdex.service.transcriptions.records import OPEN, event_data, heard_slices, is_over
 from fragdex.service.transcriptions.words import Heard, Missing, merged
 
 __all__ = ["COPY", "SLICE", "TRANSCRIBE", "WORK"]
@@ -140,7 +141,9 @@ def _finish(
             connection.execute(transcriptions.update().where(mine, OPEN).values(**values))
     done = {"status": TranscriptionStatus.COMPLETE, "completed_at": instant()}
     with context.database.write() as connection:
-        connection.execute(transcriptions.update().where(mine, OPEN).values(**done))
+        if connection.execute(transcriptions.update().where(mine, OPEN).values(**done)).rowcount:
+            data = {**event_data(row), "language": plan.language, "words": len(transcript.words)}
+            emit(context, connection, row.tenant_id, "transcription.completed", data)
 
 
 def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
@@ -151,7 +154,12 @@ def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> No
     }
     with context.database.write() as connection:
         mine = (_ROW.id == job.record_id) & OPEN
-        connection.execute(transcriptions.update().where(mine).values(**values))
+        query = sa.select(transcriptions).where(mine).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is not None:
+            connection.execute(transcriptions.update().where(mine).values(**values))
+            data = {**event_data(row), "problem": dict(problem)}
+            emit(context, connection, row.tenant_id, "transcription.failed", data)
     context.part(Engines).rest(job.record_id)
 
 

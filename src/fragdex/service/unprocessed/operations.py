@@ -15,6 +15,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.isobmff.indexing import store_index, store_saved
 from fragdex.service.jobs.api import problem_of
+from fragdex.service.outbox import emit
 from fragdex.service.records import deletion, trash
 from fragdex.service.records.identifiers import instant, md5_bytes
 from fragdex.service.records.tables import tenants, unprocessed_files
@@ -26,7 +27,7 @@ from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
     UnprocessedFile,
 )
-from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED
+from fragdex.service.unprocessed.records import FAMILY, UNPROCESSED, file_data
 from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.uploads import Arrival, Arrived, Upload
 from fragdex.service.uploads.file_repository import need_within
@@ -188,6 +189,12 @@ def _finished(context: ServiceContext, connection: Connection, arrived: Arrived)
         values["index_key"] = found.index_key
     mine = _FILE.id == arrived.record_id
     connection.execute(unprocessed_files.update().where(mine).values(**values))
+    data = file_data(arrived.record_id, arrived.md5)
+    uploaded = {**data, "byte_size": arrived.byte_size}
+    emit(context, connection, arrived.tenant_id, "file.uploaded", uploaded)
+    if found.refusal:
+        failed = {**data, "problem": values["problem"]}
+        emit(context, connection, arrived.tenant_id, "file.failed", failed)
     row = connection.execute(sa.select(unprocessed_files).where(mine)).one_or_none()
     if row is not None and row.process_when_complete and row.failed_at is None:
         processing.start(context, connection, row, found.track)

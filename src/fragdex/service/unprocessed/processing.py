@@ -92,7 +92,7 @@ def start(
         context.jobs.enqueue(connection, PROCESS, process_id, tenant_id=file.tenant_id)
         return process_id
     connection.execute(processes.update().where(_RUN.id == process_id).values(started_at=now))
-    publish(connection, process_id, [track])
+    publish(context, connection, process_id, [track])
     # The file's own bytes are the track's.
     isobmff_id = connection.scalar(sa.select(_RUN.isobmff_file_id).where(_RUN.id == process_id))
     size = track.made.byte_size

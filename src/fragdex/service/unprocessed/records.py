@@ -7,7 +7,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from fragdex.service.records.identifiers import rfc3339
+from fragdex.service.records.identifiers import md5_text, rfc3339
 from fragdex.service.records.tables import processes, unprocessed_files, uploads
 from fragdex.service.unprocessed.model import (
     Problem,
@@ -21,7 +21,7 @@ from fragdex.service.unprocessed.model import (
 from fragdex.service.uploads.file_repository import FileRepository, facts
 from fragdex.service.uploads.repository import Repository
 
-__all__ = ["FAMILY", "PROCESSES", "PROCESSING", "UNPROCESSED", "process_record"]
+__all__ = ["FAMILY", "PROCESSES", "PROCESSING", "UNPROCESSED", "file_data", "process_record"]
 
 FAMILY: Final = "unprocessed"
 
@@ -57,6 +57,11 @@ UNPROCESSED = FileRepository(
 _MADE, _GAVE_UP = processes.c.completed_at.is_not(None), processes.c.failed_at.is_not(None)
 PROCESSING: Final = ~_MADE & ~_GAVE_UP
 """Work on it is wanted."""
+
+
+def file_data(file_id: str, md5: bytes) -> dict[str, Any]:
+    """What events say of a file."""
+    return {"id": file_id, "type": "video", "md5": md5_text(md5)}
 
 
 def process_record(row: Row[Any]) -> ProcessRecord:

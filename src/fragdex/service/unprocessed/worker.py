@@ -21,6 +21,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Unprocessable
 from fragdex.service.isobmff.operations import register
 from fragdex.service.jobs.api import Job, Work
+from fragdex.service.outbox import emit
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import (
@@ -30,6 +31,7 @@ from fragdex.service.records.tables import (
 )
 from fragdex.service.transcode.running import run as run_media
 from fragdex.service.unprocessed import scrubbing
+from fragdex.service.unprocessed.records import file_data
 from fragdex.service.unprocessed.staging import StagedTrack, clear, keep, put_track, work_folder
 
 __all__ = ["PROCESS", "WORK", "isobmff_file", "publish"]
@@ -64,7 +66,7 @@ def _run(context: ServiceContext, job: Job) -> None:
             lambda part: progress(_MEDIA_PART + rest * part),
         )
         with context.database.write() as connection:
-            publish(connection, job.record_id, kept)
+            publish(context, connection, job.record_id, kept)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -72,10 +74,20 @@ def _run(context: ServiceContext, job: Job) -> None:
 def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
     row = processes.c
     open_ = (row.id == job.record_id) & row.completed_at.is_(None) & row.failed_at.is_(None)
+    values = {"failed_at": instant(), "problem": dict(problem)}
     with context.database.write() as connection:
-        connection.execute(
-            processes.update().where(open_).values(failed_at=instant(), problem=dict(problem))
-        )
+        sent = connection.execute(
+            sa.select(unprocessed_files.c.id, unprocessed_files.c.md5, row.tenant_id)
+            .select_from(processes)
+            .join(unprocessed_files, unprocessed_files.c.id == row.unprocessed_file_id)
+            .where(open_)
+            .with_for_update(of=processes)
+        ).one_or_none()
+        if sent is not None:
+            connection.execute(processes.update().where(open_).values(**values))
+            data = {**file_data(sent.id, sent.md5), "process_id": job.record_id}
+            data["problem"] = dict(problem)
+            emit(context, connection, sent.tenant_id, "file.failed", data)
     clear(context, job)
 
 
@@ -117,7 +129,9 @@ class _Progress:
             connection.execute(processes.update().where(behind).values(progress=part))
 
 
-def publish(connection: Connection, process_id: str, kept: list[StagedTrack]) -> None:
+def publish(
+    context: ServiceContext, connection: Connection, process_id: str, kept: list[StagedTrack]
+) -> None:
     """Make the tracks visible, and the process complete; nothing where another run did."""
     row = processes.c
     found = connection.execute(
@@ -142,6 +156,8 @@ def publish(connection: Connection, process_id: str, kept: list[StagedTrack]) ->
             completed_at=now, failed_at=None, problem=None, progress=1.0, isobmff_file_id=file_id
         )
     )
+    data = {**file_data(found.id, found.md5), "process_id": process_id, "isobmff_file_id": file_id}
+    emit(context, connection, found.tenant_id, "file.ready", data)
 
 
 def isobmff_file(connection: Connection, sent: Row[Any]) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import NotReady, TooLarge
+from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339
 from fragdex.service.records.tables import blob_uses, blobs, uploads
@@ -32,6 +33,10 @@ class FileStatus(StrEnum):
     CREATED = "created"
     UPLOADING = "uploading"
     READY = "ready"
+
+
+_TYPES: Final = {"images": "image", "captions": "caption"}
+"""What events call files that are ready with their last byte, by their families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +209,16 @@ class FileRepository(Repository[Record, Page]):
             values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.found or {})}
             mine = self.table.update().where(row.id == arrived.record_id)
             connection.execute(mine.values(**values))
+            if self.family not in _TYPES:
+                return
+            data = {
+                "id": arrived.record_id,
+                "type": _TYPES[self.family],
+                "md5": md5_text(arrived.md5),
+                "byte_size": arrived.byte_size,
+            }
+            emit(context, connection, arrived.tenant_id, "file.uploaded", data)
+            emit(context, connection, arrived.tenant_id, "file.ready", data)
 
         return Arrival(finished=finished, examine=look)
 

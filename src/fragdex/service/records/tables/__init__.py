@@ -23,6 +23,8 @@
 | jobs | work that was asked for: how often it was begun, and whether it is still wanted |
 | executors | a worker process that is alive, by the database's clock |
 | turns | whose work is next in a queue: the next number of each tenant |
+| webhooks | a URL that is sent the events of a tenant |
+| webhook_deliveries | an event that is, or was, sent to a webhook |
 
 A family's tables stand in a file of their own; whoever asks imports them from here. Identifiers
 are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. Instants are UTC.
@@ -45,6 +47,7 @@ from fragdex.service.records.tables.renders import render_parts, render_slices, 
 from fragdex.service.records.tables.stored import blob_uses, blobs, derived_files, trash, uploads
 from fragdex.service.records.tables.transcriptions import transcription_slices, transcriptions
 from fragdex.service.records.tables.uploading import tus_uploads
+from fragdex.service.records.tables.webhooks import webhook_deliveries, webhooks
 from fragdex.service.records.tables.work import executors, jobs, turns
 
 __all__ = [
@@ -76,4 +79,6 @@ __all__ = [
     "tus_uploads",
     "unprocessed_files",
     "uploads",
+    "webhook_deliveries",
+    "webhooks",
 ]

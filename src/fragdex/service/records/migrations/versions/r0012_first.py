@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
+revision = "0012"
 down_revision = None
 
 _ID = sa.String(36)
@@ -36,6 +36,7 @@ def upgrade() -> None:
     _renders()
     _transcriptions()
     _work()
+    _webhooks()
     _metadata.create_all(op.get_bind(), checkfirst=False)
 
 
@@ -331,6 +332,38 @@ def _work() -> None:
         _key(_NAME, "queue"),
         _key(_ID, "tenant_id"),
         _needed(sa.BigInteger(), "next"),
+    )
+
+
+def _webhooks() -> None:
+    _table(
+        "webhooks",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _needed(sa.Text(), "url", "description"),
+        _needed(sa.JSON(), "types"),
+        _needed(sa.Integer(), "secret_number"),
+        _optional(_INSTANT, "previous_secret_until", "accepted_at", "disabled_at"),
+        _optional(sa.Text(), "disabled_because"),
+        _created(),
+        indexes=["tenant_id id"],
+    )
+    _table(
+        "webhook_deliveries",
+        _key(_ID, "id"),
+        _of("tenants", "tenant_id"),
+        _of("webhooks", "webhook_id"),
+        _needed(_NAME, "type"),
+        _needed(sa.Text(), "body"),
+        _needed(sa.String(10), "status"),
+        _needed(sa.Integer(), "attempts", "orders"),
+        _needed(_INSTANT, "ordered_at"),
+        _optional(_INSTANT, "next_attempt_at"),
+        _optional(sa.Integer(), "response_status"),
+        _optional(sa.Text(), "response_body", "problem"),
+        _created(),
+        _optional(_INSTANT, "delivered_at", "failed_at"),
+        indexes=["webhook_id id", "created_at"],
     )
 
 

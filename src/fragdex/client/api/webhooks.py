@@ -1,0 +1,166 @@
+"""Operations on webhooks. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from fragdex.client.api.webhooks_records import (
+    Delivery,
+    DeliveryList,
+    Replayed,
+    SecretWebhook,
+    Webhook,
+    WebhookList,
+)
+from fragdex.client.request import Request, segment
+
+__all__ = [
+    "create_webhook",
+    "delete_webhook",
+    "get_webhook",
+    "get_webhook_delivery",
+    "list_webhook_deliveries",
+    "list_webhooks",
+    "ping_webhook",
+    "replay_failed_deliveries",
+    "replay_webhook_delivery",
+    "rotate_webhook_secret",
+    "update_webhook",
+]
+
+
+def list_webhooks(*, limit: int | None = None, cursor: str | None = None) -> Request[WebhookList]:
+    """Webhooks, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+    """
+    return Request(
+        "GET", "/api/v1/webhooks", query={"limit": limit, "cursor": cursor}, result=WebhookList
+    )
+
+
+def create_webhook(
+    *,
+    url: str,
+    idempotency_key: str | None = None,
+    description: str | None = None,
+    types: tuple[str, ...] | None = None,
+) -> Request[SecretWebhook]:
+    """Have events sent to a URL. The answer has the secret, which is shown this once.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        types: types of events: `render.completed`, `file.*`, `*` for all.
+        url: `https`, at a public address.
+    """
+    return Request(
+        "POST",
+        "/api/v1/webhooks",
+        body={"description": description, "types": types, "url": url},
+        headers={"Idempotency-Key": idempotency_key},
+        result=SecretWebhook,
+    )
+
+
+def get_webhook(id: str) -> Request[Webhook]:
+    """The record."""
+    return Request("GET", f"/api/v1/webhooks/{segment(id)}", result=Webhook)
+
+
+def update_webhook(
+    id: str,
+    *,
+    description: str | None = None,
+    enabled: bool | None = None,
+    types: tuple[str, ...] | None = None,
+    url: str | None = None,
+) -> Request[Webhook]:
+    """Change a webhook, or enable it again after failures disabled it.
+
+    Args:
+        enabled: false: nothing is sent; true: also after it was disabled by failures.
+    """
+    return Request(
+        "PATCH",
+        f"/api/v1/webhooks/{segment(id)}",
+        body={"description": description, "enabled": enabled, "types": types, "url": url},
+        result=Webhook,
+    )
+
+
+def delete_webhook(id: str) -> Request[None]:
+    """Delete a webhook and its deliveries; nothing more is sent."""
+    return Request("DELETE", f"/api/v1/webhooks/{segment(id)}", result=None)
+
+
+def list_webhook_deliveries(
+    id: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["pending", "delivered", "failed"] | None = None,
+) -> Request[DeliveryList]:
+    """Deliveries of a webhook, newest first: what was sent, and what came of it.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/webhooks/{segment(id)}/deliveries",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=DeliveryList,
+    )
+
+
+def get_webhook_delivery(id: str, delivery_id: str) -> Request[Delivery]:
+    """A delivery."""
+    return Request(
+        "GET", f"/api/v1/webhooks/{segment(id)}/deliveries/{segment(delivery_id)}", result=Delivery
+    )
+
+
+def replay_webhook_delivery(id: str, delivery_id: str) -> Request[Delivery]:
+    """Send a delivery once more, at once, under the same `webhook-id`."""
+    return Request(
+        "POST",
+        f"/api/v1/webhooks/{segment(id)}/deliveries/{segment(delivery_id)}/replay",
+        result=Delivery,
+    )
+
+
+def ping_webhook(id: str) -> Request[Delivery]:
+    """Send a test event, `webhook.ping`, whatever types the webhook wants."""
+    return Request("POST", f"/api/v1/webhooks/{segment(id)}/ping", result=Delivery)
+
+
+def replay_failed_deliveries(id: str, *, since: datetime | None = None) -> Request[Replayed]:
+    """Send deliveries that failed once more, the oldest first, up to 200 a request.
+
+    Args:
+        since: created then or later; null: all that failed.
+    """
+    return Request(
+        "POST", f"/api/v1/webhooks/{segment(id)}/replay", body={"since": since}, result=Replayed
+    )
+
+
+def rotate_webhook_secret(
+    id: str, *, previous_seconds: int | None = None
+) -> Request[SecretWebhook]:
+    """Replace the secret; deliveries are signed with the one before, too, for a day or as said.
+
+    Args:
+        previous_seconds: how long the secret before is still signed with.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/webhooks/{segment(id)}/rotate",
+        body={"previous_seconds": previous_seconds},
+        result=SecretWebhook,
+    )

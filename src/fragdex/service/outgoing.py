@@ -1,0 +1,134 @@
+"""Requests to hosts that somebody else names: only to addresses that were looked at first.
+
+A name is resolved once, all of its addresses are looked at, and the connection is made to one of
+these: a name that points elsewhere a moment later changes nothing.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+__all__ = [
+    "Address",
+    "AddressRefused",
+    "PinnedHTTP",
+    "PinnedHTTPS",
+    "Resolve",
+    "checked_address",
+    "cut_after",
+    "is_public",
+]
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[..., Iterable[tuple[object, ...]]]
+"""As `socket.getaddrinfo`."""
+
+# Addresses that are called global, and lead back into a network of ours.
+_TRANSLATED: Final = tuple(
+    map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+)
+
+
+class AddressRefused(Exception):
+    """No connection is made: the name has no address, or one that may not be asked."""
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address lies in the public internet, and cannot lead back from there.
+
+    >>> is_public(ipaddress.ip_address("198.51.100.7")), is_public(ipaddress.ip_address("1.1.1.1"))
+    (False, True)
+    >>> is_public(ipaddress.ip_address("::ffff:127.0.0.1"))
+    False
+    """
+    mapped = getattr(address, "ipv4_mapped", None)
+    if mapped is not None:
+        return is_public(mapped)
+    if address.is_multicast or not address.is_global:
+        return False
+    return not any(address.version == net.version and address in net for net in _TRANSLATED)
+
+
+def checked_address(
+    host: str, port: int, allowed: Callable[[Address], bool], resolve: Resolve
+) -> str:
+    """The address to connect to.
+
+    Raises:
+        AddressRefused: the name has no address, or one of them is not `allowed`.
+    """
+    try:
+        found = list(resolve(host, port, type=socket.SOCK_STREAM))
+        addresses = [str(place[0]) for *_, place in found if isinstance(place, tuple)]
+        known = [ipaddress.ip_address(text.partition("%")[0]) for text in addresses]
+    except (OSError, UnicodeError, ValueError):
+        raise AddressRefused(f"{host} has no address") from None
+    # One that leads inside is enough to distrust the name.
+    inside = [text for text, one in zip(addresses, known, strict=True) if not allowed(one)]
+    if inside:
+        raise AddressRefused(f"{host} has the address {inside[0]}, which is not public")
+    if not addresses:
+        raise AddressRefused(f"{host} has no address")
+    return addresses[0]
+
+
+class PinnedHTTP(http.client.HTTPConnection):
+    """A connection to one address; no name is resolved again."""
+
+    def __init__(self, host: str, port: int, address: str, seconds: float) -> None:
+        super().__init__(host, port, timeout=seconds)
+        self._place = (address, port)
+
+    def connect(self) -> None:
+        """Connect to the address that was looked at."""
+        self.sock = socket.create_connection(self._place, self.timeout)
+
+    def cut(self) -> None:
+        """End whatever is going on."""
+        sock = self.sock
+        if sock is not None:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+
+class PinnedHTTPS(PinnedHTTP):
+    """The same over TLS, under the name that its certificate must have."""
+
+    default_port = http.client.HTTPS_PORT
+
+    def __init__(
+        self, host: str, port: int, address: str, seconds: float, tls: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__(host, port, address, seconds)
+        self._name, self._tls = host, tls or ssl.create_default_context()
+
+    def connect(self) -> None:
+        """Connect to the address that was looked at, and shake hands."""
+        # Set before the handshake, so that `cut` finds it.
+        super().connect()
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._name)
+
+
+@contextmanager
+def cut_after(connection: PinnedHTTP, seconds: float) -> Iterator[None]:
+    """Cut a connection that takes longer in all, and close it at the end.
+
+    A server that sends a byte now and then would never run into the socket's own time-out.
+    """
+    watch = threading.Timer(seconds, connection.cut)
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+        connection.close()

@@ -1,0 +1,174 @@
+"""The job that makes one attempt of a delivery, and writes down what came of it.
+
+Each attempt is a job of its own. What came of it and the order for the next one are one
+transaction: a worker that dies before has sent in vain, and the same attempt is made again. So a
+delivery arrives at least once, under one `webhook-id`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from importlib.metadata import version
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
+
+from fragdex.service import outbox
+from fragdex.service.context import ServiceContext
+from fragdex.service.jobs.api import WEBHOOKS, Job, Work
+from fragdex.service.records import keys
+from fragdex.service.records.identifiers import instant, rfc3339
+from fragdex.service.records.tables import webhook_deliveries, webhooks
+from fragdex.service.webhooks.model import DeliveryStatus
+from fragdex.service.webhooks.schedule import pause
+from fragdex.service.webhooks.sending import Answer, NotSent, Sender
+from fragdex.webhook_signature import secret_text, sign
+
+__all__ = ["WORK", "secret_of"]
+
+_ROW, _HOOK = webhook_deliveries.c, webhooks.c
+_GONE: Final = 410
+
+
+def secret_of(installation: bytes, webhook_id: str, number: int) -> bytes:
+    """The secret of a webhook: derived, so that it stands nowhere.
+
+    Args:
+        installation: `keys.secret(database, "webhooks")`.
+        number: of rotations.
+    """
+    return hmac.new(installation, f"{webhook_id}/{number}".encode(), hashlib.sha256).digest()
+
+
+def _run(context: ServiceContext, job: Job) -> None:
+    row = _due(context, job)
+    if row is None:
+        return
+    if row.disabled_at is not None:
+        _record(context, job, None, outbox.DISABLED)
+        return
+    settings = context.settings
+    sender = Sender(settings.webhook_timeout_seconds, settings.webhook_networks)
+    body = row.body.encode()
+    headers = _headers(keys.secret(context.database, "webhooks"), row, body)
+    try:
+        answer = sender.post(row.url, headers, body)
+    except NotSent as error:
+        _record(context, job, None, str(error))
+        return
+    _record(context, job, answer, _problem(answer))
+
+
+def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
+    """The attempt took its workers with it, or met a fault of ours: the next one may not."""
+    _record(context, job, None, str(problem["detail"]))
+
+
+def _mine(job: Job) -> sa.ColumnElement[bool]:
+    """The row of a delivery, if this is the attempt that is to be made."""
+    number: int = job.payload["number"]
+    waits = _ROW.status == DeliveryStatus.PENDING
+    return sa.and_(_ROW.id == job.record_id, _ROW.orders == number, waits)
+
+
+def _due(context: ServiceContext, job: Job) -> Row[Any] | None:
+    query = (
+        sa.select(
+            webhook_deliveries, _HOOK.url, _HOOK.secret_number, _HOOK.previous_secret_until,
+            _HOOK.disabled_at,
+        )
+        .join(webhooks, _HOOK.id == _ROW.webhook_id)
+        .where(_mine(job))
+    )  # fmt: skip
+    with context.database.read() as connection:
+        return connection.execute(query).one_or_none()
+
+
+def _headers(installation: bytes, row: Row[Any], body: bytes) -> dict[str, str]:
+    numbers = [row.secret_number]
+    if row.previous_secret_until is not None and row.previous_secret_until > instant():
+        numbers.append(row.secret_number - 1)
+    secrets = [secret_of(installation, row.webhook_id, number) for number in numbers]
+    at = int(time.time())
+    # Receivers that are older than the standard look at this one alone.
+    plain = hmac.new(secret_text(secrets[0]).encode(), body, hashlib.sha256)
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"fragdex/{version('fragdex')}",
+        "webhook-id": row.id,
+        "webhook-timestamp": str(at),
+        "webhook-signature": " ".join(sign(secret, row.id, at, body) for secret in secrets),
+        "X-Webhook-Signature": plain.hexdigest(),
+    }
+
+
+def _problem(answer: Answer) -> str | None:
+    if answer.accepted:
+        return None
+    if 300 <= answer.status <= 399:
+        return f"the receiver answered {answer.status}; redirects are not followed"
+    return f"the receiver answered {answer.status}"
+
+
+def _record(
+    context: ServiceContext, job: Job, answer: Answer | None, problem: str | None
+) -> None:
+    """Write down an attempt; order the next one, or give the delivery up."""
+    now = instant()
+    with context.database.write() as connection:
+        query = sa.select(webhook_deliveries).where(_mine(job)).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            return  # replayed meanwhile, or another run has written it
+        attempts = row.attempts + 1
+        values: dict[str, Any] = {
+            "attempts": attempts,
+            "next_attempt_at": None,
+            "response_status": None if answer is None else answer.status,
+            "response_body": None if answer is None else answer.body,
+            "problem": problem,
+        }
+        if problem is None:
+            values |= {"status": DeliveryStatus.DELIVERED, "delivered_at": now, "failed_at": None}
+            mine = webhooks.update().where(_HOOK.id == row.webhook_id)
+            connection.execute(mine.values(accepted_at=now))
+        elif (wait := _pause(context, attempts, answer, problem)) is None:
+            values |= {"status": DeliveryStatus.FAILED, "failed_at": now}
+            _disable(connection, row, answer, problem)
+        else:
+            values["next_attempt_at"] = now + timedelta(seconds=wait)
+            outbox.order(context, connection, row.tenant_id, row.id, row.orders + 1, wait)
+        connection.execute(webhook_deliveries.update().where(_ROW.id == row.id).values(**values))
+
+
+def _pause(
+    context: ServiceContext, attempts: int, answer: Answer | None, problem: str
+) -> float | None:
+    if problem == outbox.DISABLED or (answer is not None and answer.status == _GONE):
+        return None
+    asked = None if answer is None else answer.retry_after
+    return pause(attempts, context.settings.webhook_attempts, asked)
+
+
+def _disable(
+    connection: Connection, row: Row[Any], answer: Answer | None, problem: str
+) -> None:
+    """Disable the webhook of a delivery that was given up, where nothing else arrived meanwhile."""
+    if problem == outbox.DISABLED:
+        return
+    silent = (_HOOK.id == row.webhook_id) & _HOOK.disabled_at.is_(None)
+    why = "the receiver answered 410 Gone"
+    if answer is None or answer.status != _GONE:
+        silent &= _HOOK.accepted_at.is_(None) | (_HOOK.accepted_at < row.ordered_at)
+        why = f"no delivery was accepted since {rfc3339(row.ordered_at)}; the last one: {problem}"
+    values = {"disabled_at": instant(), "disabled_because": why}
+    connection.execute(webhooks.update().where(silent).values(**values))
+
+
+WORK: tuple[Work, ...] = (Work(outbox.DELIVER, _run, _failed, queue=WEBHOOKS),)
+"""What the family has done by workers."""
