@@ -22,12 +22,14 @@ from processes import (
     until,
 )
 
+from fragdex.client import verify_webhook
 from fragdex.service.records import tables
 from service.descendants import descendants, gone
 from service.renders.conftest import chromium  # noqa: F401
 from service.renders.working import Renderer, numbers, numbers_of
 from service.survival.slices import any_site  # noqa: F401
 from service.transcriptions.working import SPEECH, Transcriber, by_itself, first_seconds, sound_file
+from service.webhooks.receiving import LOOPBACK, receiving
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chromium")]
 
@@ -63,9 +65,18 @@ def short_film(tmp_path_factory):
     return film(tmp_path_factory.mktemp("film") / "film.mkv", FILM_S).read_bytes()
 
 
-def test_killed_at_random_moments(any_site, short_film, words, temporary):  # noqa: F811
+@pytest.fixture
+def receiver():
+    with receiving() as made:
+        yield made
+
+
+def test_killed_at_random_moments(any_site, short_film, words, temporary, receiver):  # noqa: F811
     chance = random.Random(0)
-    serving = any_site.serve(job_workers=1, slice_workers=2)
+    settings = {"job_workers": 1, "slice_workers": 2, "webhook_networks": LOOPBACK}
+    serving = any_site.serve(**settings)
+    with any_site.client(serving) as client:
+        hook = client.post("/webhooks", json={"url": receiver.url}).json()
     for _ in range(KILLS):
         with any_site.client(serving) as client:
             work = asked_for(client, short_film)
@@ -74,9 +85,10 @@ def test_killed_at_random_moments(any_site, short_film, words, temporary):  # no
         serving.kill()
         gone(below)
 
-        serving = any_site.serve(job_workers=1, slice_workers=2)
+        serving = any_site.serve(**settings)
         with any_site.client(serving) as client:
             is_done(any_site, client, work, short_film, words)
+            is_told(receiver, hook, work)
             until(lambda child=serving: not child.works)
             emptied(any_site, client)
     below = list(descendants(serving.process.pid))
@@ -94,6 +106,28 @@ def asked_for(client, given):
     spoken = sound_file(client, SPOKEN)
     heard = Transcriber(client).begin(spoken, work_slice_ms=5000)
     return path, process, render, heard
+
+
+def is_told(receiver, hook, work):
+    """Each change came to the webhook once at least, and under one id however often."""
+    _, process, render, heard = work
+    wanted = {
+        ("file.ready", "process_id", process.rpartition("/")[2]),
+        ("render.completed", "id", render),
+        ("transcription.completed", "id", heard),
+    }
+
+    def told(came):
+        found = {}
+        for headers, body in came:
+            message = verify_webhook(headers, body, hook["secret"])
+            for kind, name, value in wanted:
+                if message["type"] == kind and message["data"].get(name) == value:
+                    found.setdefault((kind, name, value), set()).add(headers["webhook-id"])
+        return found
+
+    found = told(receiver.wait(lambda came: told(came).keys() == wanted))
+    assert {len(ids) for ids in found.values()} == {1}
 
 
 def is_done(site, client, work, given, words):

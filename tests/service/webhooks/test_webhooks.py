@@ -7,16 +7,20 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy as sa
 
+import fragdex
 from fragdex.client import InvalidSignature, verify_webhook
 from fragdex.service.jobs.api import JobOptions
 from fragdex.service.outbox import EVENT_TYPES, emit
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant
+from fragdex.service.renders import worker as rendering
+from fragdex.service.transcriptions import worker as transcribing
+from fragdex.service.unprocessed import worker as processing
 from fragdex.service.webhooks import operations
 from fragdex.service.webhooks.worker import WORK
 from service.serving import API, serving
 from service.webhooks.receiving import LOOPBACK, receiving
-from service.working import uploaded
+from service.working import announced, fixture_bytes, md5_of, uploaded
 
 JOBS, DELIVERIES = tables.jobs, tables.webhook_deliveries
 VTT = b"WEBVTT\n\n00:01.000 --> 00:02.000\nhello\n"
@@ -313,3 +317,69 @@ def test_old_deliveries_are_forgotten(served, webhook):
     assert old["id"] not in [one["id"] for one in deliveries(served, webhook)]
 
 
+
+
+def told(served, webhook):
+    """(type, data) of all deliveries, oldest first."""
+    listed = deliveries(served, webhook)[::-1]
+    return [(one["type"], one["message"]["data"]) for one in listed]
+
+
+def test_what_becomes_of_videos_is_told(served, webhook):
+    video = fixture_bytes("frag-global-sidx-video.mp4", salt="webhooks")
+    record = uploaded(served.client, video, family="files", type="video")
+    bad = announced(served.client, b"#EXTM3U\nhttp://example.org/", family="unprocessed_files")
+    path = f"{API}/unprocessed_files/{bad['id']}"
+    served.client.post(f"{path}/upload", content=b"#EXTM3U\nhttp://example.org/")
+    made = served.client.post(f"{API}/files", json={
+        "filename": "b.mkv", "type": "video", "byte_size": 400}).json()  # fmt: skip
+    served.client.post(f"{API}/files/{made['id']}/upload", content=bytes(range(200)) * 2)
+    with served.context.database.read() as connection:
+        mine = tables.processes.c.unprocessed_file_id == made["id"]
+        process = connection.scalar(sa.select(tables.processes.c.id).where(mine))
+    problem = {"error": "UndecodableMedia", "detail": "it is none"}
+    job = SimpleNamespace(record_id=process)
+    for _ in range(2):
+        processing.WORK[0].failed(served.context, job, problem)
+    found = told(served, webhook)
+    of = {id_: [kind for kind, data in found if data["id"] == id_]
+          for id_ in (record["id"], bad["id"], made["id"])}  # fmt: skip
+    assert of[record["id"]] == ["file.uploaded", "file.ready"]
+    assert of[bad["id"]] == ["file.uploaded", "file.failed"]
+    assert of[made["id"]] == ["file.uploaded", "file.failed"]
+    assert found[-1][1]["problem"] == problem
+
+
+def test_what_becomes_of_renders_and_transcriptions_is_told(served, webhook):
+    client, context = served.client, served.context
+    ids = [client.post(f"{API}/renders", json={"html": "<p>"}).json()["id"] for _ in range(2)]
+    client.post(f"{API}/renders/{ids[0]}/cancel")
+    client.post(f"{API}/renders/{ids[0]}/cancel")
+    problem = {"error": "PageFailed", "detail": "it threw"}
+    for _ in range(2):
+        rendering.WORK[0].failed(context, SimpleNamespace(record_id=ids[1]), problem)
+    sound = fixture_bytes("frag-audio.m4a", salt="webhooks")
+    file = uploaded(client, sound, "a.m4a", "files", type="video")["id"]
+    heard = [client.post(f"{API}/files/{file}/transcribe").json()["id"]]
+    client.post(f"{API}/transcriptions/{heard[0]}/cancel")
+    heard.append(client.post(f"{API}/files/{file}/transcribe").json()["id"])
+    for _ in range(2):
+        transcribing.WORK[0].failed(context, SimpleNamespace(record_id=heard[1]), problem)
+    found = [(kind, data["id"]) for kind, data in told(served, webhook) if "file." not in kind]
+    assert found == [
+        ("render.cancelled", ids[0]),
+        ("render.failed", ids[1]),
+        ("transcription.failed", heard[0]),
+        ("transcription.failed", heard[1]),
+    ]
+
+
+def test_an_index_of_a_client_makes_its_file_ready(served, webhook, tmp_path):
+    data = fixture_bytes("frag-global-sidx-video.mp4", salt="index")
+    body = {"md5": md5_of(data), "filename": "film.mp4"}
+    file = served.client.post(f"{API}/isobmff_files", json=body).json()["id"]
+    fragdex.index(data).save(tmp_path / "film.fidx")
+    index = (tmp_path / "film.fidx").read_bytes()
+    answer = served.client.post(f"{API}/isobmff_files/{file}/index/upload", content=index)
+    assert answer.status_code == 201, answer.text
+    assert [(kind, data["id"]) for kind, data in told(served, webhook)] == [("file.ready", file)]
