@@ -51,8 +51,14 @@ def film(server):
     return {
         "renders": {"id": render, "md5": md5_of(data)},
         "process_isobmff": {"id": process["id"]},
-        "": {"id": file_id, "file_id": file_id, "track_id": "1", "md5": md5_of(data), "n": "0",
-            "delivery_id": file_id},
+        "": {
+            "id": file_id,
+            "file_id": file_id,
+            "track_id": "1",
+            "md5": md5_of(data),
+            "n": "0",
+            "delivery_id": file_id,
+        },
     }
 
 

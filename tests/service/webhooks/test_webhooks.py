@@ -317,8 +317,6 @@ def test_old_deliveries_are_forgotten(served, webhook):
     assert old["id"] not in [one["id"] for one in deliveries(served, webhook)]
 
 
-
-
 def told(served, webhook):
     """(type, data) of all deliveries, oldest first."""
     listed = deliveries(served, webhook)[::-1]

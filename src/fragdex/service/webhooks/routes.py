@@ -112,9 +112,7 @@ def get_webhook_delivery(
     return operations.get_delivery(context, caller.tenant_id, id, delivery_id)
 
 
-@router.post(
-    "/webhooks/{id}/deliveries/{delivery_id}/replay", status_code=202, responses=NOT_NOW
-)
+@router.post("/webhooks/{id}/deliveries/{delivery_id}/replay", status_code=202, responses=NOT_NOW)
 def replay_webhook_delivery(
     id: RecordId, delivery_id: RecordId, caller: Asking, context: InContext
 ) -> Delivery:

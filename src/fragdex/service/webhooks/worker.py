@@ -115,9 +115,7 @@ def _problem(answer: Answer) -> str | None:
     return f"the receiver answered {answer.status}"
 
 
-def _record(
-    context: ServiceContext, job: Job, answer: Answer | None, problem: str | None
-) -> None:
+def _record(context: ServiceContext, job: Job, answer: Answer | None, problem: str | None) -> None:
     """Write down an attempt; order the next one, or give the delivery up."""
     now = instant()
     with context.database.write() as connection:
@@ -155,9 +153,7 @@ def _pause(
     return pause(attempts, context.settings.webhook_attempts, asked)
 
 
-def _disable(
-    connection: Connection, row: Row[Any], answer: Answer | None, problem: str
-) -> None:
+def _disable(connection: Connection, row: Row[Any], answer: Answer | None, problem: str) -> None:
     """Disable the webhook of a delivery that was given up, where nothing else arrived meanwhile."""
     if problem == outbox.DISABLED:
         return
