@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 
 import pytest
 
@@ -52,8 +53,13 @@ def test_jobs_end(yard):
     storm = yard.order("raises", "storm", times=9)
     gone = yard.order("steps", "gone")
     yard.jobs.cancel(gone)
+    ordered = time.time()
+    with yard.database.write() as connection:
+        later = yard.jobs.enqueue(
+            connection, "steps", "later", {"n": 1}, tenant_id="t", delay_seconds=1.5
+        )
 
-    ends = {job: yard.ended(job) for job in (fine, sliced, weather, broken, storm, gone)}
+    ends = {job: yard.ended(job) for job in (fine, sliced, weather, broken, storm, gone, later)}
 
     assert ends == {
         fine: "done",
@@ -62,7 +68,13 @@ def test_jobs_end(yard):
         broken: "failed",
         storm: "failed",
         gone: "cancelled",
+        later: "done",
     }
+    # No sooner than its order says; the log tells milliseconds.
+    begun = [
+        line.split() for line in yard.path.read_text().splitlines() if "begin steps-later" in line
+    ]
+    assert float(begun[0][0]) > ordered + 1.49
     (end,) = yard.lines("end", sliced)
     assert json.loads(end.detail) == {"results": [0, 1, 2, 3, 4], "seen": [0, 1, 2, 3, 4]}
     assert [line.attempt for line in yard.lines("begin", weather)] == [1, 2, 3]
