@@ -48,6 +48,7 @@ ROOMS = (
 SERVICE_ROOMS = (
     "errors",
     "logs",
+    "metrics",
     "config",
     "outgoing",
     "processes",

@@ -52,7 +52,7 @@ def serve(
         slice_workers=slice_workers,
         log_level=log_level,
     )
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings)
     share_one_arena()
     raise_file_limit()
     app_module, keys = service("app"), service("records.keys")

@@ -127,12 +127,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def log_to_stderr(level: str) -> None:
-    """One line an event, for people and for journals."""
+def log_to_stderr(settings: Settings) -> None:
+    """One line an event: text for people and journals, JSON for collectors."""
     logs = service("logs")
-    logging.basicConfig(level=level.upper())
+    logging.basicConfig(level=settings.log_level.upper())
+    formatter = logs.JsonFormatter if settings.log_format == "json" else logs.SafeFormatter
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(logs.SafeFormatter(_LINE))
+        handler.setFormatter(formatter(_LINE))
         handler.addFilter(logs.OncePerMinute())
     # what they say of every step is no news to an operator
     for name in ("alembic", "httpx"):

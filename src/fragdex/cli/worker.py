@@ -6,11 +6,14 @@ import logging
 import os
 import signal
 import threading
+from typing import Any
 
 from fragdex.cli import serving
 from fragdex.cli.serving import log_to_stderr, service, settings_of, share_one_arena
 
 __all__ = ["worker"]
+
+log = logging.getLogger("fragdex.service")
 
 
 def worker(
@@ -24,7 +27,8 @@ def worker(
 ) -> int:
     """Run jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
 
-    On SIGTERM, unfinished jobs go back to the queue.
+    On SIGTERM, unfinished jobs go back to the queue. With the setting worker_port it answers
+    /healthz, /readyz and /metrics there.
 
     Examples:
       fragdex worker --data /srv/fragdex
@@ -43,7 +47,7 @@ def worker(
         raise service("errors").ConfigError(
             f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do"
         )
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings)
     share_one_arena()
     app = service("app")
     ending = threading.Event()
@@ -51,11 +55,26 @@ def worker(
         signal.signal(number, lambda *_: ending.set())
     context = app.open_context(settings)
     service("processes.check").log_missing_walls()
-    executor = context.jobs.start_worker(context)
-    logging.getLogger("fragdex.service").info("working as %s", executor)
-    ending.wait()
-    stuck = context.jobs.stop()
+    if settings.worker_port:
+        stuck = _listening(app.make_worker_app(context), settings)
+    else:
+        context.jobs.start_worker(context)
+        ending.wait()
+        stuck = context.jobs.stop()
     app.close_context(context)
     if stuck:
         os._exit(0)
     return 0
+
+
+def _listening(application: Any, settings: Any) -> list[str]:
+    """Work until the first signal, and answer meanwhile; returns the jobs that did not end."""
+    server = service("web.server").server_of(
+        application,
+        settings,
+        lambda url: log.info("answering at %s", url),
+        address=(settings.worker_host, settings.worker_port),
+    )
+    server.run()
+    stuck: list[str] = application.state.stuck_jobs
+    return stuck

@@ -29,12 +29,14 @@ from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
 from fragdex.service.jobs.api import upgrade as upgrade_engine
 from fragdex.service.logs import explained
+from fragdex.service.metrics import Metrics
 from fragdex.service.page import routes as page
 from fragdex.service.processes.folders import sweep_temporary
 from fragdex.service.processes.limits import share_memory_among
 from fragdex.service.records import blobs, deletion, migrations, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.disk_space import Reserve, disks_nearly_full
+from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import readiness
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
@@ -52,7 +54,6 @@ from fragdex.service.web import cors, documents, health, idempotency, links, pro
 from fragdex.service.web.auth import Authenticator
 from fragdex.service.web.front import Front
 from fragdex.service.web.in_process import InProcess
-from fragdex.service.web.metrics import Metrics
 from fragdex.service.web.prefix import Prefix
 from fragdex.service.web.watching import Watcher
 from fragdex.service.webhooks import operations as webhook_operations
@@ -64,6 +65,7 @@ __all__ = [
     "WORK",
     "close_context",
     "make_app",
+    "make_worker_app",
     "open_context",
     "open_database",
     "upgrade",
@@ -117,9 +119,11 @@ def open_context(settings: Settings) -> ServiceContext:
         direct=settings.direct_writes,
         shared=settings.store_is_apart,
     )
-    jobs = Jobs(database, options_of(settings))
+    metrics = Metrics()
+    metrics.add(StateMetrics(settings, database))
+    jobs = Jobs(database, options_of(settings), metrics)
     jobs.register(*WORK)
-    return ServiceContext(settings, database, store, jobs)
+    return ServiceContext(settings, database, store, jobs, metrics)
 
 
 def open_database(settings: Settings) -> Database:
@@ -170,6 +174,31 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
 
     It works on jobs too, where the settings say so, from its start to its end.
     """
+    app = _application(context, housekeeping=True)
+    app.state.nonblocking = context.nonblocking()
+    app.state.authenticator = Authenticator(context)
+    app.state.watcher = Watcher(context)
+    declared = [route for router in (*ROUTERS, *routers) for route in router.routes]
+    hurried = isobmff.router.routes
+    # not `include_router`, which looks at every route twice for each request; of two routes that
+    # match a path, the one declared first answers: only whole collections may change places
+    app.router.routes.extend([*hurried, *(one for one in declared if one not in hurried)])
+    documents.install(app, declared)
+    cors.install(app, context.settings)
+    if context.settings.public_path:
+        app.add_middleware(Prefix, path=context.settings.public_path)
+    return app
+
+
+def make_worker_app(context: ServiceContext) -> FastAPI:
+    """What a worker answers: its health and its metrics. It works on jobs from start to end."""
+    app = _application(context, housekeeping=False)
+    app.router.routes.extend(health.router.routes)
+    return app
+
+
+def _application(context: ServiceContext, *, housekeeping: bool) -> FastAPI:
+    """An application without routes: its start and its end, its faults, its requests counted."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -179,7 +208,8 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
             await run_sync(context.jobs.start_worker, context)
         ended = threading.Event()
         keeping = threading.Thread(target=_housekeep_until, args=(context, ended), daemon=True)
-        keeping.start()
+        if housekeeping:
+            keeping.start()
         try:
             yield
         finally:
@@ -187,7 +217,8 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
             app.state.stuck_jobs = stuck = await run_sync(context.jobs.stop)
             if stuck:
                 log.warning("%d jobs did not end and were handed back", len(stuck))
-            await run_sync(keeping.join, 5.0)
+            if housekeeping:
+                await run_sync(keeping.join, 5.0)
 
     app = FastAPI(
         title="fragdex",
@@ -198,12 +229,7 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    metrics = Metrics()
     app.state.context = context
-    app.state.nonblocking = context.nonblocking()
-    app.state.authenticator = Authenticator(context)
-    app.state.metrics = metrics
-    app.state.watcher = Watcher(context)
     # the first signal has come; then, once balancers could see it, no more requests are taken
     app.state.ending = False
     app.state.draining = asyncio.Event()
@@ -211,16 +237,7 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     app.state.no_browser = readiness.NOT_FOUND
     app.state.stuck_jobs = []
     problems.install(app)
-    declared = [route for router in (*ROUTERS, *routers) for route in router.routes]
-    hurried = isobmff.router.routes
-    # not `include_router`, which looks at every route twice for each request; of two routes that
-    # match a path, the one declared first answers: only whole collections may change places
-    app.router.routes.extend([*hurried, *(one for one in declared if one not in hurried)])
-    documents.install(app, declared)
-    app.add_middleware(Front, metrics=metrics)
-    cors.install(app, context.settings)
-    if context.settings.public_path:
-        app.add_middleware(Prefix, path=context.settings.public_path)
+    app.add_middleware(Front, metrics=context.metrics, access_log=context.settings.access_log)
     return app
 
 

@@ -225,7 +225,16 @@ class Settings(BaseSettings):
     log_level: str = Field(
         "info", pattern="^(critical|error|warning|info|debug)$", description="what is logged"
     )
+    log_format: str = Field(
+        "text", pattern="^(text|json)$", description="lines of the log: `text` or `json`"
+    )
     access_log: bool = Field(False, description="log a line for every request")
+    worker_host: str = Field(
+        "127.0.0.1", description="address of `/healthz`, `/readyz` and `/metrics` of a worker"
+    )
+    worker_port: int = Field(
+        0, ge=0, le=65535, description="port of these; 0: `fragdex worker` does not listen"
+    )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     SECRET_PARTS: ClassVar[tuple[str, ...]] = ("key", "secret", "token", "password")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from fragdex.service.metrics import Metrics
 from fragdex.service.processes.folders import make_locked, sweep
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ServiceContext:
     database: Database
     store: Store
     jobs: Jobs
+    metrics: Metrics = field(default_factory=Metrics)
     _parts: dict[type[Any], Any] = field(default_factory=dict)
     # of folders of work that this process has made; names may be used again, by other threads
     _locks: dict[Path, int | None] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from fragdex.service.jobs.work import (
     problem_of,
     retryable,
 )
+from fragdex.service.metrics import Metrics
 from fragdex.service.records.tables import jobs
 
 OPTIONS = JobOptions(backoff_seconds=0.001, patience_seconds=0.05)
@@ -33,7 +34,7 @@ def run(sqlite_database):
     """A function that runs a work once; `runs` and `row` stand beside it."""
     works = {}
     stopping = threading.Event()
-    runs = Runs(sqlite_database, OPTIONS, works, None, stopping)
+    runs = Runs(sqlite_database, OPTIONS, works, None, stopping, Metrics())
 
     def go(function, failed=None, parent=None, **more):
         works["w"] = Work("w", function, failed or (lambda *_: None), **more)

@@ -130,7 +130,7 @@ def test_a_fault_of_ours_is_one_error_with_its_traceback(site):
     child.end()
     lines = lines_of(child.log)
     assert [text for level, text in lines if level == "ERROR"] == [
-        f"fault {answer.json()['instance']}"
+        f"fault {answer.json()['instance']} [{answer.headers['x-request-id']}]"
     ]
     assert child.log.read_text().count("Traceback (most recent call last)") >= 1
     assert "no such table" in child.log.read_text()

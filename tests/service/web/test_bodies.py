@@ -84,9 +84,9 @@ def test_a_client_that_leaves_in_its_body_leaves_nothing_running(server):
     with socket.create_connection(server.address) as connection:
         connection.sendall(head(server, UPLOAD, "Content-Length: 1000000") + bytes(500_000))
     deadline = time.monotonic() + 10
-    while server.app.state.metrics.running._value.get() and time.monotonic() < deadline:
+    while server.context.metrics.requests_running._value.get() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert server.app.state.metrics.running._value.get() == 0
+    assert server.context.metrics.requests_running._value.get() == 0
     assert httpx.get(f"{server.url}/healthz", trust_env=False).status_code == 200
 
 

@@ -186,7 +186,7 @@ def test_where_nothing_happens_there_are_heartbeats(client):
 
 
 def count(server):
-    return server.app.state.metrics.running._value.get()
+    return server.context.metrics.requests_running._value.get()
 
 
 def test_a_client_that_leaves_ends_its_stream(server):

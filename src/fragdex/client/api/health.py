@@ -17,7 +17,7 @@ def get_health() -> Request[Health]:
 
 
 def get_metrics() -> Request[bytes]:
-    """The numbers of this process, in Prometheus' text form."""
+    """Metrics of this process and of the installation, in Prometheus' text form."""
     return Request("GET", "/metrics", result=bytes)
 
 

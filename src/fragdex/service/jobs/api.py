@@ -31,6 +31,7 @@ from fragdex.service.jobs.work import (
 )
 from fragdex.service.jobs.workers import Detector, Executor, leave
 from fragdex.service.logs import explained
+from fragdex.service.metrics import Metrics
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs
 
@@ -81,9 +82,12 @@ class Jobs:
     per process, because the engine is.
     """
 
-    def __init__(self, database: Database, options: JobOptions) -> None:
+    def __init__(
+        self, database: Database, options: JobOptions, metrics: Metrics | None = None
+    ) -> None:
         self.database = database
         self.options = options
+        self.metrics = metrics or Metrics()
         # Many jobs wait for their slices at once; so many of them do something themselves.
         self.seats = Seats(max(1, options.job_workers))
         self._works: dict[str, Work] = {}
@@ -210,13 +214,14 @@ class Jobs:
         self._stopping.clear()
         fan_out = FanOut(self.database, self._engine, self.options, self._stopping)
         runs = self._runs = Runs(
-            self.database, self.options, self._works, fan_out, self._stopping
+            self.database, self.options, self._works, fan_out, self._stopping, self.metrics
         )  # fmt: skip
         self._detector = Detector(
             self.database, self._engine, self._executor.id, self.options, self._housekeep
         )
         self._detector.start()
         self._engine.launch(self._executor.id, lambda *order: runs.run(context, *order))
+        logger.info("working as %s", self._executor.id)
         return self._executor.id
 
     def stop(self) -> list[str]:

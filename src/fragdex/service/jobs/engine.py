@@ -20,6 +20,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions
+from fragdex.service.logs import REQUEST_ID
 from fragdex.service.records.database import Database
 
 __all__ = ["Engine", "Order", "upgrade"]
@@ -29,6 +30,8 @@ APPLICATION: Final = "fragdex"
 # A new number leaves old jobs to old workers.
 VERSION: Final = "1"
 WORKFLOW: Final = "fragdex_job"
+# Of a payload: the request that ordered the job, for the log. No family has such a name.
+_REQUEST_ID: Final = "~request_id"
 # Ids in one query, far below SQLite's bound of 32766 variables.
 _BATCH: Final = 500
 
@@ -160,8 +163,11 @@ class Engine:
             where["delay_seconds"] = order.delay_seconds
         if order.queue in (PARENTS, WEBHOOKS):
             where["queue_partition_key"] = order.tenant_id
+        payload = dict(order.payload)
+        if request_id := REQUEST_ID.get():
+            payload[_REQUEST_ID] = request_id
         self._client.enqueue_in_transaction(
-            connection, where, order.name, order.record_id, dict(order.payload), order.parent
+            connection, where, order.name, order.record_id, payload, order.parent
         )
 
     def is_empty(self, queue: str) -> bool:
@@ -246,6 +252,7 @@ class Engine:
         ) -> dict[str, Any]:
             """The one workflow; no steps, because every work is idempotent by itself."""
             assert DBOS.workflow_id is not None
+            REQUEST_ID.set(payload.pop(_REQUEST_ID, ""))
             return runner(DBOS.workflow_id, name, record_id, payload, parent)
 
         DBOS(config=config)

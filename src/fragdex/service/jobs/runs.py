@@ -18,7 +18,7 @@ from sqlalchemy import insert, select, update
 
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs import turns
-from fragdex.service.jobs.endings import log_failure
+from fragdex.service.jobs.endings import log_done, log_failure
 from fragdex.service.jobs.work import (
     Job,
     JobOptions,
@@ -28,6 +28,7 @@ from fragdex.service.jobs.work import (
     retryable,
 )
 from fragdex.service.logs import explained
+from fragdex.service.metrics import Metrics
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs
 
@@ -52,12 +53,14 @@ class Runs:
         works: Mapping[str, Work],
         fan_out: Any,
         stopping: threading.Event,
+        metrics: Metrics,
     ) -> None:
         self.database = database
         self.options = options
         self.works = works
         self.fan_out = fan_out
         self.stopping = stopping
+        self.metrics = metrics
         self.going: set[str] = set()
 
     def run(
@@ -102,13 +105,19 @@ class Runs:
             job = replace(first, attempt=number)
             if problem is not None:
                 return self._give_up(context, work, job, problem)
-            ended = self._attempt(context, work, job)
-            if job.cancelled():
-                return self._end_unwanted(job)
-            if not isinstance(ended, Exception):
-                return {"result": ended}
+            with self.metrics.attempt(work.name) as counted:
+                ended = self._attempt(context, work, job)
+                if job.cancelled():
+                    unwanted = self._end_unwanted(job)
+                    counted.outcome = "cancelled"
+                    return unwanted
+                if not isinstance(ended, Exception):
+                    counted.outcome = "done"
+                    log_done(job, counted.seconds)
+                    return {"result": ended}
+                final = number >= work.attempts or not retryable(ended)
+                counted.outcome = "failed" if final else "tried again"
             problem = problem_of(ended)
-            final = number >= work.attempts or not retryable(ended)
             log_failure(job, ended, final=final, is_slice=job.parent is not None)
             if final:
                 return self._give_up(context, work, job, problem)
@@ -146,6 +155,9 @@ class Runs:
                 connection.execute(insert(jobs).values(row))
             elif known.cancelled_at is not None:
                 return None, None
+            elif known.attempt == 0 and known.problem is None:
+                waited = self.database.now(connection) - known.created_at
+                self.metrics.count_wait(work.name, max(0.0, waited.total_seconds()))
             if parent is not None:
                 over = select(jobs.c.cancelled_at).where(jobs.c.id == parent)
                 if connection.execute(over).scalar_one_or_none() is not None:

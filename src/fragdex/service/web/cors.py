@@ -29,6 +29,7 @@ ALLOWED = (
     "Upload-Metadata",
     "Upload-Offset",
     "X-HTTP-Method-Override",
+    "X-Request-ID",
 )
 EXPOSED = (
     "Accept-Ranges",
@@ -49,6 +50,7 @@ EXPOSED = (
     "Upload-Length",
     "Upload-Metadata",
     "Upload-Offset",
+    "X-Request-ID",
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 DAY = 86_400

@@ -1,4 +1,4 @@
-"""What a request passes before its route: counted, faults answered, answers made safe to show."""
+"""What a request passes before its route: named, counted, faults answered, answers made safe."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fragdex.errors import FragdexError
-from fragdex.service.logs import explained
+from fragdex.service.logs import REQUEST_ID, explained, request_id_of
+from fragdex.service.metrics import Metrics
+from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
-from fragdex.service.web.metrics import Metrics
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import unexpected
 
 __all__ = ["SAFETY", "Front"]
 
 log = logging.getLogger("fragdex.service")
+access = logging.getLogger("fragdex.access")
 
 SAFETY = (
     # a file's type is what we say it is, whatever its bytes look like
@@ -34,31 +36,35 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Front:
     """The layer around all routes, inside of what CORS adds."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, access_log: bool = False) -> None:
+        self._app, self._metrics, self._access_log = app, metrics, access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; other kinds of connection go through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status = 0
+        status = size = 0
         one_line = False
+        request_id = request_id_of(_sent_id(scope))
+        named = (b"x-request-id", request_id.encode())
 
         async def sent(message: Message) -> None:
-            nonlocal status, one_line
+            nonlocal status, size, one_line
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = message["headers"]
                 longer = _with_newline(headers)
                 one_line = longer is not None
-                message["headers"] = [*map(_public, longer or headers), *SAFETY]
+                message["headers"] = [*map(_public, longer or headers), *SAFETY, named]
             elif one_line and not message.get("more_body"):
                 message["body"] = message.get("body", b"") + b"\n"
+            size += len(message.get("body", b""))
             await send(message)
 
+        REQUEST_ID.set(request_id)
         began = time.perf_counter()
-        self._metrics.running.inc()
+        self._metrics.requests_running.inc()
         try:
             await self._app(scope, receive, sent)
         except BrokenOff:
@@ -72,10 +78,41 @@ class Front:
                 return  # as above
             await unexpected(error)(scope, receive, sent)
         finally:
-            self._metrics.running.dec()
+            self._metrics.requests_running.dec()
             route = getattr(scope.get("route"), "path_format", None) or "(none)"
             method = scope["method"] if scope["method"] in METHODS else "(other)"
-            self._metrics.count(method, route, status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            self._metrics.count_request(method, route, status, seconds)
+            if self._access_log:
+                _log_request(scope, status, size, seconds)
+
+
+def _sent_id(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            return bytes(value).decode("latin-1")
+    return None
+
+
+def _log_request(scope: Scope, status: int, size: int, seconds: float) -> None:
+    caller: Caller | None = scope.get(CALLER)
+    # as it came, so that no byte of it can end the line
+    target = (scope.get("raw_path") or b"").decode("latin-1")
+    if scope["query_string"]:
+        target += "?" + scope["query_string"].decode("latin-1")
+    fields = {
+        "client": (scope.get("client") or ("",))[0],
+        "tenant": caller.tenant_id if caller else None,
+        "method": scope["method"],
+        "target": target,
+        "status": status,
+        "bytes": size,
+        "seconds": round(seconds, 6),
+    }
+    access.info(
+        "%s %s %s %d %d bytes %.4f s", fields["client"], scope["method"], target, status, size,
+        seconds, extra={"fields": fields},
+    )  # fmt: skip
 
 
 def _outage(error: BaseException) -> FragdexError | None:

@@ -1,4 +1,4 @@
-"""`/healthz`: the process answers. `/readyz`: so do database and store. `/metrics`: its numbers."""
+"""`/healthz`: the process answers. `/readyz`: so do database and store. `/metrics`: metrics."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from fragdex.errors import FragdexError
 from fragdex.service.context import ServiceContext
 from fragdex.service.logs import explained
+from fragdex.service.metrics import CONTENT_TYPE
 from fragdex.service.records.disk_space import disks_nearly_full
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.routing import HeadRoute, operation_id
@@ -92,16 +93,14 @@ def readyz(request: Request) -> Response:
     response_class=Response,
     responses={
         200: {
-            "description": "Numbers for Prometheus",
+            "description": "Metrics for Prometheus",
             "content": {"text/plain": {"schema": {"type": "string"}}},
         }
     },
 )
 def metrics(request: Request) -> Response:
-    """The numbers of this process, in Prometheus' text form."""
-    return Response(
-        request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
-    )
+    """Metrics of this process and of the installation, in Prometheus' text form."""
+    return Response(the_context(request).metrics.text(), media_type=CONTENT_TYPE)
 
 
 def _ask_database(context: ServiceContext) -> None:

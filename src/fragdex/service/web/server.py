@@ -78,9 +78,18 @@ class _NoWordOnBrokenStreams(logging.Filter):
 
 
 def server_of(
-    app: FastAPI, settings: Settings, began: Callable[[str], object] | None = None
+    app: FastAPI,
+    settings: Settings,
+    began: Callable[[str], object] | None = None,
+    *,
+    address: tuple[str, int] | None = None,
 ) -> Server:
-    """A server for `app`, not started; `began` is told its URL once it listens."""
+    """A server for `app`, not started; `began` is told its URL once it listens.
+
+    Args:
+        address: host and port to listen on; None: those of the settings.
+    """
+    host, port = address or (settings.host, settings.port)
     limits = ConnectionLimits(
         head_bytes=settings.max_head_bytes,
         head_seconds=settings.head_timeout_seconds,
@@ -90,14 +99,14 @@ def server_of(
     logging.getLogger("uvicorn.error").addFilter(_NoWordOnBrokenStreams())
     config = uvicorn.Config(
         app,
-        host=settings.host,
-        port=settings.port,
+        host=host,
+        port=port,
         http=type("BoundedConnection", (BoundedConnection,), {"limits": limits}),
         ws="none",
         lifespan="on",
         log_config=None,
         log_level=settings.log_level,
-        access_log=settings.access_log,
+        access_log=False,  # `Front` writes it
         server_header=False,
         proxy_headers=bool(settings.forwarded_allow_ips),
         forwarded_allow_ips=settings.forwarded_allow_ips,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String, text
 
 from fragdex.service.records.tables.columns import at, table
 
@@ -26,6 +26,16 @@ jobs = table(
     at("ended_at"),
 )
 Index(None, jobs.c.tenant_id, jobs.c.ended_at)
+# What waits and what runs, of all tenants.
+_GOING = text("tenant_id IS NOT NULL AND ended_at IS NULL AND cancelled_at IS NULL")
+Index(
+    None,
+    jobs.c.name,
+    jobs.c.attempt,
+    jobs.c.created_at,
+    sqlite_where=_GOING,
+    postgresql_where=_GOING,
+)
 
 executors = table(
     "executors",

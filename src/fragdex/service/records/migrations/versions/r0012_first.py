@@ -314,7 +314,7 @@ def _transcriptions() -> None:
 
 
 def _work() -> None:
-    _table(
+    jobs = _table(
         "jobs",
         _key(sa.String(120), "id"),
         _needed(_NAME, "name"),
@@ -325,6 +325,15 @@ def _work() -> None:
         _optional(_ID, "tenant_id"),
         _optional(sa.BigInteger(), "turn"),
         indexes=["tenant_id ended_at"],
+    )
+    going = sa.text("tenant_id IS NOT NULL AND ended_at IS NULL AND cancelled_at IS NULL")
+    sa.Index(
+        None,
+        jobs.c.name,
+        jobs.c.attempt,
+        jobs.c.created_at,
+        sqlite_where=going,
+        postgresql_where=going,
     )
     _table("executors", _key(sa.String(80), "id"), _needed(_INSTANT, "seen_at"))
     _table(
