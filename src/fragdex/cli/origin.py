@@ -85,6 +85,15 @@ def origin(
             help="Ask after S seconds whether a remote film is still the same.",
         ),
     ] = 60,
+    growing: Annotated[
+        float,
+        typer.Option(
+            "--growing",
+            min=0,
+            metavar="S",
+            help="Fragmented local films grow until S seconds after the last write; 0: never.",
+        ),
+    ] = 10,
     workers: Annotated[
         int, typer.Option("--workers", min=1, metavar="N", help="Serve in N processes.")
     ] = 1,
@@ -138,6 +147,7 @@ def origin(
     indexes = IndexFiles(None if cache is None else Path(os.path.realpath(cache)), beside=beside)
     make = partial(
         _app, root, length, indexes=indexes, in_memory=films, max_bytes=max_bytes, trust=trust,
+        growing=growing,
         settings=Settings(max_age=max_age, secret=secret, log_json=log == "json"),
         log=log != "none",
     )  # fmt: skip

@@ -29,6 +29,7 @@ from fragdex.origin import film_pages
 from fragdex.origin.access_log import AccessLog
 from fragdex.origin.addresses import Address, parse_address
 from fragdex.origin.answers import answer, has_already
+from fragdex.origin.growing_films import NotYet
 from fragdex.origin.lru_cache import LRUCache
 from fragdex.origin.package_files import package_file
 from fragdex.origin.prepared import LARGEST, PreparedSegment
@@ -49,6 +50,8 @@ CORS: Final = {
 }
 """Players are on other sites; what is served here is for everyone who has the address."""
 HEALTH: Final = "/healthz"
+GROWING_MAX_AGE: Final = 1
+"""Seconds for which caches may keep what changes while a film grows: all but its segments."""
 _THREADS: Final = 32
 """Requests that are answered at a time; others wait."""
 _PREPARED: Final = 16 << 20
@@ -151,7 +154,7 @@ class _Origin:
             return None
         try:
             view = film.package[address.file]
-            fields = self._fields(address)
+            fields = self._fields(address, film)
             fields |= {"ETag": view.etag, "Accept-Ranges": "bytes"}
             fields |= {"Content-Length": str(view.size), "Content-Type": view.media_type}
             headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in fields.items()]
@@ -186,6 +189,8 @@ class _Origin:
                     return _refusal(503, error, retry=True)
             except TooManyWaiting:
                 return _refusal(503, "too many pictures and sounds wait to be decoded", retry=True)
+            except NotYet as error:
+                return _refusal(503, f"the film is still being written: {error}", retry=True)
             except NotSigned:
                 return _refusal(403, "the address is not signed, or its time is over")
             except FragdexError as error:
@@ -243,13 +248,14 @@ class _Origin:
         if PREVIEW.fullmatch(address.action):
             preview = preview_of(film.indexes[0], address.action, asked)
             if has_already(request.headers, preview.etag):
-                fields = {**self._fields(address), "ETag": preview.etag}
+                fields = {**self._fields(address, film), "ETag": preview.etag}
                 return Response(status_code=304, headers=fields)
             return film, address, self._previews.view(preview, lambda: self._first(film))
         if address.action in ("hls", "dash"):
             view = package_file(film.package, film.indexes[0], address.file)
-            known = [index.source for index in film.indexes]
-            numbers = [known.index(source) for source in view.sources]
+            known = film.package.sources
+            # a storyboard is of the first film as it is now
+            numbers = [known.index(one) if one in known else 0 for one in view.sources]
         else:
             kind, options = view_options(address.action, asked)
             view = film.view(kind, **options)
@@ -259,7 +265,7 @@ class _Origin:
             with self._titles.sources(film) as every:
                 yield [every[number] for number in numbers]
 
-        fields = self._fields(address)
+        fields = self._fields(address, film)
         return answer(view, request.headers, request.method, opened, fields)
 
     @contextmanager
@@ -281,13 +287,15 @@ class _Origin:
         def nothing() -> Iterator[list[Any]]:
             yield [b""]  # its bytes are made
 
-        return answer(view, request.headers, request.method, nothing, self._fields(address))
+        return answer(view, request.headers, request.method, nothing, self._fields(address, film))
 
-    def _fields(self, address: Address) -> dict[str, str]:
+    def _fields(self, address: Address, film: Film) -> dict[str, str]:
         """Headers of all answers of an address."""
         packaged = address.action in ("hls", "dash")
-        text = packaged and not address.file.endswith((".m4s", ".mp4"))
-        age = self._settings.playlist_max_age if text else self._settings.max_age
+        media = packaged and address.file.endswith((".m4s", ".mp4"))
+        age = self._settings.playlist_max_age if packaged and not media else self._settings.max_age
+        if film.growing is True and not media:
+            age = min(age, GROWING_MAX_AGE)
         # signed addresses are for those who were given them, not for caches between
         scope = "public" if self._settings.secret is None else "private"
         return {**CORS, "Cache-Control": f"{scope}, max-age={age}"}

@@ -32,12 +32,21 @@ class IndexFiles:
     def __init__(self, folder: Path | None = None, *, beside: bool = False) -> None:
         self.folder, self.beside = folder, beside
 
-    def index(self, place: str, source: Source) -> FragmentIndex:
+    def index(
+        self,
+        place: str,
+        source: Source,
+        known: FragmentIndex | None = None,
+        *,
+        growing: bool = False,
+    ) -> FragmentIndex:
         """The index of a film: one that was kept, if it is of these very bytes, or a new one.
 
         Args:
             place: path or URL of the film.
             source: the film.
+            known: the index of its beginning.
+            growing: whether it may grow: its index is not written then.
 
         Raises: as `fragdex.index`.
         """
@@ -45,8 +54,10 @@ class IndexFiles:
             found = _of(path, place, source)
             if found is not None:
                 return found
-        index = fragdex.index(source, exact=True)
-        written = self._written(place, source.remote)
+        index = None if known is None else known.extend(source)
+        if index is None or index.source.mtime_ns != source.mtime_ns:
+            index = fragdex.index(source, exact=True)
+        written = None if growing else self._written(place, source.remote)
         if written is not None:
             with suppress(OSError):  # a full or read-only disk: the film plays all the same
                 written.parent.mkdir(parents=True, exist_ok=True)

@@ -22,12 +22,13 @@ _PERIOD_ENDS: Final = "</Period>"
 
 
 def package_file(package: Package, index: FragmentIndex, name: str) -> View:
-    """A file of a package; its lists name the storyboard of the first film.
+    """A file of a package; its lists name the storyboard of the first film, unless that grows.
 
     Raises:
         KeyError: the package has no such file.
     """
-    if name not in (MULTIVARIANT, MANIFEST, IMAGES):
+    growth = package.title.growth
+    if name not in (MULTIVARIANT, MANIFEST, IMAGES) or (growth is not None and not growth.ended):
         return package[name]
     layout = _layout(index)
     sheets = f"../{SHEETS}"

@@ -68,7 +68,7 @@ class PreparedSegment:
         """Prepare a segment; None: it is too large, or its samples are too far apart."""
         if view.size > LARGEST or len(view.sources) != 1:
             return None
-        number = [index.source for index in film.indexes].index(view.sources[0])
+        number = film.package.sources.index(view.sources[0])
         blocks = list(view.blocks())
         if len(blocks) != 2 or not isinstance(blocks[0], bytes):
             return None

@@ -10,12 +10,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import fragdex
-from fragdex.errors import SourceChanged, SourceNotFound
+from fragdex.errors import (
+    BuildError,
+    FragdexError,
+    NoSyncSample,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+)
 from fragdex.origin.captions_beside import CaptionsBeside
+from fragdex.origin.growing_films import (
+    NotYet,
+    may_grow,
+    proof,
+    recent_until,
+)
 from fragdex.origin.index_files import IndexFiles
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source, open_source
@@ -43,6 +56,9 @@ class Film:
         forgotten: whether files that are given back are closed.
         captions: the caption files beside the first file, where that is local.
         trusted_until: on the clock of `time.monotonic`, when a remote film is looked at again.
+        growing: as `fragdex.package` takes it.
+        grows_until: on the clock of `time.time`, when it has ended if nothing is written.
+        proofs: of its files, while it grows.
     """
 
     names: tuple[str, ...]
@@ -55,6 +71,9 @@ class Film:
     trusted_until: float = 0.0
     captions: CaptionsBeside | None = None
     checking: threading.Lock = field(default_factory=threading.Lock)
+    growing: bool | Literal["ended"] = False
+    grows_until: float = 0.0
+    proofs: tuple[str, ...] = ()
 
     @property
     def is_packaged(self) -> bool:
@@ -68,6 +87,15 @@ class Film:
         else:
             _close(opened)
 
+    def continued(self, sources: list[Source]) -> list[FragmentIndex | None]:
+        """Its indexes, where it grew and files are the same with more; None for others."""
+        if not self.growing:
+            return [None] * len(sources)
+        every = zip(self.indexes, sources, self.proofs, strict=True)
+        return [
+            index if proof(index, source) == proven else None for index, source, proven in every
+        ]
+
     def close(self) -> None:
         """Close its files, now or when whoever reads from them is done."""
         self.forgotten = True
@@ -79,14 +107,21 @@ class Film:
         """All files as one title in HLS and DASH.
 
         Raises: as `fragdex.package`.
+            NotYet: it grows, and no segment is complete.
         """
         with self.titles.sources(self) as sources:
-            return package(
-                self.indexes,
-                source=sources,
-                seconds=self.titles.seconds,
-                captions=[] if self.captions is None else self.captions.read(),
-            )
+            try:
+                return package(
+                    self.indexes,
+                    source=sources,
+                    seconds=self.titles.seconds,
+                    captions=[] if self.captions is None else self.captions.read(),
+                    growing=self.growing,
+                )
+            except (BuildError, NoSyncSample) as error:
+                if self.growing is True:
+                    raise NotYet(str(error)) from error
+                raise
 
     def view(self, kind: str, **options: Any) -> View:
         """A view of the first file, as `fragdex.view` makes it; the last few are kept."""
@@ -117,6 +152,8 @@ class Titles:
         max_bytes: that may be read of a remote file to index it; None: no bound.
         trust: seconds for which a remote film is taken to be the same without asking. What is
             read of it is checked in any case.
+        growing: seconds after its last write for which a local fragmented film counts as one that
+            grows, unless it ends with an mfra; 0: none does.
         options: for `fragdex.open_source`.
 
     For several threads at a time.
@@ -131,6 +168,7 @@ class Titles:
         indexes: IndexFiles | None = None,
         max_bytes: int | None = None,
         trust: float = 60,
+        growing: float = 0,
         **options: Any,
     ) -> None:
         text = os.fspath(root)
@@ -141,6 +179,7 @@ class Titles:
         self.seconds, self._in_memory = seconds, in_memory
         self._indexes = IndexFiles() if indexes is None else indexes
         self._max_bytes, self._trust, self._options = max_bytes, trust, options
+        self._growing = 0.0 if self.remote else growing
         self._films: OrderedDict[tuple[str, ...], Film] = OrderedDict()
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, ...], threading.Lock] = {}
@@ -211,6 +250,7 @@ class Titles:
 
         Raises:
             SourceNotFound: there is no such file.
+            NotYet: a file is still being written, and cannot be indexed yet.
             FragdexError: as `fragdex.index` and `fragdex.package`.
         """
         places = [self.place(name) for name in names]
@@ -227,7 +267,7 @@ class Titles:
                 with self._lock:
                     film = self._films.get(names)
                 if film is None or not self._is_current(film, places):
-                    film = self._made(names, places)
+                    film = self._made(names, places, film)
                     with self._lock:
                         gone = [self._films.pop(names, None)]
                         self._films[names] = film
@@ -264,6 +304,8 @@ class Titles:
         """
         if self.remote:
             return self._is_trusted(film, places)
+        if film.growing is True and time.time() >= film.grows_until:
+            return False
         for index, place in zip(film.indexes, places, strict=True):
             try:
                 now = os.stat(place)
@@ -291,19 +333,37 @@ class Titles:
             film.trusted_until = time.monotonic() + self._trust
         return True
 
-    def _made(self, names: tuple[str, ...], places: list[str]) -> Film:
+    def _made(self, names: tuple[str, ...], places: list[str], before: Film | None) -> Film:
+        """A film that is opened; of one that grew, what has come is indexed alone."""
         most = self._max_bytes if self.remote else None
         captions = None if self.remote else CaptionsBeside(places[0])
         until = time.monotonic() + self._trust
+        grows_until = max(recent_until(place, self._growing) for place in places)
         sources = [open_source(place, max_bytes=most, **self._options) for place in places]
+        known = [None] * len(places) if before is None else before.continued(sources)
+        growing: bool | Literal["ended"] = False
         try:
             indexes = tuple(
-                self._indexes.index(place, source)
-                for place, source in zip(places, sources, strict=True)
+                self._indexes.index(place, source, index, growing=grows_until > 0)
+                for place, source, index in zip(places, sources, known, strict=True)
             )
+            if grows_until:
+                growing = any(map(may_grow, indexes, sources))
+            if not growing and None not in known:
+                growing = "ended"  # what was announced of it keeps its entity tags
+            proofs = tuple(map(proof, indexes, sources)) if growing else ()
+        except SourceError:
+            raise
+        except FragdexError as error:
+            if grows_until:
+                raise NotYet(str(error)) from error
+            raise
         finally:
             _close(sources)
-        return Film(names, indexes, self, trusted_until=until, captions=captions)
+        return Film(
+            names, indexes, self, trusted_until=until, captions=captions,
+            growing=growing, grows_until=grows_until, proofs=proofs,
+        )  # fmt: skip
 
 
 def _close(sources: list[Source]) -> None:

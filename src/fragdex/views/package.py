@@ -246,7 +246,7 @@ def package(
     recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
     if growing:
         # what is announced stays, however large the file is by now
-        recipe.append([md5(one.init, usedforsecurity=False).hexdigest() for one in found])
+        recipe.append([_beginning(one) for one in found])
     return Package(title, known, recipe, left_out)
 
 
@@ -289,6 +289,13 @@ def _chosen(
                 left_out.append(f"text track {track.id} is left out: it is encrypted")
                 continue
             yield Chosen(media, init, info, described, trak, *keys)
+
+
+def _beginning(one: Chosen) -> str:
+    """What tells a track that grows from another of this name: its moov and first sizes."""
+    first = int(one.media.track.fragments.sample_count[0])
+    known = one.init + one.media.samples.size[:first].tobytes()
+    return md5(known, usedforsecurity=False).hexdigest()
 
 
 def _only(data: bytes) -> Callable[[int], list[bytes]]:

@@ -1,0 +1,160 @@
+"""Films that somebody still writes, through the origin and its command."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import fragdex
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+
+from fragdex.origin.index_files import IndexFiles  # noqa: E402
+from fragdex.origin.titles import Titles  # noqa: E402
+from fragdex.testing import movie  # noqa: E402
+from origin.serving import serving  # noqa: E402
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+FOR_EVER = 1e6
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def quiet(path):
+    """Nothing was written for long."""
+    os.utime(path, ns=(1, path.stat().st_mtime_ns - 10**18))
+
+
+@contextmanager
+def command(folder):
+    """The address that `fragdex origin` serves at."""
+    asked = [sys.executable, "-m", "fragdex", "origin", str(folder), "--port", "0"]
+    asked += ["--seconds", "1", "--growing", str(FOR_EVER), "--log", "none"]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            base = re.search(r"http://\S+(?=/)", process.stdout.readline())[0]
+            with httpx.Client(base_url=base, timeout=30) as client:
+                yield client
+        finally:
+            process.terminate()
+
+
+def named(client):
+    """The segments and initialization segments that the HLS playlists name."""
+    master = client.get("/live.mp4/hls/master.m3u8")
+    assert master.headers["cache-control"] == "public, max-age=1"
+    found = {}
+    for name in set(re.findall(r"\b[av]\d\.m3u8", master.text)):
+        text = client.get(f"/live.mp4/hls/{name}").text
+        assert "#EXT-X-PLAYLIST-TYPE:EVENT" in text
+        assert "#EXT-X-ENDLIST" not in text
+        for segment in re.findall(r"[av]\d/\w+\.m(?:4s|p4)", text):
+            answer = client.get(f"/live.mp4/hls/{segment}")
+            assert answer.status_code == 200
+            found[segment] = answer.content, answer.headers["etag"]
+    return found
+
+
+def manifest(client):
+    return ET.fromstring(client.get("/live.mp4/dash/manifest.mpd").content)
+
+
+def test_what_is_announced_stays_until_the_end(tmp_path):
+    whole = movie(8, tracks=2, samples=5, fps=5)
+    path = tmp_path / "live.mp4"
+    seen, steps = {}, []
+    with command(tmp_path) as client:
+        for size in range(len(whole) // 6, len(whole) + 1, len(whole) // 6):
+            append(path, whole[path.stat().st_size if path.exists() else 0 : size])
+            master = client.get("/live.mp4/hls/master.m3u8")
+            if master.status_code == 503:
+                assert "still being written" in master.text
+                assert master.headers["retry-after"] == "1"
+                continue
+            now = named(client)
+            assert seen.items() <= now.items()
+            seen = now
+            steps.append(len(now))
+            assert manifest(client).get("type") == "dynamic"
+        assert len(set(steps)) > 3
+        append(path, whole[path.stat().st_size :])
+        quiet(path)
+        ended = client.get("/live.mp4/hls/v1.m3u8").text
+        assert ended.rstrip().endswith("#EXT-X-ENDLIST")
+        assert manifest(client).get("type") == "static"
+        for segment, (content, tag) in seen.items():
+            answer = client.get(f"/live.mp4/hls/{segment}", headers={"if-none-match": tag})
+            assert answer.status_code == 304
+            assert client.get(f"/live.mp4/dash/{segment}").content == content
+    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    assert {segment: made[segment].read() for segment in seen} == {
+        segment: content for segment, (content, _) in seen.items()
+    }
+
+
+def test_an_mfra_ends_a_film(tmp_path):
+    whole = movie(4, samples=5, fps=5)
+    path = tmp_path / "live.mp4"
+    path.write_bytes(whole)
+    index = fragdex.index(path, exact=True)
+    with serving(Titles(tmp_path, seconds=1, growing=FOR_EVER)) as client:
+        assert manifest(client).get("type") == "dynamic"
+        append(path, index.export("mfra"))
+        assert manifest(client).get("type") == "static"
+
+
+def test_another_film_of_the_same_name_is_indexed_anew(tmp_path):
+    path = tmp_path / "live.mp4"
+    path.write_bytes(movie(4, samples=5, fps=5))
+    with serving(Titles(tmp_path, seconds=1, growing=FOR_EVER)) as client:
+        first = named(client)
+        # larger, in place, and of the same moov
+        path.write_bytes(movie(9, samples=6, fps=6))
+        second = named(client)
+    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    assert {name: made[name].read() for name in second} == {n: c for n, (c, _) in second.items()}
+    (one, tag), (other, new) = first["v1/0.m4s"], second["v1/0.m4s"]
+    assert one != other
+    assert tag != new
+
+
+def test_what_grows_is_indexed_from_where_it_ended(tmp_path, monkeypatch):
+    whole = movie(8, samples=5, fps=5)
+    path = tmp_path / "live.mp4"
+    path.write_bytes(whole[: len(whole) // 2])
+    titles = Titles(
+        tmp_path, seconds=1, growing=FOR_EVER, indexes=IndexFiles(tmp_path / "kept")
+    )
+    first = titles.open(("live.mp4",))
+    assert (first.growing, (tmp_path / "kept").exists()) == (True, False)
+    append(path, whole[len(whole) // 2 :])
+    with monkeypatch.context() as without:
+        without.delattr("fragdex.index")  # nothing is indexed anew
+        second = titles.open(("live.mp4",))
+    assert second.indexes[0].track(1).sample_count == 40
+    quiet(path)
+    last = titles.open(("live.mp4",))
+    assert last.growing == "ended"
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert titles.open(("live.mp4",)) is last
+
+
+def test_progressive_films_do_not_grow(tmp_path):
+    path = tmp_path / "film.mp4"
+    path.write_bytes((FIXTURES / "faststart.mp4").read_bytes())
+    titles = Titles(tmp_path, seconds=1, growing=FOR_EVER)
+    assert titles.open(("film.mp4",)).growing is False
+    written = time.time() + 10 * FOR_EVER  # by a clock that is wrong
+    (tmp_path / "future.mp4").write_bytes(movie(4))
+    os.utime(tmp_path / "future.mp4", (written, written))
+    assert titles.open(("future.mp4",)).growing is False
