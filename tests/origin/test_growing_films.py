@@ -132,9 +132,7 @@ def test_what_grows_is_indexed_from_where_it_ended(tmp_path, monkeypatch):
     whole = movie(8, samples=5, fps=5)
     path = tmp_path / "live.mp4"
     path.write_bytes(whole[: len(whole) // 2])
-    titles = Titles(
-        tmp_path, seconds=1, growing=FOR_EVER, indexes=IndexFiles(tmp_path / "kept")
-    )
+    titles = Titles(tmp_path, seconds=1, growing=FOR_EVER, indexes=IndexFiles(tmp_path / "kept"))
     first = titles.open(("live.mp4",))
     assert (first.growing, (tmp_path / "kept").exists()) == (True, False)
     append(path, whole[len(whole) // 2 :])
