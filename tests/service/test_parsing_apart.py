@@ -24,7 +24,7 @@ WHERE = {
     "isobmff/true_sync_child.py": "a child",
     "renders/finishing.py": "what the service made itself",
     "renders/page_media/medium.py": "a child",
-    "timelines/joined.py": "moofs that the service made itself",
+    "timelines/child.py": "a child",
     "transcode/process.py": "a child",
     "transcode/track_file.py": "a child",
     "transcriptions/copying_child.py": "a child",

@@ -7,6 +7,7 @@ import re
 import ssl
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import av
@@ -163,6 +164,28 @@ def test_a_film_that_changes_is_indexed_anew(far, near, tmp_path):
         answer = near.client.get(f"{API}/transcode/v1/1.m4s", params={"url": url})
         assert answer.status_code == 200, answer.text
         assert manifest_of(near, url).json()["durationMs"] == pictures * 40
+
+
+def test_a_film_that_many_ask_for_at_once_is_indexed_once(far, near, monkeypatch):
+    far.files["/new.mp4"] = far.files["/film.mp4"]
+    indexed, all_asked = [], threading.Event()
+    make = remote_titles.run_in_child
+
+    def counted(*args, **how):
+        indexed.append(how["name"])
+        all_asked.wait()
+        return make(*args, **how)
+
+    monkeypatch.setattr(remote_titles, "run_in_child", counted)
+    url = f"{far.url}/new.mp4"
+    flights = near.context.part(remote_titles.RemoteTitles)._flights
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(manifest_of, near, url) for _ in range(6)]
+        while flights._waiting[near.tenant, url] < 5:
+            all_asked.wait(0.001)
+        all_asked.set()
+    assert {one.result().status_code for one in asked} == {200}
+    assert indexed == [url]
 
 
 @pytest.mark.parametrize(

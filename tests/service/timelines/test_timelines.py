@@ -7,7 +7,9 @@ import av
 import pytest
 from PIL import Image
 
-from fragdex.testing import check_hls
+import fragdex
+from fragdex.service.timelines import child
+from fragdex.testing import check_hls, movie
 from service.page import films
 from service.serving import API, serving
 from service.streaming.test_streaming import numbers
@@ -125,3 +127,18 @@ def test_what_is_no_timeline(served, body, pointer):
 def test_files_of_another_tenant_are_not_joined(served, two):
     answer = served.stranger.post(PLACE, json={"files": two})
     assert answer.status_code == 422
+
+
+def test_members_are_indexed_where_they_lie(tmp_path, monkeypatch):
+    """What the child does, in this process: the indexes are those of the library."""
+    monkeypatch.chdir(tmp_path)
+    films = [movie(fragments=3), movie(fragments=5)]
+    whole = fragdex.view([fragdex.index(one) for one in films], "timeline", source=films)
+    with fragdex.open_source(b"".join(films)) as source:
+        made = child.indexes(source, sizes=[len(one) for one in films], starts=None)
+    wanted = [*films, whole.read(source=films)]
+    for name, data in zip(made["files"], wanted, strict=True):
+        found, known = fragdex.open_index(name), fragdex.index(data, exact=True)
+        for ours, theirs in zip(found.tracks, known.tracks, strict=True):
+            assert ours.samples.offset.tolist() == theirs.samples.offset.tolist()
+            assert ours.samples.size.tolist() == theirs.samples.size.tolist()

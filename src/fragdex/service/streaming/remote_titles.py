@@ -18,7 +18,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.errors import InvalidRequest, Unprocessable
 from fragdex.service.indexing.apart import in_turn, run_in_child
 from fragdex.service.indexing.child import INDEX, sampled
-from fragdex.service.isobmff.opened import LRUCache
+from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.renders.hosts import AllowedHosts
 from fragdex.service.renders.outside import Blocked
@@ -91,11 +91,11 @@ class RemoteTitle:
             yield [source]
 
 
-class RemoteTitles(LRUCache[RemoteTitle]):
+class RemoteTitles(SingleFlightCache[RemoteTitle]):
     """The remote films that a process keeps; a film that changed is indexed anew."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("the film at this URL")
         self._hosts: AllowedHosts | None = None
 
     def use(
@@ -110,7 +110,7 @@ class RemoteTitles(LRUCache[RemoteTitle]):
         Raises:
             InvalidRequest: the URL may not be asked for.
             Unprocessable: it cannot be read, or packaged.
-            FragdexError: as `do`, and as `run_apart`.
+            FragdexError: as `do`, `run_apart` and `SingleFlight.do`.
         """
         if self._hosts is None:
             settings = context.settings
@@ -120,9 +120,14 @@ class RemoteTitles(LRUCache[RemoteTitle]):
             hosts.check(url)
         except Blocked as error:
             raise InvalidRequest(error.reason, pointer="url") from None
+
+        def make() -> RemoteTitle:
+            return _made(context, tenant_id, hosts, url)
+
         try:
             for _ in range(2):
-                title = self.get(url, _IN_MEMORY, lambda: _made(context, tenant_id, hosts, url))
+                # among the tenant's own: films of one wait for its turn
+                title = self.get_once(url, _IN_MEMORY, make, among=tenant_id)
                 try:
                     return do(title)
                 except SourceChanged:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from fragdex.service.errors import NotReady
 from fragdex.service.isobmff.opened import LRUCache
 from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.isobmff.sampled import sampled_index, sampled_index_key
+from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks
@@ -178,28 +178,24 @@ class Title:
         return sum(track.sample_count or 0 for track in tracks)
 
 
-class Titles(LRUCache[Title]):
+class Titles(SingleFlightCache[Title]):
     """The titles that a process keeps, each made once."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._making: dict[Any, threading.Lock] = {}
+        super().__init__("the film")
 
     def title(self, context: ServiceContext, tenant_id: str, media: tuple[Blob, ...]) -> Title:
-        """The title of some files; whoever asks while it is made waits for it."""
+        """The title of some files; whoever asks while it is made waits for it.
+
+        Raises:
+            FragdexError: as `sampled_index` and `SingleFlight.do`.
+        """
 
         def make() -> Title:
             indexes = tuple(sampled_index(context, tenant_id, blob) for blob in media)
             return Title(context, tenant_id, media, indexes)
 
-        with self._lock:
-            making = self._making.setdefault(media, threading.Lock())
-        try:
-            with making:
-                return self.get(media, _SAMPLES_IN_MEMORY, make, weight=lambda one: one.samples)
-        finally:
-            with self._lock:
-                self._making.pop(media, None)
+        return self.get_once(media, _SAMPLES_IN_MEMORY, make, weight=lambda one: one.samples)
 
 
 class _Views(LRUCache[View]):

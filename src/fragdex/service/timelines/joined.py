@@ -6,23 +6,26 @@ of that one the packages, clips and pictures are made. Nothing of it is stored.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
 
 import fragdex
-from fragdex import FragmentIndex, Source
+from fragdex import ByteRange, FragmentIndex, Source
 from fragdex.errors import TrackNotFound
 from fragdex.seeking.model import SourceInfo
-from fragdex.service.isobmff.opened import LRUCache
+from fragdex.service.indexing.apart import in_turn, run_in_child
+from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records.blobs import Blob
 from fragdex.service.streaming.stored_titles import Medium, Title
+from fragdex.service.timelines import child
 from fragdex.views.package import Package
+from fragdex.views.parts import SourceRange
 from fragdex.views.view import View
 
 __all__ = ["JoinedTitle", "JoinedTitles"]
@@ -39,10 +42,8 @@ class _Described:
     index: FragmentIndex
 
 
-def _described(view: View, given: list[Any]) -> _Described:
-    found = fragdex.index(view.as_source(source=given), exact=True)
-    for track in found.tracks:
-        _ = track.samples  # now, while the source is open
+def _described(view: View, path: Path) -> _Described:
+    found = fragdex.open_index(path)  # mapped: it stays when the folder goes
     known = SourceInfo("", view.size, etag=view.etag)
     return _Described(view, FragmentIndex(known, found.how, found.periods))
 
@@ -56,32 +57,46 @@ class JoinedTitle:
 
     Raises:
         BuildError: they do not go together; the message says why.
+        FragdexError: as `run_apart`.
     """
 
     def __init__(self, titles: Sequence[Title], gaps: str) -> None:
         self._titles = titles
         self.key = gaps, tuple(title.media for title in titles)
-        self._members = []
-        for title in titles:
-            view = title.fragmented()
-            with title.sources_of(view) as given:
-                self._members.append(_described(view, given))
-        with self._opened_members() as members:
-            view = fragdex.view(
-                [one.index for one in self._members],
-                "timeline",
-                source=members,
-                starts="source" if gaps == "keep" else None,
-            )
-            self._whole = _described(view, members)
+        self._views = [title.fragmented() for title in titles]
+        sizes = [view.size for view in self._views]
+        starts: Literal["source"] | None = "source" if gaps == "keep" else None
+        with OwnFolder() as folder:
+            with in_turn(titles[0].tenant_id):
+                made = run_in_child(
+                    self._one_behind_the_other, sum(sizes), child.indexes,
+                    taken=folder, sizes=sizes, starts=starts,
+                )  # fmt: skip
+            *paths, last = (folder / name for name in made["files"])
+            members = [_described(*one) for one in zip(self._views, paths, strict=True)]
+            with self._opened_members() as sources:
+                given = [one.index for one in members]
+                view = fragdex.view(given, "timeline", source=sources, starts=starts)
+            self._whole = _described(view, last)
 
     @contextmanager
     def _opened_members(self) -> Iterator[list[Source]]:
         with ExitStack() as stack:
             yield [
-                one.view.as_source(source=stack.enter_context(title.sources_of(one.view)))
-                for title, one in zip(self._titles, self._members, strict=True)
+                view.as_source(source=stack.enter_context(title.sources_of(view)))
+                for title, view in zip(self._titles, self._views, strict=True)
             ]
+
+    @contextmanager
+    def _one_behind_the_other(self) -> Iterator[Source]:
+        known = [SourceInfo("", view.size, etag=view.etag) for view in self._views]
+        sizes = [view.size for view in self._views]
+
+        def make(number: int) -> list[SourceRange]:
+            return [SourceRange(number, ByteRange(0, sizes[number]))]
+
+        with self._opened_members() as members:
+            yield View("video/mp4", known, ["members"], sizes, make).as_source(source=members)
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
@@ -140,12 +155,11 @@ class JoinedTitle:
         return sum(track.sample_count or 0 for track in self._whole.index.tracks)
 
 
-class JoinedTitles(LRUCache[JoinedTitle]):
+class JoinedTitles(SingleFlightCache[JoinedTitle]):
     """The timelines that a process keeps, each made once."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._making = threading.Lock()
+        super().__init__("the timeline")
 
     def title(
         self,
@@ -153,12 +167,15 @@ class JoinedTitles(LRUCache[JoinedTitle]):
         gaps: str,
         titles: Callable[[], Sequence[Title]],
     ) -> JoinedTitle:
-        """The title of some files; `titles` gives those of each. One is made at a time."""
+        """The title of some files; `titles` gives those of each.
+
+        Raises:
+            FragdexError: as `JoinedTitle` and `SingleFlight.do`.
+        """
 
         def make() -> JoinedTitle:
             return JoinedTitle(titles(), gaps)
 
-        with self._making:
-            return self.get(
-                (gaps, media), _SAMPLES_IN_MEMORY, make, weight=lambda one: 2 * one.samples
-            )
+        return self.get_once(
+            (gaps, media), _SAMPLES_IN_MEMORY, make, weight=lambda one: 2 * one.samples
+        )
