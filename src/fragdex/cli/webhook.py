@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Annotated, Any
 
@@ -54,18 +55,17 @@ def listen(
             raise typer.BadParameter(str(error), param_hint="--secret") from error
     seen: list[bool] = []
 
-    class Handler(_Handler):
-        def came(self, body: bytes) -> bool:
-            reason = NOT_CHECKED
-            if secret is not None:
-                reason = why_not(dict(self.headers.items()), body, [secret], time.time()) or ""
-            told = _delivery(dict(self.headers.items()), body, reason)
-            print(json_line(told) if json else _line(told), end="", flush=True)
-            seen.append(reason in ("", NOT_CHECKED))
-            return seen[-1]
+    def came(headers: dict[str, str], body: bytes) -> bool:
+        reason = NOT_CHECKED
+        if secret is not None:
+            reason = why_not(headers, body, [secret], time.time()) or ""
+        told = _delivery(headers, body, reason)
+        print(json_line(told) if json else _line(told), end="", flush=True)
+        seen.append(reason in ("", NOT_CHECKED))
+        return seen[-1]
 
     try:
-        server = HTTPServer((host, port), Handler)
+        server = HTTPServer((host, port), _handler(came))
     except OSError as error:
         raise typer.BadParameter(
             f"cannot listen on {host}, port {port}: {error.strerror}", param_hint="--port"
@@ -78,23 +78,25 @@ def listen(
     return 0 if all(seen) else 1
 
 
-class _Handler(BaseHTTPRequestHandler):
-    timeout = 30
+def _handler(came: Callable[[dict[str, str], bytes], bool]) -> type[BaseHTTPRequestHandler]:
+    """What answers requests: 204, or 401 where `came` does not believe a delivery."""
 
-    def came(self, body: bytes) -> bool:
-        """Whether a delivery is to be believed."""
-        raise NotImplementedError
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 30
 
-    def do_POST(self) -> None:
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or int(length) > LONGEST_BODY:
-            self.send_error(413)
-            return
-        self.send_response(204 if self.came(self.rfile.read(int(length))) else 401)
-        self.end_headers()
+        def do_POST(self) -> None:
+            length = self.headers.get("Content-Length", "")
+            if not length.isascii() or not length.isdigit() or int(length) > LONGEST_BODY:
+                self.send_error(413)
+                return
+            body = self.rfile.read(int(length))
+            self.send_response(204 if came(dict(self.headers.items()), body) else 401)
+            self.end_headers()
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Deliveries are printed, requests are not."""
+        def log_message(self, format: str, *args: Any) -> None:
+            """Deliveries are printed, requests are not."""
+
+    return Handler
 
 
 def _delivery(headers: dict[str, str], body: bytes, reason: str) -> dict[str, Any]:

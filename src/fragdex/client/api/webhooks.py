@@ -49,7 +49,7 @@ def create_webhook(
     description: str | None = None,
     types: tuple[str, ...] | None = None,
 ) -> Request[SecretWebhook]:
-    """Have events sent to a URL. The answer has the secret, which is shown this once.
+    """Have events sent to a URL. The response has the secret, which is shown this once.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.

@@ -56,10 +56,8 @@ _FORGOTTEN_AT_ONCE: Final = 1000
 _HOOK, _ROW = webhooks.c, webhook_deliveries.c
 
 
-def create_webhook(
-    context: ServiceContext, tenant_id: str, new: NewWebhook
-) -> tuple[SecretWebhook, bool]:
-    """A webhook with its secret, and True.
+def create_webhook(context: ServiceContext, tenant_id: str, new: NewWebhook) -> SecretWebhook:
+    """A webhook with its secret.
 
     Raises:
         InvalidRequest: no delivery may be sent to this URL.
@@ -85,7 +83,7 @@ def create_webhook(
             )  # fmt: skip
         connection.execute(webhooks.insert().values(**row))
         made = WEBHOOKS.row(connection, tenant_id, str(row["id"]))
-    return _with_secret(installation, made), True
+    return _with_secret(installation, made)
 
 
 def update_webhook(

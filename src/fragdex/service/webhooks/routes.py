@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query, Response
 
 from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, RecordId
+from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.routing import api_router
+from fragdex.service.web.routing import PREFIX, api_router
 from fragdex.service.webhooks import operations
 from fragdex.service.webhooks.model import (
     Delivery,
@@ -35,14 +36,20 @@ routes = Family(router, "/webhooks", "webhook")
 NOT_FOUND = answers(RecordNotFound)
 NOT_NOW = answers(RecordNotFound, Conflict)
 
-routes.creation(
-    NewWebhook,
-    SecretWebhook,
-    operations.create_webhook,
-    InvalidRequest,
-    Conflict,
-    said="Have events sent to a URL. The answer has the secret, which is shown this once.",
+
+@router.post(
+    "/webhooks",
+    status_code=201,
+    responses=answers(InvalidRequest, Conflict),
+    dependencies=[Depends(idempotency_key)],
 )
+def create_webhook(
+    new: NewWebhook, response: Response, caller: Asking, context: InContext
+) -> SecretWebhook:
+    """Have events sent to a URL. The response has the secret, which is shown this once."""
+    made = operations.create_webhook(context, caller.tenant_id, new)
+    response.headers["Location"] = f"{PREFIX}/webhooks/{made.id}"
+    return made
 
 
 @router.get("/webhooks")
