@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import fragdex
 from fragdex.cli.app import run
 from service.serving import serving
 
@@ -39,12 +40,17 @@ def test_a_film_is_pushed_shown_and_pulled(call, tmp_path):
     code, out, _ = call("status", record["id"])
     assert (code, out.split("\t")[:3]) == (0, [record["id"], "file", "ready"])
     assert record["id"] in call("status", "--json")[1]
+    kinds = [track.kind for track in fragdex.index(FIXTURES / "frag-default-base.mp4").tracks]
     code, out, _ = call("pull", record["id"], "-o", f"{tmp_path}/films/", "--json")
     assert code == 0
-    for line in out.splitlines():
-        path = json.loads(line)["file"]
-        assert Path(path).read_bytes()[4:8] in (b"ftyp", b"styp")
-    assert run(["info", path]) == 0
+    (line,) = out.splitlines()
+    whole = fragdex.index(json.loads(line)["file"])
+    assert [track.kind for track in whole.tracks] == kinds
+    tracks = [str(one["track_id"]) for one in record["tracks"] if one["track_id"] > 0]
+    for track, kind in zip(tracks, kinds, strict=True):
+        path = tmp_path / f"{track}.mp4"
+        assert call("pull", record["id"], "-o", str(path), "--track", track)[0] == 0
+        assert [one.kind for one in fragdex.index(path).tracks] == [kind]
 
 
 def test_captions_and_pictures_keep_their_names(call, tmp_path, monkeypatch):
@@ -84,3 +90,23 @@ def test_a_film_that_cannot_be_processed_says_why(call, tmp_path):
     code, out, err = call("push", str(path), "--wait")
     assert (code, out.split("\t")[1]) == (2, "failed")
     assert err.startswith(f"fragdex: {path}: ")
+
+
+def test_speech_is_transcribed_by_the_service(call, served, tmp_path):
+    film = str(FIXTURES / "speech" / "pauses-flac.mp4")
+    captions = tmp_path / "words.srt"
+    given = ("--server", served.url, "--slice", "5")
+    code, out, err = call("transcribe", film, "-o", str(captions), *given, "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["words"] > 10
+    assert told["engine"] == "pocketsphinx"
+    assert " --> " in captions.read_text()
+    copy = tmp_path / "copy.mp4"
+    code, _, err = call("transcribe", film, "-o", str(copy), *given)
+    assert code == 0, err
+    assert f"{copy}: {told['words']} words" in err
+    assert [track.kind for track in fragdex.index(copy).tracks] == ["audio", "text"]
+    code, _, err = call("transcribe", film, *given, "--jobs", "2")
+    assert code == 2
+    assert "--jobs does not go with --server" in err

@@ -46,9 +46,9 @@ def pull(
 ) -> int:
     """Receive files, films of renders and captions from a service.
 
-    Of a video come its tracks, a file each; of a transcription WebVTT, or what the suffix of -o
-    says (.srt, .json). What breaks off is continued; a file appears when it is complete. Needs
-    httpx (pip install 'fragdex[client]').
+    A video comes as one fragmented MP4, or with --track as a file for each track; a transcription
+    as WebVTT, or what the suffix of -o says (.srt, .json). What breaks off is continued; a file
+    appears when it is complete. Needs httpx (pip install 'fragdex[client]').
 
     Examples:
       fragdex pull 0193f0a2-… -o film.mp4
@@ -115,8 +115,10 @@ def _parts(
     else:
         stem = Path(record.filename).stem or record.id
         wanted = [one for one in record.tracks if one.byte_size is not None]
-        if tracks is not None:
-            wanted = [one for one in wanted if one.track_id in tracks]
+        if tracks is None and wanted:
+            yield api.get_file_fragmented(record.id), f"{stem}.mp4"
+            return
+        wanted = [one for one in wanted if one.track_id in (tracks or ())]
         if not wanted:
             raise FragdexError(f"{record.id} has no such track, or none yet: it is {record.status}")
         for one in wanted:

@@ -13,7 +13,7 @@ from fragdex.cli.inputs import Work, expand, is_url
 from fragdex.cli.output import emit, json_line
 from fragdex.cli.report import byte_progress, part_progress
 
-__all__ = ["push"]
+__all__ = ["push", "wait_until_processed"]
 
 
 def push(
@@ -78,12 +78,19 @@ def push(
 def _send(
     name: str, client: Any, kind: Any, wait: bool, hash_first: bool
 ) -> tuple[Any, Sequence[str]]:
-    from fragdex.client import JobFailed, api
-
     with byte_progress(name) as progress:
         record = client.push(name, type=kind, hash_first=hash_first, progress=progress)
-    if not wait or record.status != "processing":
-        return record, _problem(record)
+    if wait:
+        record = wait_until_processed(client, record, name)
+    return record, [record.problem.detail] if record.problem else []
+
+
+def wait_until_processed(client: Any, record: Any, name: str) -> Any:
+    """The record of a file once its processing has ended, well or not; `name` is shown."""
+    from fragdex.client import JobFailed, api
+
+    if record.status != "processing":
+        return record
     with part_progress(name, "% processed") as progress:
         try:
             for event in client.events(api.get_file_progress(record.id)):
@@ -91,9 +98,4 @@ def _send(
                     progress(round(event.data.progress * 100), 100)
         except JobFailed:
             pass  # its record says why
-    record = client.send(api.get_file(record.id))
-    return record, _problem(record)
-
-
-def _problem(record: Any) -> Sequence[str]:
-    return [record.problem.detail] if record.problem else []
+    return client.send(api.get_file(record.id))

@@ -1,4 +1,4 @@
-"""`fragdex transcribe`: speech becomes captions, without any service."""
+"""`fragdex transcribe`: speech becomes captions, here or by a service."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fragdex.cli import options
+from fragdex.cli import options, remote
 from fragdex.cli.output import emit, json_line, say
 from fragdex.cli.report import complain, part_progress
 from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
     from fragdex import FragmentIndex, Source
+    from fragdex.client.api import TranscriptionRecord
     from fragdex.service.transcriptions.words import Heard, Transcript, Word
 
 __all__ = ["transcribe"]
@@ -50,11 +51,14 @@ def transcribe(
         ),
     ] = None,
     engine: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--engine", metavar="NAME", help="pocketsphinx, faster-whisper or sherpa-onnx."
+            "--engine",
+            metavar="NAME",
+            help="pocketsphinx, faster-whisper or sherpa-onnx.",
+            show_default="pocketsphinx, or what the server uses",
         ),
-    ] = "pocketsphinx",
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -91,6 +95,16 @@ def transcribe(
             "--jobs", "-j", min=1, metavar="N", help="Processes, each with a model in memory."
         ),
     ] = 1,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="Send FILE to this service, and have it transcribed there.",
+            show_default="here",
+        ),
+    ] = None,
+    key: remote.Key = None,
     json: options.Json = False,
     *,
     opening: dict[str, Any],
@@ -105,8 +119,17 @@ def transcribe(
       fragdex transcribe movie.mp4 -o movie.vtt
       fragdex transcribe movie.mp4 -o captioned.mp4 --jobs 2
       fragdex transcribe movie.mp4 -o movie.srt --engine faster-whisper --model models/small
+      fragdex transcribe movie.mp4 -o movie.vtt --server https://media.example.org
     """
     form = _form(output)
+    if server is not None:
+        own = {"--model": model, "--init": opening["init"], "--jobs": jobs if jobs > 1 else None}
+        if given := [name for name, value in own.items() if value is not None]:
+            raise typer.BadParameter(f"{given[0]} does not go with --server")
+        wanted = {"engine": engine, "language": language, "track_id": track}
+        wanted |= {"work_slice_ms": round(slice_seconds * 1000)}
+        return _remotely(file, form, output, server, key, wanted, json=json)
+    engine = engine or "pocketsphinx"
     engines = service("transcriptions.engines")
     choice = engines.EngineChoice(
         engine, model, device=device, compute_type=compute_type, batch_size=batch_size
@@ -143,18 +166,24 @@ def transcribe(
                 init=_init(opening["init"]),
                 on_slice=heard,
             )
-        for span in transcript.missing:
-            start, stop = span.start_ms / 1000, span.end_ms / 1000
-            complain(
-                f"{file}: {start:.3f} s to {stop:.3f} s could not be transcribed: {span.reason}"
-            )
         if form is not None:
             _write(transcript, form, output, index, source)
-    facts = _facts(file, output, transcript, time.monotonic() - began)
-    if json:
-        say(json_line(facts), err=output == "-")
-    else:
-        say(_line(facts) + "\n", err=True)
+    _report(file, output, transcript, len(transcript.words), began, json=json)
+    return 0
+
+
+def _remotely(
+    file: str, form: str | None, output: str | None, server: str, key: str | None,
+    wanted: dict[str, Any], *, json: bool,
+) -> int:  # fmt: skip
+    if output == "-":
+        raise typer.BadParameter("-o - does not go with --server: name a file")
+    from fragdex.cli.transcribe_remote import transcribe_remotely
+
+    began = time.monotonic()
+    with remote.client_of(server, key) as client:
+        record = transcribe_remotely(client, file, form, output, **wanted)
+    _report(file, output, record, record.words or 0, began, json=json, id=record.id)
     return 0
 
 
@@ -210,19 +239,33 @@ def _lines(words: Sequence[Word]) -> Iterator[str]:
         yield f"{clock(cue.start_ms / 1000)}  {text}"
 
 
-def _facts(file: str, output: str | None, transcript: Transcript, seconds: float) -> dict[str, Any]:
-    return {
+def _report(
+    file: str, output: str | None, found: Transcript | TranscriptionRecord, words: int,
+    began: float, *, json: bool, **more: Any,
+) -> None:  # fmt: skip
+    missing = [
+        {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
+        for span in found.missing
+    ]
+    for one in missing:
+        complain(
+            f"{file}: {one['start']:.3f} s to {one['end']:.3f} s could not be transcribed: "
+            f"{one['reason']}"
+        )
+    facts = {
         "file": file,
+        **more,
         "captions": output,
-        "words": len(transcript.words),
-        "language": transcript.language,
-        "engine": transcript.engine,
-        "missing": [
-            {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
-            for span in transcript.missing
-        ],
-        "seconds": round(seconds, 3),
+        "words": words,
+        "language": found.language,
+        "engine": found.engine,
+        "missing": missing,
+        "seconds": round(time.monotonic() - began, 3),
     }
+    if json:
+        say(json_line(facts), err=output == "-")
+    else:
+        say(_line(facts) + "\n", err=True)
 
 
 def _line(facts: dict[str, Any]) -> str:
