@@ -1,0 +1,61 @@
+"""FFmpeg plays what the origin serves: the packets of HLS and DASH are those of the files."""
+
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+
+from fragdex.origin.titles import Titles  # noqa: E402
+from origin.serving import serving  # noqa: E402
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+FFMPEG = shutil.which("ffmpeg")
+NAMES = (
+    "faststart", "hybrid", "frag-every-frame", "hevc-aac", "frag-av1-opus", "vp9-flac",
+    "video-late", "audio-late", "frag-variable-rate", "start-7s", "negative-cts",
+    "frag-two-languages",
+)  # fmt: skip
+
+
+def packets(what, *streams):
+    """The md5 of each packet of streams, in decode order, as FFmpeg reads them."""
+    asked = [FFMPEG, "-v", "error", "-i", what]
+    for stream in streams:
+        asked += ["-map", f"0:{stream}"]
+    made = subprocess.run(
+        [*asked, "-c", "copy", "-f", "framemd5", "-"], capture_output=True, text=True, timeout=120
+    )
+    assert made.returncode == 0, (what, made.stderr)
+    found = {}
+    for line in made.stdout.splitlines():
+        if line[:1] != "#":
+            stream, _, _, _, _, digest, *_ = (part.strip() for part in line.split(","))
+            found.setdefault(stream, []).append(digest)
+    return [found[stream] for stream in sorted(found)]
+
+
+def each(what, count):
+    """The same, one stream at a time: FFmpeg ends DASH with the track that ends first."""
+    return [one for stream in ("v:0", "a:0", "a:1")[:count] for one in packets(what, stream)]
+
+
+@pytest.mark.skipif(FFMPEG is None, reason="ffmpeg is not installed")
+def test_the_packets_are_those_of_the_file():
+    with serving(Titles(FIXTURES, seconds=0.5)) as client, ThreadPoolExecutor(4) as together:
+        base = str(client.base_url).rstrip("/")
+        files = [FIXTURES / f"{name}.mp4" for name in NAMES]
+        hls = [f"{base}/{path.name}/hls/master.m3u8" for path in files]
+        dash = [f"{base}/{path.name}/dash/manifest.mpd" for path in files]
+        whole, by_hls = (
+            list(together.map(lambda what: packets(what, "v?", "a?"), addresses))
+            for addresses in (files, hls)
+        )
+        by_dash = list(together.map(each, dash, map(len, whole)))
+    assert all(whole)
+    assert dict(zip(NAMES, by_hls, strict=True)) == dict(zip(NAMES, whole, strict=True))
+    assert dict(zip(NAMES, by_dash, strict=True)) == dict(zip(NAMES, whole, strict=True))
