@@ -36,6 +36,7 @@ FILES = {
     "timelines": "timelines",
     "webhooks": "webhooks",
     "url-token": "tokens",
+    "usage": "usage",
     "health": "health",
 }
 WIDTH = 98

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from fragdex.cli import db, key, webhook
+from fragdex.cli import db, key, tenant, webhook
 from fragdex.cli.compare import compare
 from fragdex.cli.config import config
 from fragdex.cli.doctor import doctor
@@ -96,6 +96,10 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]]
     "webhook": (
         "Receive webhooks, to try them.",
         {"listen": (webhook.listen, "Show deliveries as they come, signatures checked.")},
+    ),
+    "tenant": (
+        "Limit what tenants may use.",
+        {"limits": (tenant.limits, "Show and set the limits of a tenant.")},
     ),
     "db": (
         "Manage the service's database.",

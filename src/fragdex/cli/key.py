@@ -14,14 +14,15 @@ from fragdex.cli import options, serving
 from fragdex.cli.output import json_line
 from fragdex.cli.serving import service, settings_of
 
-__all__ = ["create", "list_keys", "revoke"]
+__all__ = ["create", "list_keys", "opened_database", "revoke"]
 
 # the part of a key that is its id
 _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
 
 
 @contextmanager
-def _database(data: Path | None, config: Path | None, url: str | None) -> Iterator[Any]:
+def opened_database(data: Path | None, config: Path | None, url: str | None) -> Iterator[Any]:
+    """The database of a service, until the block ends."""
     database = service("app").open_database(settings_of(config, data=data, database_url=url))
     try:
         yield database
@@ -47,7 +48,7 @@ def create(
       fragdex key create
       KEY=$(fragdex key create --tenant acme --data /srv/fragdex | tail -1)
     """
-    with _database(data, config, database_url) as database:
+    with opened_database(data, config, database_url) as database:
         print(service("records.keys").create_key(database, tenant, note))
     return 0
 
@@ -64,7 +65,7 @@ def list_keys(
       fragdex key list
     """
     rfc3339 = service("records.identifiers").rfc3339
-    with _database(data, config, database_url) as database:
+    with opened_database(data, config, database_url) as database:
         for key in service("records.keys").list_keys(database):
             shown = {
                 "id": key.id,
@@ -92,7 +93,7 @@ def revoke(
     Examples:
       fragdex key revoke 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
     """
-    with _database(data, config, database_url) as database:
+    with opened_database(data, config, database_url) as database:
         found = _KEY.fullmatch(key)
         service("records.keys").revoke_key(database, found[1] if found else key)
     return 0

@@ -50,7 +50,7 @@ from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
-from fragdex.service.web import cors, documents, health, idempotency, links, problems
+from fragdex.service.web import cors, documents, health, idempotency, links, problems, usage
 from fragdex.service.web.auth import Authenticator
 from fragdex.service.web.front import Front
 from fragdex.service.web.in_process import InProcess
@@ -77,6 +77,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     images.router,
     captions.router,
     links.router,
+    usage.router,
     health.router,
     isobmff.router,
     unprocessed.router,
@@ -257,6 +258,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
                     log.warning("a disk is nearly full: %s", "; ".join(little))
             reserve.renew()
             deletion.expired(context.database)
+            deletion.outlived(context.database)
             idempotency.forget(context)
             webhook_operations.forget_deliveries(context)
             blobs.sweep(context.database, context.store, age)

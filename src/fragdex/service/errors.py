@@ -15,6 +15,7 @@
         │   ├── UploadBusy          another upload of the same bytes is going on
         │   └── NotReady            the result is not there yet
         ├── TooLarge                over a limit of this service
+        │   └── QuotaExceeded       the tenant stores as much as it may
         ├── TooManyRequests         over the key's rate limit, or the tenant's jobs
         ├── RequestTimedOut         the body of a request stopped coming
         ├── NotAcceptable           none of the forms the caller takes is one we have
@@ -48,6 +49,7 @@ __all__ = [
     "NotAcceptable",
     "NotReady",
     "PageFailed",
+    "QuotaExceeded",
     "RecordNotFound",
     "RequestTimedOut",
     "ServiceError",
@@ -143,6 +145,10 @@ class NotReady(Conflict):
 
 class TooLarge(ServiceError):
     """More than this service takes; `more["limit"]` is the limit in bytes."""
+
+
+class QuotaExceeded(TooLarge):
+    """The tenant would store more than its quota; nothing of it was kept."""
 
 
 class TooManyRequests(ServiceError):

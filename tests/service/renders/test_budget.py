@@ -86,10 +86,10 @@ def test_work_on_a_render_ends_with_its_budget(served):
             new = {"render_id": row.id, "number": number, "first": number, "stop": number + 1}
             connection.execute(render_parts.insert().values(**new, seconds=seconds))
 
-    slicing._within(context, job, row.id)()
+    slicing._Budget(context, job, row).check()
     spend(start=1.0, capture=4.0, encode=100.0)  # encoding goes on beside the rest
     spend()
-    slicing._within(context, job, row.id)()
+    slicing._Budget(context, job, row).check()
     spend(replay=5.5)
     with pytest.raises(PageFailed, match="more than 10 s of work"):
-        slicing._within(context, job, row.id)()
+        slicing._Budget(context, job, row).check()

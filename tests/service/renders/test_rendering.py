@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import fragdex
+from fragdex.service.records.tenant_limits import set_limits
 from fragdex.service.renders.seams import ALONE
 from service.descendants import browsers, gone
 from service.renders.frames.numbers import read_rows
@@ -315,6 +316,22 @@ def test_a_page_that_fails_says_why_and_the_renders_beside_it_go_on(renderer):
         assert "before the endless" in " ".join(failed["incomplete"])
         answer = get(renderer, failed, ".mp4")
         assert (answer.status_code, answer.json()["state"]) == (409, "failed")
+
+
+@pytest.mark.parametrize("name", ["max_render_cost", "max_render_seconds"])
+def test_a_render_ends_at_the_limits_of_its_tenant(renderer, working, name):
+    set_limits(working.context.database, working.tenant, {name: 0.2})
+    try:
+        id = renderer.begin(numbers(), duration_ms=4000, metadata={"limit": name})
+        record = renderer.ended(id)
+    finally:
+        set_limits(working.context.database, working.tenant, {name: None})
+    assert record["status"] == "failed"
+    assert (
+        f"more than 0.2 s of {'processor time' if 'cost' in name else 'work'} ({name})"
+        in (record["problem"]["detail"])
+    )
+    assert "of 120 frames were done" in record["problem"]["detail"]
 
 
 def test_a_page_that_does_not_say_how_long_it_is(renderer):

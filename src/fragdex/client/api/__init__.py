@@ -239,6 +239,8 @@ from fragdex.client.api.unprocessed_records import (
     UnprocessedFile,
     UnprocessedFileList,
 )
+from fragdex.client.api.usage import get_usage
+from fragdex.client.api.usage_records import Usage, UsageLimits
 from fragdex.client.api.webhooks import (
     create_webhook,
     delete_webhook,
@@ -317,6 +319,8 @@ __all__ = [
     "UnprocessedFile",
     "UnprocessedFileList",
     "UrlToken",
+    "Usage",
+    "UsageLimits",
     "Waveform",
     "Webhook",
     "WebhookList",
@@ -443,6 +447,7 @@ __all__ = [
     "get_transcription_progress",
     "get_unprocessed_file",
     "get_unprocessed_file_upload",
+    "get_usage",
     "get_webhook",
     "get_webhook_delivery",
     "head_caption_file",

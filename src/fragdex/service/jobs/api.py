@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError, TooManyRequests, Unavailable
@@ -34,6 +34,7 @@ from fragdex.service.logs import explained
 from fragdex.service.metrics import Metrics
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs
+from fragdex.service.records.tenant_limits import limits_of
 
 __all__ = [
     "JOBS",
@@ -152,15 +153,8 @@ class Jobs:
         Raises:
             TooManyRequests: with the limit; `retry_after` says when to come again.
         """
-        limit = self.options.tenant_jobs
-        deliveries = [work.name for work in self._works.values() if work.queue == WEBHOOKS]
-        going = (
-            select(jobs.c.id)
-            .where(jobs.c.tenant_id == tenant_id, jobs.c.ended_at.is_(None))
-            .where(jobs.c.cancelled_at.is_(None), jobs.c.name.not_in(deliveries))
-            .limit(limit)
-        )
-        count = len(connection.scalars(going).all())
+        limit = limits_of(connection, tenant_id).max_jobs or self.options.tenant_jobs
+        count = self.unfinished(connection, tenant_id)
         if count + wanted > limit:
             more = f", {wanted} more are asked for" if wanted > 1 else ""
             raise TooManyRequests(
@@ -168,6 +162,16 @@ class Jobs:
                 more={"limit": limit}, retry_after=_ROOM_SECONDS,
                 advice="wait until some have ended, or cancel some",
             )  # fmt: skip
+
+    def unfinished(self, connection: Connection, tenant_id: str) -> int:
+        """How many jobs of a tenant are in progress, waiting or running, without deliveries."""
+        deliveries = [work.name for work in self._works.values() if work.queue == WEBHOOKS]
+        going = (
+            select(func.count())
+            .where(jobs.c.tenant_id == tenant_id, jobs.c.ended_at.is_(None))
+            .where(jobs.c.cancelled_at.is_(None), jobs.c.name.not_in(deliveries))
+        )
+        return connection.scalar(going) or 0
 
     def cancel(self, job_id: str, connection: Connection | None = None) -> bool:
         """Say that a job is not wanted any more, its slices included.

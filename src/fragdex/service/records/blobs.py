@@ -29,11 +29,15 @@ from fragdex.service.errors import Unavailable
 from fragdex.service.records import tables, trash
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.store.contract import Store
 
 _PIECE = 1 << 20
 _EARLIER_DRAFTS = 8
 """Nobody makes a draft of a name that is further ahead of the row than this."""
+
+_CACHES = frozenset({"derived"})
+"""Families whose bytes are not asked for by name, and end by themselves: a look never fails."""
 
 __all__ = [
     "Blob",
@@ -149,6 +153,7 @@ def keep(
 
     Raises:
         Unavailable: the object was swept meanwhile, or never expected: write it again.
+        QuotaExceeded: the tenant may not store so much.
     """
     if find(connection, tenant_id, sha256, lock=True) is None:
         if trash.claim(connection, store_key):
@@ -171,6 +176,8 @@ def keep(
             )
     use = {"tenant_id": tenant_id, "sha256": sha256, "family": family, "record_id": record_id}
     connection.execute(insert(connection, tables.blob_uses).values(**use).on_conflict_do_nothing())
+    if family not in _CACHES:
+        need_within_quota(connection, tenant_id)
 
 
 _BLOB = sa.select(

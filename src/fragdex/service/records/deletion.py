@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -11,7 +12,7 @@ from fragdex.service.records import blobs, tables, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant
 
-__all__ = ["FAMILIES", "Family", "expired", "forget_upload", "remove"]
+__all__ = ["FAMILIES", "Family", "expired", "forget_upload", "outlived", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,10 @@ FAMILIES = {
     "timelines": Family(tables.timelines),
 }
 """The words that `blob_uses` and `uploads` call families by; a track is named `ID/TRACK`."""
+
+
+_FILES = ("images", "captions", "unprocessed", "isobmff", "renders")
+"""What a tenant's retention is about."""
 
 
 def remove(connection: Connection, family: str, record_id: str) -> bool:
@@ -99,6 +104,39 @@ def expired(database: Database, limit: int = 1000) -> int:
             with database.write() as connection:
                 deleted += remove(connection, name, record_id)
     return deleted
+
+
+def outlived(database: Database, limit: int = 1000) -> int:
+    """Delete files and finished renders that are older than their tenants keep any.
+
+    Returns how many were deleted, at most `limit`.
+    """
+    tenant, deleted = tables.tenants.c, 0
+    ends = sa.select(tenant.id, tenant.retention_days).where(tenant.retention_days.is_not(None))
+    with database.read() as connection:
+        tenants = connection.execute(ends).all()
+    for tenant_id, days in tenants:
+        before = instant() - timedelta(days=days)
+        for name in _FILES:
+            row = FAMILIES[name].table.c
+            # ids begin with the time: their index finds the oldest
+            old = (row.tenant_id == tenant_id) & (row.id < _first_id(before))
+            old &= row.created_at <= before
+            if name == "renders":
+                old &= row.completed_at.is_not(None) | row.failed_at.is_not(None)
+            query = sa.select(row.id).where(old).order_by(row.id).limit(limit - deleted)
+            with database.read() as connection:
+                due = connection.scalars(query).all()
+            for record_id in due:
+                with database.write() as connection:
+                    deleted += remove(connection, name, record_id)
+    return deleted
+
+
+def _first_id(when: datetime) -> str:
+    """What no id of a later millisecond is less than."""
+    digits = f"{int(when.timestamp() * 1000) + 1:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
 
 
 def _is(table: sa.Table, record_id: str) -> sa.ColumnElement[bool]:

@@ -112,7 +112,11 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> Plan:
             told = Notes.of_json(row.notes or {})
             told.say("browser", note)
             spent = sum(work_seconds(one.seconds) for one in parts)
-            values = {"notes": told.as_json(), "seconds": {"discarded": round(spent, 3)}}
+            cost = sum((one.seconds or {}).get("processor", 0.0) for one in parts)
+            seconds = {"discarded": round(spent, 3)}
+            if cost:
+                seconds["processor"] = round(cost, 3)
+            values = {"notes": told.as_json(), "seconds": seconds}
             connection.execute(renders.update().where(mine).values(**values))
             connection.execute(render_parts.delete().where(own))
             whole = range(min(one.first for one in parts), max(one.stop for one in parts))
@@ -121,8 +125,9 @@ def draw_alone(context: ServiceContext, render_id: str, note: str) -> Plan:
 
 
 def work_seconds(seconds: Mapping[str, float] | None) -> float:
-    """What a slice cost a worker: the encoder works beside the others."""
-    return sum(float(value) for name, value in (seconds or {}).items() if name != "encode")
+    """What a slice cost a worker: the encoder works beside the others, on the processors all do."""
+    beside = ("encode", "processor")
+    return sum(float(value) for name, value in (seconds or {}).items() if name not in beside)
 
 
 def view_of(row: Row[Any]) -> View:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from fragdex.service.processes.idle import Idle
+from fragdex.service.processes.sessions import ProcessorTime
 from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import View
@@ -26,10 +28,14 @@ from fragdex.service.renders.process import Check, Child, Progress, nothing
 from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.site import Site
 
-__all__ = ["ChildPool", "PageSource", "join_slices"]
+__all__ = ["ChildPool", "Cost", "PageSource", "join_slices"]
 
 IDLE_SECONDS: Final = 15.0
 """So long a process waits for another job."""
+
+_COST_SECONDS: Final = 0.5
+
+Cost = Callable[[float], None]
 
 
 @dataclass(slots=True)
@@ -121,6 +127,7 @@ class ChildPool:
         progress: Progress = nothing,
         check: Check = nothing,
         all_drawn: bool = False,
+        cost: Cost | None = None,
     ) -> SliceMade:
         """Render a slice, or the still that is wanted, into a file of a folder.
 
@@ -129,6 +136,8 @@ class ChildPool:
             progress: called in this thread with how many frames are done.
             check: called several times a second; what it raises ends the process and its browser.
             all_drawn: also the frames before them are drawn, where the page needs that.
+            cost: called now and then with the seconds of processor time that the slice has taken;
+                what it raises ends the process, as of `check`.
 
         Raises:
             StoreFull: no room in the folder.
@@ -139,7 +148,7 @@ class ChildPool:
             frames = range(at, at + 1)
         draw = partial(
             self._draw, page, view, frames, folder, still=wanted.still, film=wanted.film,
-            progress=progress, check=check,
+            progress=progress, check=check, cost=cost,
         )  # fmt: skip
         try:
             return draw(all_drawn=all_drawn)
@@ -151,10 +160,23 @@ class ChildPool:
             return made
 
     def _draw(
-        self, page: PageSource, view: View, frames: range, folder: Path, **how: Any
+        self,
+        page: PageSource,
+        view: View,
+        frames: range,
+        folder: Path,
+        *,
+        check: Check,
+        cost: Cost | None,
+        **how: Any,
     ) -> SliceMade:
         with self.child(page, view, frames.start) as child:
-            return child.draw(view, frames, folder, **how)
+            if cost is None:
+                return child.draw(view, frames, folder, check=check, **how)
+            taken = ProcessorTime(child.pid)
+            made = child.draw(view, frames, folder, check=_costing(taken, cost, check), **how)
+            cost(spent := taken.seconds())
+            return replace(made, seconds={**made.seconds, "processor": round(spent, 3)})
 
     def alone(self, page: PageSource, view: View, borders: Sequence[int]) -> int:
         """End the page's processes but that which has drawn its film until a border by itself.
@@ -180,6 +202,20 @@ class ChildPool:
     def close(self) -> None:
         """End all that wait."""
         self._idle.end()
+
+
+def _costing(taken: ProcessorTime, cost: Cost, check: Check) -> Check:
+    """A check that also reports what was taken, every half second: a look reads all processes."""
+    looked = time.monotonic()
+
+    def both() -> None:
+        nonlocal looked
+        check()
+        if time.monotonic() - looked >= _COST_SECONDS:
+            cost(taken.seconds())
+            looked = time.monotonic()
+
+    return both
 
 
 def join_slices(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Row
+from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import PageFailed
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
+from fragdex.service.records.tenant_limits import limits_of
 from fragdex.service.renders import notes, seams, slice_cache
 from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.parting import draw_alone, view_of, work_seconds
@@ -37,7 +38,8 @@ def run(context: ServiceContext, job: Job) -> None:
     render, part = begun
     # The parts may be others by the time this run ends.
     mine &= (_PART.first == part.first) & (_PART.stop == part.stop)
-    check = _within(context, job, render.id)
+    budget = _Budget(context, job, render)
+    check = budget.check
     name = job.id.rpartition(render.id)[2].strip("-")
     folder = context.work_folder(f"{render.id}.{name}.{job.attempt}")
     try:
@@ -55,7 +57,7 @@ def run(context: ServiceContext, job: Job) -> None:
             try:
                 made = context.part(Workspaces).pool.draw(
                     workspace, wanted, view, frames, folder,
-                    progress=_Progress(context, mine), check=check,
+                    progress=_Progress(context, mine), check=check, cost=budget.need_cost,
                     all_drawn=bool(seams.notes_of(render.notes)),
                 )  # fmt: skip
             except OneBrowserNeeded as error:
@@ -90,32 +92,54 @@ def _begin(
     return render, part
 
 
-def _within(context: ServiceContext, job: Job, render_id: str) -> Callable[[], None]:
-    """The job's own check, and whether the render has used up the time it may take."""
-    limit = context.settings.max_render_work_seconds
-    spent = _spent(context, render_id)
-    begun = time.monotonic()
+class _Budget:
+    """What the slices of a render may take: those that are done, and this one from now on."""
 
-    def check() -> None:
-        job.check()
-        if spent + time.monotonic() - begun > limit:
-            raise PageFailed(
-                f"the slices of the render took more than {limit:g} s of work",
-                more={"limit": limit},
-                advice="make the film shorter or smaller, or the page cheaper to draw",
-            )
+    def __init__(self, context: ServiceContext, job: Job, render: Row[Any]) -> None:
+        self._context, self._job, self._render_id = context, job, render.id
+        with context.database.read() as connection:
+            own = limits_of(connection, render.tenant_id)
+            seconds = _seconds_of(connection, render.id)
+        self._own, self._most = own.max_render_seconds, context.settings.max_render_work_seconds
+        self._most_cost = own.max_render_cost
+        self._spent = sum(map(work_seconds, seconds))
+        self._cost = sum((one or {}).get("processor", 0.0) for one in seconds)
+        self._begun = time.monotonic()
+        # measured only where it is limited
+        self.need_cost = None if self._most_cost is None else self._need_cost
 
-    return check
+    def check(self) -> None:
+        """The job's own check, and whether the render has used up the time it may take."""
+        self._job.check()
+        spent = self._spent + time.monotonic() - self._begun
+        name, most = "max_render_work_seconds", self._most
+        if self._own is not None:
+            name, most = "max_render_seconds", self._own
+        if spent > most:
+            raise self._over(name, most, "s of work")
+
+    def _need_cost(self, taken: float) -> None:
+        if self._most_cost is not None and self._cost + taken > self._most_cost:
+            raise self._over("max_render_cost", self._most_cost, "s of processor time")
+
+    def _over(self, name: str, most: float, unit: str) -> PageFailed:
+        own = _PART.render_id == self._render_id
+        total = sa.select(sa.func.sum(_PART.done), sa.func.sum(_PART.stop - _PART.first))
+        with self._context.database.read() as connection:
+            done, whole = connection.execute(total.where(own)).one()
+        return PageFailed(
+            f"the slices of the render took more than {most:g} {unit} ({name}); {done or 0} of"
+            f" {whole or 0} frames were done",
+            more={"limit": most},
+            advice="make the film shorter or smaller, or the page cheaper to draw",
+        )
 
 
-def _spent(context: ServiceContext, render_id: str) -> float:
-    """Seconds that workers have spent on the slices of a render that are done."""
+def _seconds_of(connection: Connection, render_id: str) -> list[Mapping[str, float] | None]:
+    """What workers have spent on the slices of a render that are done, or were discarded."""
     parts = sa.select(_PART.seconds).where(_PART.render_id == render_id)
-    # of slices that were discarded
     before = sa.select(renders.c.seconds).where(renders.c.id == render_id)
-    with context.database.read() as connection:
-        rows = [*connection.scalars(parts), *connection.scalars(before)]
-    return sum(map(work_seconds, rows))
+    return [*connection.scalars(parts), *connection.scalars(before)]
 
 
 class _Progress:

@@ -25,6 +25,7 @@ from fragdex.service.errors import RecordNotFound, UploadBusy
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import new_id
 from fragdex.service.records.tables import uploads
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.model import Upload
 
 __all__ = ["Lease", "find", "insert", "take"]
@@ -98,6 +99,7 @@ def take(
     Raises:
         RecordNotFound: this tenant has no such upload.
         UploadBusy: somebody writes.
+        QuotaExceeded: the tenant may not store so much, any more.
     """
     with database.write(passing=True) as connection:  # no lease outlives a power loss
         upload, row = find(connection, tenant_id, family, record_id, lock=True)
@@ -118,6 +120,7 @@ def take(
             .where(uploads.c.family == family, uploads.c.record_id == record_id)
             .values(lease_holder=lease.holder, lease_until=now + timedelta(seconds=seconds))
         )
+        need_within_quota(connection, tenant_id)
     return upload, lease
 
 

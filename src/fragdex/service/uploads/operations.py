@@ -17,6 +17,7 @@ from fragdex.service.errors import Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, md5_text
 from fragdex.service.records.tables import uploads
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads import leases
 from fragdex.service.uploads.model import Arrival, Arrived, Progress
 from fragdex.service.uploads.upload_session import open_session
@@ -43,12 +44,16 @@ def begin(
     Args:
         empty: what `no_bytes` gave before the transaction, where no bytes are announced: the
             upload is complete at once, and `arrival.finished` is called.
+
+    Raises:
+        QuotaExceeded: the tenant may not store so much.
     """
     now = instant()
     upload = leases.insert(connection, tenant_id, family, record_id, byte_size, md5, now)
     if empty is None:
         if not byte_size:
             raise ValueError("where there are no bytes, `no_bytes` comes first")
+        need_within_quota(connection, tenant_id)
         return upload.progress
     blobs.keep(
         connection, tenant_id, empty.md5, empty.sha256, 0, family, record_id, empty.store_key

@@ -75,6 +75,7 @@ PROBLEMS: dict[type[FragdexError], Row] = {
     service.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
     service.NotReady: Row(409, "not-ready", "It is not ready"),
     service.TooLarge: Row(413, "too-large", "More than this service takes"),
+    service.QuotaExceeded: Row(413, "quota-exceeded", "The tenant stores as much as it may"),
     service.TooManyRequests: Row(429, "too-many-requests", "Too many requests"),
     service.RequestTimedOut: Row(408, "request-timed-out", "The request stopped coming"),
     service.NotAcceptable: Row(406, "not-acceptable", "This format is not available"),

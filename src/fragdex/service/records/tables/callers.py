@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, Index, Integer, LargeBinary, String, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Text,
+)
 
 from fragdex.service.records.tables.columns import at, of_tenant, own_id, table
 
@@ -12,6 +22,12 @@ tenants = table(
     "tenants",
     own_id(),
     Column("name", Text, nullable=False, unique=True),
+    # its own limits; null: those of the settings
+    Column("max_stored_bytes", BigInteger),
+    Column("max_render_seconds", Float),
+    Column("max_render_cost", Float),
+    Column("max_jobs", Integer),
+    Column("retention_days", Float),
     at("created_at", needed=True),
 )
 

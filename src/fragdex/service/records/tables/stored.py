@@ -74,6 +74,8 @@ uploads = table(
 
 Index(None, blobs.c.store_key)
 Index(None, blobs.c.tenant_id, blobs.c.md5)
+# what a tenant stores is summed up from the index alone
+Index(None, blobs.c.tenant_id, blobs.c.byte_size)
 Index(None, blob_uses.c.family, blob_uses.c.record_id)
 Index(
     None,
@@ -86,3 +88,4 @@ Index(
 Index(None, derived_files.c.expires_at)
 Index(None, trash.c.delete_after)
 Index(None, uploads.c.draft)
+Index(None, uploads.c.tenant_id, uploads.c.completed_at)

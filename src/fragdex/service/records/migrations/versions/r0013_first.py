@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0012"
+revision = "0013"
 down_revision = None
 
 _ID = sa.String(36)
@@ -45,6 +45,10 @@ def _callers() -> None:
         "tenants",
         _key(_ID, "id"),
         [sa.Column("name", sa.Text(), nullable=False, unique=True)],
+        _optional(sa.BigInteger(), "max_stored_bytes"),
+        _optional(sa.Float(), "max_render_seconds", "max_render_cost"),
+        _optional(sa.Integer(), "max_jobs"),
+        _optional(sa.Float(), "retention_days"),
         _created(),
     )
     _table(
@@ -80,7 +84,7 @@ def _stored() -> None:
         _needed(sa.BigInteger(), "byte_size"),
         _needed(sa.Text(), "store_key"),
         _created(),
-        indexes=["store_key", "tenant_id md5"],
+        indexes=["store_key", "tenant_id md5", "tenant_id byte_size"],
     )
     _table(
         "blob_uses",
@@ -125,7 +129,7 @@ def _stored() -> None:
         _optional(_ID, "lease_holder"),
         _created(),
         _optional(_INSTANT, "lease_until", "written_at", "completed_at"),
-        indexes=["draft"],
+        indexes=["draft", "tenant_id completed_at"],
     )
 
 

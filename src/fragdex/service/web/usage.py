@@ -1,0 +1,55 @@
+"""`GET /api/v1/usage`: what the caller's tenant uses, and how much it may."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from fragdex.service.records.tenant_limits import limits_of, stored_bytes
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.routing import api_router
+
+__all__ = ["router"]
+
+router = api_router("usage")
+
+
+class UsageLimits(BaseModel):
+    """How much the tenant may use."""
+
+    max_stored_bytes: int | None = Field(description="null: no limit")
+    max_render_seconds: float = Field(description="of work on the slices of one render")
+    max_render_cost: float | None = Field(
+        description="seconds of processor time of the slices of one render; null: no limit"
+    )
+    max_jobs: int = Field(description="unfinished jobs")
+    retention_days: float | None = Field(
+        description="after which files and finished renders are deleted; null: never"
+    )
+
+
+class Usage(BaseModel):
+    """What the tenant uses now."""
+
+    stored_bytes: int = Field(
+        description="in the store, once per SHA-256, with the announced sizes of unfinished uploads"
+    )
+    jobs: int = Field(description="unfinished jobs")
+    limits: UsageLimits
+
+
+@router.get("/usage")
+def get_usage(caller: Asking, context: InContext) -> Usage:
+    """What the tenant of the key stores and has in progress, and how much it may."""
+    settings = context.settings
+    with context.database.read() as connection:
+        own = limits_of(connection, caller.tenant_id)
+        stored = stored_bytes(connection, caller.tenant_id)
+        jobs = context.jobs.unfinished(connection, caller.tenant_id)
+    limits = UsageLimits(
+        max_stored_bytes=own.max_stored_bytes,
+        max_render_seconds=own.max_render_seconds or settings.max_render_work_seconds,
+        max_render_cost=own.max_render_cost,
+        max_jobs=own.max_jobs or settings.max_tenant_jobs,
+        retention_days=own.retention_days,
+    )
+    return Usage(stored_bytes=stored, jobs=jobs, limits=limits)

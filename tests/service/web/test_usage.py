@@ -1,0 +1,123 @@
+"""Limits of a tenant as an operator sets them and as its clients meet them."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from fragdex.__main__ import main
+from fragdex.service.records import keys
+from fragdex.service.records.tenant_limits import set_limits
+from service.serving import API, serving
+from service.working import announced, md5_of
+
+DATA = bytes(range(250)) * 4
+
+
+@pytest.fixture
+def served(tmp_path):
+    with serving(tmp_path) as served:
+        yield served
+
+
+@pytest.fixture
+def fragdex(capsys):
+    def run(*arguments):
+        code = main([*map(str, arguments)])
+        return SimpleNamespace(returncode=code, **capsys.readouterr()._asdict())
+
+    return run
+
+
+def usage_of(client):
+    answer = client.get(f"{API}/usage")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def limited(served, **limits):
+    set_limits(served.context.database, served.tenant, limits)
+
+
+def test_an_operator_limits_a_tenant_and_the_tenant_sees_it(served, tmp_path, fragdex):
+    before = usage_of(served.client)
+    assert before == {
+        "stored_bytes": 0,
+        "jobs": 0,
+        "limits": {
+            "max_stored_bytes": None,
+            "max_render_seconds": 21600,
+            "max_render_cost": None,
+            "max_jobs": 500,
+            "retention_days": None,
+        },
+    }
+    command = ["tenant", "limits", "ours", "--data", tmp_path, "--json"]
+    flags = ["--max-stored-bytes", "1KB", "--max-render-seconds", "60", "--max-render-cost", "9.5"]
+    done = fragdex(*command, *flags, "--max-jobs", "1", "--retention-days", "30")
+    assert done.returncode == 0, done.err
+    limits = {
+        "max_stored_bytes": 1000,
+        "max_render_seconds": 60,
+        "max_render_cost": 9.5,
+        "max_jobs": 1,
+        "retention_days": 30,
+    }
+    assert json.loads(done.out) == {"tenant": "ours", "stored_bytes": 0, **limits}
+    assert usage_of(served.client)["limits"] == limits
+    assert usage_of(served.stranger) == before
+
+    body = {"html": "<p>"}
+    assert served.client.post(f"{API}/renders", json=body).status_code == 201
+    refused = served.client.post(f"{API}/renders", json=body)
+    assert (refused.status_code, refused.json()["limit"]) == (429, 1)
+    assert usage_of(served.client)["jobs"] == 1
+    assert usage_of(served.client)["stored_bytes"] == len(body["html"])
+
+    done = fragdex(*command[:-1], "--retention-days", "none")
+    assert "retention_days\tnone" in done.out
+    assert "max_jobs\t1" in done.out
+    for wrong, found in (
+        (["nobody"], "there is no tenant called nobody"),
+        (["ours", "--max-jobs", "0"], "--max-jobs"),
+    ):
+        failed = fragdex("tenant", "limits", *wrong, "--data", tmp_path)
+        assert failed.returncode == 2
+        assert found in failed.err
+
+
+def test_uploads_beyond_the_quota_are_refused_before_their_bytes(served):
+    limited(served, max_stored_bytes=1500)
+    record = announced(served.client, DATA)
+    assert usage_of(served.client)["stored_bytes"] == len(DATA), "announced bytes are reserved"
+    body = {"filename": "b.mp4", "byte_size": 501, "md5": md5_of(b"other")}
+    refused = served.client.post(f"{API}/unprocessed_files", json=body)
+    assert refused.status_code == 413
+    problem = refused.json()
+    assert problem["type"].endswith("quota-exceeded")
+    assert (problem["limit"], problem["stored_bytes"]) == (1500, 1501)
+    assert served.stranger.post(f"{API}/unprocessed_files", json=body).status_code == 201
+
+    # the archive of a render says how large it is with its first byte
+    render = served.client.post(f"{API}/renders", json={}).json()["id"]
+    sent = served.client.post(f"{API}/renders/{render}/upload", content=bytes(501))
+    assert (sent.status_code, sent.json()["limit"]) == (413, 1500)
+
+    path = f"{API}/unprocessed_files/{record['id']}"
+    half = {"Content-Range": f"bytes 0-499/{len(DATA)}"}
+    assert served.client.post(f"{path}/upload", content=DATA[:500], headers=half).status_code == 202
+    limited(served, max_stored_bytes=900)  # while it comes
+    rest = {"Content-Range": f"bytes 500-999/{len(DATA)}"}
+    refused = served.client.post(f"{path}/upload", content=DATA[500:], headers=rest)
+    assert (refused.status_code, refused.json()["stored_bytes"]) == (413, 1000)
+    assert served.client.delete(path).status_code == 204
+    assert usage_of(served.client)["stored_bytes"] == 0
+    assert served.client.post(f"{API}/unprocessed_files", json=body).status_code == 201
+
+
+def test_a_tenant_is_no_secret_of_its_keys(served):
+    key = keys.create_key(served.context.database, "ours")
+    limited(served, max_jobs=7)
+    answer = served.anyone.get(f"{API}/usage", headers={"Authorization": f"Bearer {key}"})
+    assert answer.json()["limits"]["max_jobs"] == 7
+    assert served.anyone.get(f"{API}/usage").status_code == 401
