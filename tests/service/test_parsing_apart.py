@@ -2,13 +2,14 @@
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import fragdex
 from fragdex import service
 from fragdex.formats.captions_track import with_captions
-from fragdex.service.indexing.apart import IN_THREAD, run_apart
+from fragdex.service.indexing.apart import IN_THREAD, run_apart, run_in_child
 from fragdex.service.indexing.exact import exact_index
 from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie
@@ -94,3 +95,12 @@ def test_a_copy_is_put_together_of_what_the_library_says(stored, tmp_path, data)
         piece if isinstance(piece, bytes) else data[piece.start : piece.stop] for piece in wanted
     )
     made.close()
+
+
+def test_files_of_a_child_stay_in_the_folder_that_takes_them(tmp_path, monkeypatch, pytestconfig):
+    """A child that was taken over names no file of ours."""
+    monkeypatch.setenv("PYTHONPATH", str(pytestconfig.rootpath / "tests/service/processes"))
+    do = SimpleNamespace(__module__="inside", __name__="files_elsewhere")
+    made = run_in_child(lambda: fragdex.open_source(b"film"), 4, do, taken=tmp_path)
+    assert [(tmp_path / name).resolve() for name in made["files"]] == [tmp_path / "made"]
+    assert (tmp_path / "made").read_bytes() == b"film"

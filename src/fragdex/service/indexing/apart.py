@@ -119,7 +119,8 @@ def run_in_child(
                 if (child.folder / name).exists():
                     take_file(child.folder / name, path)
             if taken is not None:
-                for name in map(_plain, made["files"]):
+                made["files"] = [*map(_plain, made["files"])]
+                for name in made["files"]:
                     take_file(child.folder / name, taken / name)
         return made
 
