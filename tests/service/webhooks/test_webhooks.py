@@ -136,7 +136,10 @@ def test_an_attempt_that_fails_is_made_again_under_the_same_id(served, receiver,
     deliver(served)
     with served.context.database.read() as connection:
         row = connection.execute(sa.select(DELIVERIES).where(DELIVERIES.c.id == sent["id"])).one()
+        job = connection.execute(sa.select(JOBS).where(JOBS.c.id == f"webhook-{row.id}-3")).one()
     assert row.next_attempt_at > instant() + timedelta(seconds=590)
+    # its age counts from when it may begin, so that no pause looks like a queue that stands still
+    assert job.created_at > instant() + timedelta(seconds=590)
     deliver(served)
     (last,) = deliveries(served, webhook, status="delivered")
     assert (last["attempts"], last["problem"]) == (3, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection, func, select, update
@@ -46,7 +47,7 @@ def enqueue(
             "id": order.id,
             "name": order.name,
             "attempt": 0,
-            "created_at": now,
+            "created_at": now + timedelta(seconds=order.delay_seconds),
             "tenant_id": None if order.parent else tenant_id,
             "turn": turn + n,
         }

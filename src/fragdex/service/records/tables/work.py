@@ -16,6 +16,7 @@ jobs = table(
     Column("attempt", Integer, nullable=False, default=0),
     # why the last attempt failed; null while one runs
     Column("problem", JSON),
+    # from when on it waits: of a delayed one, when it may begin
     at("created_at", needed=True),
     at("cancelled_at"),
     # whose work it is; null for slices, whose job says it
