@@ -115,7 +115,7 @@ def test_uploads_beyond_the_quota_are_refused_before_their_bytes(served):
     assert served.client.post(f"{API}/unprocessed_files", json=body).status_code == 201
 
 
-def test_a_tenant_is_no_secret_of_its_keys(served):
+def test_every_key_of_a_tenant_reads_its_usage_and_nobody_else(served):
     key = keys.create_key(served.context.database, "ours")
     limited(served, max_jobs=7)
     answer = served.anyone.get(f"{API}/usage", headers={"Authorization": f"Bearer {key}"})

@@ -140,7 +140,7 @@ def receive(
     Raises:
         RecordNotFound: this tenant has no such upload.
         InvalidRequest: a Content-Range that cannot be read.
-        TooLarge: more bytes than `limit`.
+        TooLarge: more bytes than `limit`, or than the tenant may store (QuotaExceeded).
         Unprocessable: a total, length or md5 that was not announced, or what `arrival` refuses.
         UploadGap: the bytes begin after those that are here.
         UploadBusy: another request is writing.
