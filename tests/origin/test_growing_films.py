@@ -102,6 +102,17 @@ def test_what_is_announced_stays_until_the_end(tmp_path):
     }
 
 
+@pytest.mark.parametrize("size", [0, 20, 300])
+def test_films_that_only_begin(size, tmp_path):
+    path = tmp_path / "live.mp4"
+    path.write_bytes(movie(4)[:size])
+    with serving(Titles(tmp_path, growing=FOR_EVER)) as client:
+        for address in ("hls/master.m3u8", "dash/v1/0.m4s"):
+            assert client.get(f"/live.mp4/{address}").status_code == 503
+        quiet(path)  # nothing comes any more
+        assert client.get("/live.mp4/hls/master.m3u8").status_code == 422
+
+
 def test_an_mfra_ends_a_film(tmp_path):
     whole = movie(4, samples=5, fps=5)
     path = tmp_path / "live.mp4"

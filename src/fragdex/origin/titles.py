@@ -21,6 +21,7 @@ from fragdex.errors import (
     SourceChanged,
     SourceError,
     SourceNotFound,
+    TruncatedInput,
 )
 from fragdex.origin.captions_beside import CaptionsBeside
 from fragdex.origin.growing_films import (
@@ -340,9 +341,9 @@ class Titles:
         until = time.monotonic() + self._trust
         grows_until = max(recent_until(place, self._growing) for place in places)
         sources = [open_source(place, max_bytes=most, **self._options) for place in places]
-        known = [None] * len(places) if before is None else before.continued(sources)
         growing: bool | Literal["ended"] = False
         try:
+            known = [None] * len(places) if before is None else before.continued(sources)
             indexes = tuple(
                 self._indexes.index(place, source, index, growing=grows_until > 0)
                 for place, source, index in zip(places, sources, known, strict=True)
@@ -352,12 +353,11 @@ class Titles:
             if not growing and None not in known:
                 growing = "ended"  # what was announced of it keeps its entity tags
             proofs = tuple(map(proof, indexes, sources)) if growing else ()
-        except SourceError:
-            raise
         except FragdexError as error:
-            if grows_until:
-                raise NotYet(str(error)) from error
-            raise
+            unread = isinstance(error, SourceError) and not isinstance(error, TruncatedInput)
+            if unread or not grows_until:
+                raise
+            raise NotYet(str(error)) from error
         finally:
             _close(sources)
         return Film(
