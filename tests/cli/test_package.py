@@ -31,6 +31,13 @@ def test_a_file(call, files, tmp_path, name):
     assert ran.out.startswith(f"made: {name} as v1")
 
 
+def test_single_files(call, files, tmp_path):
+    ran = call("package", "b.mp4", "-o", "made", "--single-file")
+    assert (ran.code, ran.err) == (0, "")
+    assert written(tmp_path / "made") == described(tmp_path / "b.mp4", single_file=True)
+    assert (tmp_path / "made" / "v1.mp4").is_file()
+
+
 @pytest.mark.parametrize("how", [["--samples"], []], ids=" ".join)
 def test_from_a_saved_index(call, files, tmp_path, how):
     call("index", "b.mp4", *how, "-o", "saved")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes import find_all, parse
 from fragdex.errors import BuildError, NoSyncSample
-from fragdex.testing import check_cmaf, check_hls, movie
+from fragdex.testing import check_cmaf, check_dash, check_hls, movie
+from fragdex.views.fragments_made import STYP
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MPD = "{urn:mpeg:dash:schema:mpd:2011}"
@@ -141,6 +142,40 @@ def test_names_that_are_not_there():
             made[name]
 
 
+@given(MOVIES, st.sampled_from([None, 0.3, 1]))
+def test_a_single_file_has_the_same_segments_as_ranges(data, seconds):
+    made = packaged(data, seconds=seconds)
+    single = packaged(data, seconds=seconds, single_file=True)
+    assert not any(name.endswith((".m4s", "/init.mp4")) for name in single)
+    for one in made.title.renditions:
+        whole = single[f"{one.name}.mp4"].read(source=data)
+        init = made[f"{one.name}/init.mp4"].read(source=data)
+        assert whole.startswith(init)
+        segments = [made[f"{one.name}/{s.time}.m4s"].read(source=data) for s in one.segments]
+        plain = [piece.removeprefix(STYP) for piece in segments]
+        text = single[f"{one.name}.m3u8"].read(source=data).decode()
+        assert f'#EXT-X-MAP:URI="{one.name}.mp4",BYTERANGE="{len(init)}@0"' in text
+        told = re.findall(r"#EXT-X-BYTERANGE:(\d+)@(\d+)\n(.*)", text)
+        assert {name for _, _, name in told} == {f"{one.name}.mp4"}
+        ranges = [slice(int(at), int(at) + int(size)) for size, at, _ in told]
+        assert [whole[part] for part in ranges] == plain
+        assert ranges[-1].stop == len(whole)
+        root = ET.fromstring(single["manifest.mpd"].read(source=data))
+        base = root.find(f".//{MPD}Representation[@id='{one.name}']/{MPD}SegmentBase")
+        first, last = map(int, base.get("indexRange").split("-"))
+        assert base.find(f"{MPD}Initialization").get("range") == f"0-{len(init) - 1}"
+        (sidx,) = parse(whole[first : last + 1])
+        assert sidx["references"]["referenced_size"].tolist() == [len(piece) for piece in plain]
+        assert last + 1 == ranges[0].start
+        # the file alone is the track
+        assert on_timeline(whole)[1] == on_timeline(b"".join([init, *plain]))[1]
+
+
+def test_a_growing_title_has_no_single_files():
+    with pytest.raises(ValueError, match="a file for each segment"):
+        packaged(movie(3), single_file=True, growing=True)
+
+
 FILES = [
     path
     for path in sorted(FIXTURES.iterdir())
@@ -158,6 +193,11 @@ def test_the_rules_of_hls_and_cmaf(path):
     # a track that begins after the title has a first segment that begins before its media
     late = any(one.made.time[0] > one.edges[0] for one in made.title.renditions)
     assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
+    single = fragdex.package(fragdex.index(path, exact=True), seconds=1, single_file=True)
+    broken = check_hls(single["master.m3u8"].read().decode(), read=lambda name: single[name].read())
+    assert [one for one in broken if not (late and one.rule == "extinf-real")] == []
+    text = single["manifest.mpd"].read().decode()
+    assert check_dash(text, read=lambda name: single[name].read()) == []
     for rendition in made.title.renditions:
         init = made[f"{rendition.name}/init.mp4"].read()
         segments = [made[f"{rendition.name}/{s.time}.m4s"].read() for s in rendition.segments]
@@ -210,11 +250,12 @@ def test_sound_of_several_languages():
 
 
 @pytest.mark.parametrize("name", PLAYED)
-@pytest.mark.parametrize("playlist", ["master.m3u8", "v1.m3u8"])
+@pytest.mark.parametrize("playlist", ["master.m3u8", "v1.m3u8", "single"])
 def test_ffmpeg_plays_it_on_the_timeline_of_the_file(name, playlist, tmp_path):
     av = pytest.importorskip("av")
     path = FIXTURES / f"{name}.mp4"
-    made = fragdex.package(fragdex.index(path, exact=True), seconds=1)
+    single, playlist = playlist == "single", playlist.replace("single", "master.m3u8")
+    made = fragdex.package(fragdex.index(path, exact=True), seconds=1, single_file=single)
     for part in made:
         (tmp_path / part).parent.mkdir(exist_ok=True)
         with (tmp_path / part).open("wb") as file:

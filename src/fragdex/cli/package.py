@@ -40,6 +40,12 @@ def package(
             show_default=False,
         ),
     ] = None,
+    single_file: Annotated[
+        bool,
+        typer.Option(
+            "--single-file", help="One file for each rendition; its segments are ranges of it."
+        ),
+    ] = False,
     json: options.Json = False,
     *,
     opening: dict[str, Any],
@@ -55,14 +61,16 @@ def package(
       fragdex package movie.mp4 -o movie/
       fragdex package 1080p.mp4 720p.mp4 french.m4a -o movie/ --seconds 2
       fragdex package movie.mp4 --captions movie.fr.srt --captions en=signs.vtt -o movie/
+      fragdex package movie.mp4 --single-file -o movie/
     """
     if output is None or output == "-":
         raise typer.BadParameter("a folder is needed: -o DIR")
     length = options.parse_seconds(seconds)
     names = expand(files)
     texts = [_captions(one) for one in captions or ()]
+    wanted = {"seconds": length, "tracks": tracks, "captions": texts, "single_file": single_file}
     with ExitStack() as stack:
-        made, sources = _described(names, length, tracks, texts, opening, stack)
+        made, sources = _described(names, wanted, opening, stack)
         # Playlists come last: none names a file that is not there yet.
         order = sorted(made, key=lambda name: ("/" not in name, name in ENTRIES))
         written = _write(made, order, sources, output, names)
@@ -92,9 +100,7 @@ def _captions(given: str) -> Any:
 
 def _described(
     names: Sequence[str],
-    seconds: Any,
-    tracks: list[int] | None,
-    captions: Sequence[Any],
+    wanted: Mapping[str, Any],
     opening: Mapping[str, Any],
     stack: ExitStack,
 ) -> tuple[Any, list[tuple[Any, Any]]]:
@@ -112,9 +118,7 @@ def _described(
             complain(f"{name}: {note}")
         indexes.append(index)
         sources.append(source)
-    made = fragdex.package(
-        indexes, source=sources, seconds=seconds, tracks=tracks, captions=captions
-    )
+    made = fragdex.package(indexes, source=sources, **wanted)
     return made, [(i.source, s) for i, s in zip(indexes, sources, strict=True)]
 
 

@@ -19,6 +19,7 @@ from fragdex.views.title import Title, uneven
 __all__ = ["write"]
 
 LIVE = "urn:mpeg:dash:profile:isoff-live:2011"
+ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
 CENC = "urn:mpeg:cenc:2013"
 ET.register_namespace("cenc", CENC)
 ROLE = "urn:mpeg:dash:role:2011"
@@ -27,7 +28,7 @@ CHANNELS = "urn:mpeg:mpegB:cicp:ChannelConfiguration"
 
 
 def write(title: Title) -> bytes:
-    """The manifest, as UTF-8 text: a SegmentTimeline in ticks for each rendition.
+    """The manifest, as UTF-8 text: for each rendition a SegmentTimeline in ticks, or one file.
 
     Video renditions whose segments begin at the same times are one adaptation set, audio
     renditions are one if they have one language and codec.
@@ -41,7 +42,11 @@ def write(title: Title) -> bytes:
     longest = max(lasts, default=Fraction(2))
     total = max((one.seconds for one in title.renditions), default=Fraction(0))
     mpd = ET.Element("MPD", {"xmlns": NAMESPACE, **_kind(title, total)})
-    mpd.set("maxSegmentDuration", xml_duration(longest))
+    if any(one.single_file for one in title.renditions):
+        mpd.set("profiles", ON_DEMAND)
+        mpd.set("maxSubsegmentDuration", xml_duration(longest))
+    else:
+        mpd.set("maxSegmentDuration", xml_duration(longest))
     mpd.set("minBufferTime", "PT2S")
     period = ET.SubElement(mpd, "Period", {"id": "0", "start": "PT0S"})
     sets = _sets(title)
@@ -90,10 +95,11 @@ def _adaptation(period: ET.Element, number: int, members: Sequence[Rendition]) -
         "id": str(number),
         "contentType": first.kind,
         "mimeType": f"{first.kind}/mp4",
-        "segmentAlignment": "true",
     }
+    sap = None
     if all(one.starts_with_sync for one in members):
-        about["startWithSAP"] = "1" if all(one.is_closed for one in members) else "3"
+        sap = "1" if all(one.is_closed for one in members) else "3"
+    about |= _alignment(first, sap)
     if first.language:
         about["lang"] = xml_text(first.language)
     adaptation = ET.SubElement(period, "AdaptationSet", about)
@@ -106,6 +112,13 @@ def _adaptation(period: ET.Element, number: int, members: Sequence[Rendition]) -
         ET.SubElement(adaptation, "Role", {"schemeIdUri": ROLE, "value": role})
     for one in members:
         _representation(adaptation, one, None if same else one.keys)
+
+
+def _alignment(rendition: Rendition, sap: str | None) -> dict[str, str]:
+    """That segments begin at the same times, and how; of one file they are its subsegments."""
+    if rendition.single_file:
+        return {"subsegmentAlignment": "true", "subsegmentStartsWithSAP": sap or "0"}
+    return {"segmentAlignment": "true"} | ({"startWithSAP": sap} if sap else {})
 
 
 def _protection(parent: ET.Element, keys: Keys) -> None:
@@ -129,7 +142,7 @@ def _subtitles(period: ET.Element, number: int, text: Subtitles, title: Title) -
     if text.language:
         about["lang"] = xml_text(text.language)
     if text.rendition is not None:
-        about |= {"segmentAlignment": "true", "startWithSAP": "1"}
+        about |= _alignment(text.rendition, "1")
     adaptation = ET.SubElement(period, "AdaptationSet", about)
     ET.SubElement(adaptation, "Label").text = xml_text(text.title)
     roles = ["forced-subtitle" if text.forced else "subtitle"] + ["main"] * text.default
@@ -169,6 +182,9 @@ def _representation(adaptation: ET.Element, one: Rendition, keys: Keys | None = 
         )
     if keys is not None:
         _protection(representation, keys)
+    if one.single_file:
+        _single_file(representation, one)
+        return
     template = ET.SubElement(
         representation,
         "SegmentTemplate",
@@ -189,3 +205,19 @@ def _representation(adaptation: ET.Element, one: Rendition, keys: Keys | None = 
             told = {} if reached == time else {"t": str(time)}
             run = ET.SubElement(timeline, "S", told | {"d": str(duration)})
         reached = time + duration
+
+
+def _single_file(representation: ET.Element, one: Rendition) -> None:
+    """One file with a sidx (5.3.9.2): players read its segments by the ranges that it says."""
+    ET.SubElement(representation, "BaseURL").text = f"{one.name}.mp4"
+    init, end = len(one.made.init), len(one.made.init) + len(one.sidx)
+    base = ET.SubElement(
+        representation,
+        "SegmentBase",
+        {
+            "timescale": str(one.track.timescale),
+            "presentationTimeOffset": str(int(one.edges[0])),
+            "indexRange": f"{init}-{end - 1}",
+        },
+    )
+    ET.SubElement(base, "Initialization", {"range": f"0-{init - 1}"})

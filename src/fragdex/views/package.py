@@ -50,8 +50,9 @@ class Package:
 
     Names are `master.m3u8`, `manifest.mpd`, and for each rendition `NAME.m3u8`, `NAME/init.mp4`,
     `NAME/TIME.m4s` for the segment that begins at TIME ticks, and for video
-    `NAME-iframes.m3u8`. Subtitles have `NAME/TIME.vtt`, and `NAME.vtt` where they have no
-    fragments.
+    `NAME-iframes.m3u8`. Where each rendition is a single file, that is `NAME.mp4` instead of
+    initialization segment and segments. Subtitles have `NAME/TIME.vtt`, and `NAME.vtt` where they
+    have no fragments.
 
     Attributes:
         title: the renditions.
@@ -134,6 +135,9 @@ class Package:
                 return self._text(HLS, name, lambda: playlists.media(one, self.title))
             if one is not None and playlists.has_iframes(one):
                 return self._text(HLS, name, lambda: playlists.iframes(one, self.title))
+        whole = self._renditions.get(stem)
+        if suffix == "mp4" and whole is not None and whole.single_file:
+            return whole.file([self._recipe, name])
         if suffix == "vtt" and text is not None and text.rendition is None:
             return _found(text.whole([self._recipe, stem]), name)
         raise KeyError(name)
@@ -141,6 +145,8 @@ class Package:
     def _media(self, rendition: str, name: str) -> View:
         recipe = [self._recipe, rendition]
         whole, one = f"{rendition}/{name}", self._renditions.get(rendition)
+        if one is not None and one.single_file:
+            one = None
         if name == "init.mp4" and one is not None:
             init = one.made.init
             return View(one.made.media_type, [one.source], [recipe, name], [len(init)], _only(init))
@@ -163,6 +169,9 @@ class Package:
 
 
 def _fragments(one: Rendition) -> Iterator[str]:
+    if one.single_file:
+        yield f"{one.name}.mp4"
+        return
     yield f"{one.name}/init.mp4"
     yield from (f"{one.name}/{time}.m4s" for time in one.made.time.tolist())
 
@@ -180,6 +189,7 @@ def package(
     seconds: TimeLike | None = 4,
     tracks: Iterable[int] | None = None,
     captions: Iterable[Captions | str | PathLike[str]] = (),
+    single_file: bool = False,
     growing: bool | Literal["ended"] = False,
     began: datetime | None = None,
 ) -> Package:
@@ -196,6 +206,8 @@ def package(
         captions: caption files beside the films: paths or URLs of WebVTT, SubRip or JSON, which
             say their language as in `film.fr.vtt` and `film.fr.forced.srt`; or
             `fragdex.views.caption_files.Captions`.
+        single_file: whether each rendition is one file, whose segments are ranges of it: then
+            the playlists have EXT-X-BYTERANGE, and the MPD is of DASH's on-demand profile.
         growing: whether the files still grow: then only segments that nothing to come can change
             are named, the HLS playlists are of type EVENT, the MPD is dynamic. Make a package
             anew from `index.extend`; give "ended" for the last one. Fragmented files can grow.
@@ -203,7 +215,7 @@ def package(
             made, or else 1970.
 
     Raises:
-        ValueError: a length is none.
+        ValueError: a length is none, or single files are asked for of a growing title.
         BuildError: there is no video and no audio, a track cannot be made into fragments, or of a
             growing file no segment is complete yet; the message says which.
         NoSyncSample: a track has no sync sample.
@@ -220,6 +232,8 @@ def package(
     """
     given = [indexes] if isinstance(indexes, FragmentIndex) else list(indexes)
     length = seconds_of(seconds)
+    if single_file and growing:
+        raise ValueError("a title that grows has a file for each segment, not one for all")
     several = source if isinstance(source, (list, tuple)) or source is None else [source]
     wanted = None if tracks is None else set(tracks)
     texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
@@ -242,8 +256,12 @@ def package(
     title = titled(found, length, texts, growing)
     if growing:
         title = replace(title, growth=growth(title, length, growing, began or made_at, given))
+    if single_file:
+        title = title.in_single_files()
     ids = [one.media.track.id for one in found]
     recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
+    if single_file:
+        recipe.append("single files")
     if growing:
         # what is announced stays, however large the file is by now
         recipe.append([_beginning(one) for one in found])

@@ -88,10 +88,12 @@ def media(rendition: Rendition, title: Title) -> bytes:
     lines = _head(rendition, title)
     if rendition.starts_with_sync:
         lines.append("#EXT-X-INDEPENDENT-SEGMENTS")
-    # players read the initialization segment without keys: it stands before them
-    lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
-    lines += _keys(rendition)
-    for duration, time in zip(_rounded(rendition), rendition.made.time.tolist(), strict=True):
+    lines += _beginning(rendition)
+    lasts = _rounded(rendition)
+    if rendition.single_file:
+        sizes = rendition.made.fragments.sizes
+        return _text(lines + _ranges(rendition, lasts, sizes) + _end(title))
+    for duration, time in zip(lasts, rendition.made.time.tolist(), strict=True):
         lines += [f"#EXTINF:{duration},", f"{rendition.name}/{time}.m4s"]
     return _text(lines + _end(title))
 
@@ -109,15 +111,34 @@ def subtitles(text: Subtitles, title: Title) -> bytes:
 
 def iframes(rendition: Rendition, title: Title) -> bytes:
     """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment."""
-    lines = [*_head(rendition, title), "#EXT-X-I-FRAMES-ONLY"]
-    # players read the initialization segment without keys: it stands before them
-    lines.append(f'#EXT-X-MAP:URI="{rendition.name}/init.mp4"')
-    lines += _keys(rendition)
-    columns = _rounded(rendition), _pictures(rendition).tolist(), rendition.made.time.tolist()
+    lines = [*_head(rendition, title), "#EXT-X-I-FRAMES-ONLY", *_beginning(rendition)]
+    lasts, sizes = _rounded(rendition), _pictures(rendition)
+    if rendition.single_file:
+        return _text(lines + _ranges(rendition, lasts, sizes) + _end(title))
+    columns = lasts, sizes.tolist(), rendition.made.time.tolist()
     for duration, size, time in zip(*columns, strict=True):
         lines += [f"#EXTINF:{duration},", f"#EXT-X-BYTERANGE:{size}@0"]
         lines.append(f"{rendition.name}/{time}.m4s")
     return _text(lines + _end(title))
+
+
+def _beginning(rendition: Rendition) -> list[str]:
+    """The initialization segment; players read it without keys, so it stands before them."""
+    if rendition.single_file:
+        part = f'"{rendition.name}.mp4",BYTERANGE="{len(rendition.made.init)}@0"'
+    else:
+        part = f'"{rendition.name}/init.mp4"'
+    return [f"#EXT-X-MAP:URI={part}", *_keys(rendition)]
+
+
+def _ranges(rendition: Rendition, lasts: Sequence[str], sizes: Int64) -> list[str]:
+    """Segments as ranges of one file (4.3.2.2)."""
+    lines = []
+    columns = lasts, sizes.tolist(), rendition.offsets.tolist()
+    for duration, size, offset in zip(*columns, strict=True):
+        lines += [f"#EXTINF:{duration},", f"#EXT-X-BYTERANGE:{size}@{offset}"]
+        lines.append(f"{rendition.name}.mp4")
+    return lines
 
 
 def has_iframes(rendition: Rendition) -> bool:

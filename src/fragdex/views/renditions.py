@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from fragdex.boxes import build
 from fragdex.formats.hls_attributes import spoken
+from fragdex.formats.sidx import boxes
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.origin import SourceInfo
@@ -18,6 +21,7 @@ from fragdex.views.fragments_made import STYP
 from fragdex.views.media import Media
 from fragdex.views.protection import Protected
 from fragdex.views.segments import Segments
+from fragdex.views.view import View
 
 __all__ = ["Rendition", "Segment"]
 
@@ -56,6 +60,7 @@ class Rendition:
         descriptions: sample_description_index of its samples; None: 1 for all.
         protection: what decrypts its samples beside their keys; None: nothing, or not needed.
         keys: which keys decrypt them; None: they are clear.
+        single_file: whether its segments are ranges of one file, `NAME.mp4`, or files of their own.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Rendition:
     descriptions: Int64 | None = None
     protection: Protected | None = None
     keys: Keys | None = None
+    single_file: bool = False
 
     @property
     def track(self) -> TrackIndex:
@@ -97,7 +103,7 @@ class Rendition:
             [self.cuts],
             descriptions=[self.descriptions],
             protection=[self.protection],
-            head=STYP,
+            head=b"" if self.single_file else STYP,
             begins=begins if late else None,
         )
 
@@ -152,6 +158,29 @@ class Rendition:
         if self.kind != "video" or shown <= 0:
             return None
         return Fraction(len(self.media) * self.track.timescale, shown).limit_denominator(1001)
+
+    @cached_property
+    def sidx(self) -> bytes:
+        """The segment index of its one file, between initialization segment and segments."""
+        return build(boxes(self.made.subsegments, self.track.id, self.track.timescale))
+
+    @cached_property
+    def offsets(self) -> Int64:
+        """int64 first byte of each segment in its one file."""
+        sizes = self.made.fragments.sizes
+        return np.cumsum(sizes) - sizes + (len(self.made.init) + len(self.sidx))
+
+    def file(self, recipe: Any) -> View:
+        """Its one file: initialization segment, sidx and all segments."""
+        head = self.made.init + self.sidx
+        parts = self.made.fragments.parts
+        return View(
+            self.made.media_type,
+            [self.source],
+            recipe,
+            np.concatenate([[len(head)], self.made.fragments.sizes]),
+            lambda number: parts(number - 1) if number else [head],
+        )
 
     def at(self, time: int) -> Segment | None:
         """The segment whose address says this time, or None."""

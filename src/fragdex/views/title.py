@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -48,6 +48,17 @@ class Title:
     renditions: tuple[Rendition, ...]
     subtitles: tuple[Subtitles, ...] = ()
     growth: Growth | None = None
+
+    def in_single_files(self) -> Title:
+        """The same with one file for each rendition."""
+        texts = [
+            one
+            if one.rendition is None
+            else replace(one, rendition=replace(one.rendition, single_file=True))
+            for one in self.subtitles
+        ]
+        own = tuple(replace(one, single_file=True) for one in self.renditions)
+        return replace(self, renditions=own, subtitles=tuple(texts))
 
     def of(self, kind: str) -> list[Rendition]:
         """The renditions of video or audio."""

@@ -31,11 +31,17 @@ def script(player):
 @contextmanager
 def serving(folder, seconds):
     """An origin of a folder; its address."""
-    uvicorn = pytest.importorskip("uvicorn")
     from fragdex.origin.application import make_app
     from fragdex.origin.titles import Titles
 
-    app = make_app(Titles(folder, seconds=seconds))
+    with listening(make_app(Titles(folder, seconds=seconds))) as address:
+        yield address
+
+
+@contextmanager
+def listening(app):
+    """An application on a real socket; its address."""
+    uvicorn = pytest.importorskip("uvicorn")
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

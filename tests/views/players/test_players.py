@@ -15,7 +15,7 @@ import fragdex
 pytest.importorskip("av", reason="PyAV is not installed: it makes the films")
 
 from views.players import films
-from views.players.conftest import SCRIPTS, Page, script, serving
+from views.players.conftest import SCRIPTS, Page, listening, script, serving
 
 DOCS = Path(__file__).parents[3] / "docs" / "players.md"
 LENGTH = 0.8
@@ -82,6 +82,20 @@ def origin(folder):
         yield address
 
 
+@pytest.fixture(scope="module")
+def packaged(folder, tmp_path_factory):
+    """A folder with a film packaged in single files, served by what knows nothing of films."""
+    from starlette.staticfiles import StaticFiles
+
+    index = fragdex.index(folder / "avc-aac.mp4", exact=True)
+    made = fragdex.package(index, seconds=LENGTH, single_file=True)
+    place = tmp_path_factory.mktemp("packaged")
+    for name in made:
+        (place / name).write_bytes(made[name].read())
+    with listening(StaticFiles(directory=place)) as address:
+        yield address
+
+
 @pytest.fixture
 def page(browser):
     with browser.new_context() as context:
@@ -92,11 +106,21 @@ def page(browser):
 @pytest.mark.parametrize("name", films.MADE)
 def test_it_plays(page, origin, folder, name, player, kind):
     film = Film(folder / f"{name}.mp4")
+    plays(page, film, name, player, origin, f"{film.name}/{ADDRESS[kind]}")
+
+
+@pytest.mark.parametrize(("player", "kind"), PLAYERS)
+def test_single_files_play(page, folder, packaged, player, kind):
+    film = Film(folder / "avc-aac.mp4")
+    plays(page, film, "avc-aac", player, packaged, Path(ADDRESS[kind]).name)
+
+
+def plays(page, film, name, player, origin, address):
     ask = Page(page, origin, player)
     for one in film.types:
         if not page.evaluate("MediaSource.isTypeSupported", one):
             pytest.skip(f"this browser decodes no {one}")
-    ask("start", player, f"{origin}/{film.name}/{ADDRESS[kind]}")
+    ask("start", player, f"{origin}/{address}")
     seen, ranges = ask("play", 3)
     pictures = [] if name in films.PLAYED_ONLY else [37, 25, len(film.pictures) - 2]
     shown = [ask("seek", film.pictures[n] + 0.01) for n in pictures if film.pictures]
