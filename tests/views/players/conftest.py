@@ -1,7 +1,10 @@
 """Chromium, players from npm, and an origin with films on a real socket."""
 
 import base64
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -19,6 +22,7 @@ SCRIPTS = {
     "video.js": "video.js/dist/video.min.js",
 }
 PATIENCE = 60_000
+LENGTH = 0.8
 
 
 def script(player):
@@ -74,3 +78,29 @@ class Page:
         for one in state["appended"]:
             one["bytes"] = base64.b64decode(one["bytes"])
         return state
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("films")
+    at = [str(Path(__file__).parents[2]), *sys.path]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, at))}
+    command = [sys.executable, Path(__file__).with_name("films.py"), str(folder)]
+    subprocess.run(command, env=env, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def origin(folder):
+    with serving(folder, LENGTH) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser):  # noqa: F811
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
+def answer(body, kind, route):
+    route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")

@@ -1,10 +1,7 @@
 """What is packaged is played right: each picture and each sound at its time, in each player."""
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +12,9 @@ import fragdex
 pytest.importorskip("av", reason="PyAV is not installed: it makes the films")
 
 from views.players import films
-from views.players.conftest import SCRIPTS, Page, listening, script, serving
+from views.players.conftest import LENGTH, SCRIPTS, Page, answer, listening, script
 
 DOCS = Path(__file__).parents[3] / "docs" / "players.md"
-LENGTH = 0.8
 CLOSE = 0.0015
 """Shaka moves what would begin below 0 by a millisecond."""
 PLAYERS = [("hls.js", "hls"), ("shaka", "hls"), ("shaka", "dash"), ("dash.js", "dash")]
@@ -67,22 +63,6 @@ def appended_at(state):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("films")
-    at = [str(Path(__file__).parents[2]), *sys.path]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, at))}
-    command = [sys.executable, films.__file__, str(folder)]
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def origin(folder):
-    with serving(folder, LENGTH) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
 def packaged(folder, tmp_path_factory):
     """A folder with a film packaged in single files, served by what knows nothing of films."""
     from starlette.staticfiles import StaticFiles
@@ -94,12 +74,6 @@ def packaged(folder, tmp_path_factory):
         (place / name).write_bytes(made[name].read())
     with listening(StaticFiles(directory=place)) as address:
         yield address
-
-
-@pytest.fixture
-def page(browser):
-    with browser.new_context() as context:
-        yield context.new_page()
 
 
 @pytest.mark.parametrize(("player", "kind"), PLAYERS)
@@ -140,10 +114,6 @@ def plays(page, film, name, player, origin, address):
     ((start, end),) = ranges
     assert start == pytest.approx(film.start, abs=0.005)
     assert end == state["duration"] == pytest.approx(film.end, abs=0.005)
-
-
-def answer(body, kind, route):
-    route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")
 
 
 SNIPPETS = re.findall(r"```html\n(.*?)```", DOCS.read_text(), re.DOTALL)
