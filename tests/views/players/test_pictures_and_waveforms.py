@@ -41,7 +41,12 @@ def opened(page, origin, name):
         if not path.is_file():
             pytest.skip(f"{file} is not installed: ./dev setup installs it where npm is there")
         files[file] = path.read_text()
-    kinds = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+    kinds = {
+        "html": "text/html",
+        "js": "text/javascript",
+        "css": "text/css",
+        "svg": "image/svg+xml",
+    }
     for file, body in files.items():
         kind = kinds[file.rpartition(".")[2]]
         page.route(f"{origin}/{file}", partial(answer, body, kind))
