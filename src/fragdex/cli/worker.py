@@ -58,9 +58,7 @@ def worker(
     if settings.worker_port:
         stuck = _listening(app.make_worker_app(context), settings)
     else:
-        context.jobs.start_worker(context)
-        ending.wait()
-        stuck = context.jobs.stop()
+        stuck = app.work_until(context, ending)
     app.close_context(context)
     if stuck:
         os._exit(0)

@@ -69,6 +69,7 @@ __all__ = [
     "open_context",
     "open_database",
     "upgrade",
+    "work_until",
 ]
 
 log = logging.getLogger("fragdex.service")
@@ -192,19 +193,38 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
 
 
 def make_worker_app(context: ServiceContext) -> FastAPI:
-    """What a worker answers: its health and its metrics. It works on jobs from start to end."""
-    app = _application(context, housekeeping=False)
+    """What a worker answers: its health and its metrics. It works on jobs from start to end.
+
+    The pages that it renders are answered as by a process that serves.
+    """
+    app = _application(context, housekeeping=False, inside=make_app(context))
     app.router.routes.extend(health.router.routes)
     return app
 
 
-def _application(context: ServiceContext, *, housekeeping: bool) -> FastAPI:
-    """An application without routes: its start and its end, its faults, its requests counted."""
+def work_until(context: ServiceContext, ended: threading.Event) -> list[str]:
+    """Work on jobs until an event, answering nobody but the pages that are rendered.
+
+    Returns the jobs that did not end and were handed back.
+    """
+    with context.part(InProcess).apart(make_app(context)):
+        context.jobs.start_worker(context)
+        ended.wait()
+        return context.jobs.stop()
+
+
+def _application(
+    context: ServiceContext, *, housekeeping: bool, inside: FastAPI | None = None
+) -> FastAPI:
+    """An application without routes: its start and its end, its faults, its requests counted.
+
+    `inside` answers the pages of renders; None: the application itself.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = context.settings.threads
-        context.part(InProcess).begin(app)
+        context.part(InProcess).begin(inside or app)
         if context.settings.job_workers:
             await run_sync(context.jobs.start_worker, context)
         ended = threading.Event()

@@ -11,6 +11,8 @@ from PIL import Image
 
 import fragdex
 from fragdex.formats import export
+from fragdex.service.renders.own_files import OwnFiles
+from fragdex.service.renders.site import ORIGIN
 from service.page.conftest import Opened
 from service.proxying import proxying
 from service.serving import API, client_of, serving
@@ -183,3 +185,18 @@ def test_the_page_asks_for_nothing_beside_it(browser, film, tmp_path):
         assert proxy.strays == []
         assert any("/upload" in path for path in proxy.asked)
         assert any(path.endswith("/media/docs") for path in proxy.asked)
+
+
+def test_pages_of_renders_read_files_below_the_prefix(placed):
+    """A manifest names its segments there; beside the prefix is another's."""
+    prefix, proxy, served, client = placed
+    data = picture()
+    body = {"filename": "a.png", "byte_size": len(data)}
+    id = client.post(f"{prefix}{API}/image_files", json=body).json()["id"]
+    client.post(f"{prefix}{API}/image_files/{id}/upload", content=data)
+    own = OwnFiles(served.context, served.tenant)
+    for url in (f"{proxy.url}{API}", f"{ORIGIN}{API}"):
+        assert own.fetch(f"{url}/image_files/{id}", {}).body == data
+        assert own.fetch(f"{url}/image_files/{id}.json", {}).status == 200
+    assert not own.knows(f"{proxy.url.removesuffix(prefix)}{API}/image_files/{id}")
+    assert not own.knows(f"{ORIGIN}{prefix}{API}/image_files/{id}")

@@ -5,8 +5,10 @@ import io
 import pytest
 from PIL import Image
 
+from fragdex.service.errors import Unavailable
 from fragdex.service.renders.outside import Answer, Blocked
 from fragdex.service.renders.own_files import MAX_BYTES, OwnFiles
+from fragdex.service.web.in_process import InProcess
 from service.serving import API
 from service.working import fixture_bytes, uploaded
 
@@ -133,6 +135,18 @@ def test_a_record_that_changed_does_not_hold(server):
     assert not OwnFiles(server.context, "nobody").holds(first.reads)
     server.client.delete(f"{API}/image_files/{id}")
     assert not OwnFiles(server.context, server.tenant).holds(first.reads)
+
+
+def test_a_record_that_cannot_be_read_now_does_not_hold(own, film, monkeypatch):
+    assert fetch(own, f"files/{film}.json").status == 404
+    assert fetch(own, f"files/{film}/index").status == 200
+    reads = {path: sha256 for path, sha256 in own.reads.items() if film in path}
+
+    def busy(*_):
+        raise Unavailable("not now")
+
+    monkeypatch.setattr(InProcess, "get", busy)
+    assert not own.holds(reads)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def far(tmp_path_factory):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.trust = ssl.create_default_context(cafile=folder / "cert.pem")
+    server.certificate = str(folder / "cert.pem")
+    server.trust = ssl.create_default_context(cafile=server.certificate)
     server.files, server.asked = {"/film.mp4": path.read_bytes()}, []
     server.url = f"https://{NAME}:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever)

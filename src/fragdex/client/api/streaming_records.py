@@ -8,7 +8,10 @@ __all__ = ["Endpoints", "RemoteAudio", "RemoteManifest", "RemoteVideo"]
 
 
 class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
-    """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in."""
+    """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in.
+
+    `{src}` is in the fragment, which nobody is sent: the query names the media already, encoded.
+    """
 
     init_segment: str = msgspec.field(name="initSegment")
     media_segment: str = msgspec.field(name="mediaSegment")

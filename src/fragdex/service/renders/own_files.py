@@ -86,18 +86,27 @@ class OwnFiles:
 
     def knows(self, url: str) -> bool:
         """Whether a URL is one of this service's interface."""
+        return self._own(url) is not None
+
+    def _own(self, url: str) -> str | None:
+        """The same under the page's origin, without the path of `public_url`; None: not ours."""
         try:
             parts = urlsplit(url)
         except ValueError:
-            return False
+            return None
         origin = f"{parts.scheme}://{parts.netloc}".lower()
-        ours = (ORIGIN, self._context.settings.public_url or ORIGIN)
-        return origin in ours and parts.path.startswith(f"{PREFIX}/")
+        settings = self._context.settings
+        for ours, prefix in ((ORIGIN, ""), (settings.public_origin, settings.public_path)):
+            if origin == ours and parts.path.startswith(f"{prefix}{PREFIX}/"):
+                return ORIGIN + _path_of(url).removeprefix(prefix)
+        return None
 
     def fetch(self, url: str, headers: Mapping[str, str]) -> Answer:
         """As `Outside.fetch`; 404 where this tenant has no such file, or bytes are missing."""
-        if not self.knows(url):
+        own = self._own(url)
+        if own is None:
             raise Blocked("not a file of this service")
+        url = own
         if _wants_record(url, headers):
             return self._record(url, headers)
         found = self._find(url)
@@ -127,7 +136,11 @@ class OwnFiles:
         """Whether paths of another render's reading lead to the same bytes."""
         for path, sha256 in reads.items():
             if path.startswith(_AS_JSON):
-                self._record(ORIGIN + path.removeprefix(_AS_JSON), {"accept": "application/json"})
+                url = ORIGIN + path.removeprefix(_AS_JSON)
+                try:
+                    self._record(url, {"accept": "application/json"})
+                except Blocked:
+                    return False
             else:
                 self._find(ORIGIN + path)
             if self.reads[path] != sha256:

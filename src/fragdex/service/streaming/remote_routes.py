@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -77,7 +78,10 @@ class RemoteAudio(RemoteRendition):
 
 
 class Endpoints(BaseModel):
-    """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in."""
+    """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in.
+
+    `{src}` is in the fragment, which nobody is sent: the query names the media already, encoded.
+    """
 
     initSegment: str  # noqa: N815
     mediaSegment: str  # noqa: N815
@@ -100,7 +104,9 @@ def get_remote_manifest(
     """Media at a URL as renditions with segments; packaged, and nothing is encoded."""
     place = own_origin(request) + public_path(f"{PREFIX}/transcode")
     token = token_of(request)
-    query = "?url={src}&trackId={trackId}" + (f"&token={token}" if token else "")
+    query = f"?url={quote(url, safe='')}&trackId={{trackId}}" + (f"&token={token}" if token else "")
+    # pages fill it in as it is: what it has of a query would be taken for ours
+    query += "#{src}"
 
     def manifest(title: RemoteTitle) -> RemoteManifest:
         renditions = title.renditions

@@ -7,9 +7,11 @@ would get.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as TookTooLong
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -44,6 +46,21 @@ class InProcess:
     def begin(self, app: ASGIApp) -> None:
         """Take the application; called in the loop that it runs in."""
         self._app, self._loop = app, asyncio.get_running_loop()
+
+    @contextmanager
+    def apart(self, app: ASGIApp) -> Iterator[None]:
+        """Answer from a thread of its own while the context lasts: for a process without a loop."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="in-process", daemon=True)
+        thread.start()
+        self._app, self._loop = app, loop
+        try:
+            yield
+        finally:
+            self.close()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
     def close(self) -> None:
         """Nobody is answered any more."""

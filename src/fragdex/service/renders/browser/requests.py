@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
+import json
 import re
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["RequestInterceptor", "is_animated"]
 
 API: Final = "/api/v1/"
+_MD5: Final = f"{ORIGIN}{API}files/md5?src="
 _OWN: Final = urlsplit(ORIGIN).netloc
 _FREE: Final = ("data:", "blob:", "about:")
 _ANIMATED: Final = "an animated picture"
@@ -123,6 +127,8 @@ class RequestInterceptor:
                 # asked for by the browser, not by the page
                 return 204, {}, b""
             return self._file(unquote(parts.path).lstrip("/"))
+        if url.startswith(_MD5):
+            return self._md5(unquote(url.removeprefix(_MD5)).lstrip("/"))
         began = time.monotonic()
         try:
             answer = self._outside.fetch(url.partition("#")[0], headers)
@@ -138,6 +144,14 @@ class RequestInterceptor:
         if len(asset.data) > self._limits.asset_bytes:
             raise Blocked(f"larger than {self._limits.asset_bytes} bytes")
         return 200, {"content-type": asset.media_type}, asset.data
+
+    def _md5(self, path: str) -> tuple[int, Mapping[str, str], bytes]:
+        """By what a file of the site may be found among those of the service."""
+        asset = self.read(path)
+        if asset is None:
+            return 404, {"content-type": "text/plain"}, b"no such file in this site"
+        md5 = uuid.UUID(bytes=hashlib.md5(asset.data, usedforsecurity=False).digest())
+        return 200, {"content-type": "application/json"}, json.dumps({"md5": str(md5)}).encode()
 
     def read(self, path: str) -> Asset | None:
         """A file of the site, noted among those that were read."""
