@@ -104,7 +104,7 @@ const PATIENCE = 30000;
 // A function of these, or an error that says how far the player came.
 const patient = (name, given) =>
   Promise.race([
-    { start, seek, play }[name](...given),
+    { start, seek, play, captions, speak }[name](...given),
     new Promise((_, reject) =>
       setTimeout(() => {
         const { appended, ...rest } = state();
@@ -127,3 +127,37 @@ const state = () => ({
   duration: video.duration,
   appended: appended.map((one) => ({ ...one, bytes: text(one.bytes) })),
 });
+
+// Chooses the first subtitles; the cues that the browser has then.
+const CAPTIONS = {
+  "hls.js": () => (player.subtitleTrack = 0),
+  shaka: () => player.selectTextTrack(player.getTextTracks()[0]),
+  "dash.js": () => player.setTextTrack(0),
+};
+
+async function captions(name, count) {
+  // dash.js knows its text once it plays
+  await video.play();
+  while (!CAPTIONS[name] || !video.textTracks.length) await new Promise((go) => setTimeout(go, 50));
+  CAPTIONS[name]();
+  const cues = () => Array.from(video.textTracks).flatMap((one) => Array.from(one.cues ?? []));
+  while (cues().length < count) await new Promise((go) => setTimeout(go, 50));
+  return cues().map((one) => [one.startTime, one.endTime, one.text]);
+}
+
+// Has the sound in a language from here on.
+const LANGUAGES = {
+  "hls.js": (language) => {
+    player.audioTrack = player.audioTracks.findIndex((one) => one.lang.startsWith(language));
+  },
+  shaka: (language) => {
+    const tracks = player.getAudioTracks();
+    player.selectAudioTrack(tracks.find((one) => one.language.startsWith(language)));
+  },
+  "dash.js": (language) => {
+    const tracks = player.getTracksFor("audio");
+    player.setCurrentTrack(tracks.find((one) => one.lang.startsWith(language)));
+  },
+};
+
+const speak = async (name, language) => LANGUAGES[name](language);

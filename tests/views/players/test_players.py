@@ -12,7 +12,7 @@ import fragdex
 pytest.importorskip("av", reason="PyAV is not installed: it makes the films")
 
 from views.players import films
-from views.players.conftest import LENGTH, SCRIPTS, Page, answer, listening, script
+from views.players.conftest import LENGTH, SCRIPTS, Page, answer, listening, script, serving
 
 DOCS = Path(__file__).parents[3] / "docs" / "players.md"
 CLOSE = 0.0015
@@ -114,6 +114,38 @@ def plays(page, film, name, player, origin, address):
     ((start, end),) = ranges
     assert start == pytest.approx(film.start, abs=0.005)
     assert end == state["duration"] == pytest.approx(film.end, abs=0.005)
+
+
+CUES = [(0.2, 0.9, "one"), (1.1, 1.4, "two"), (1.5, 2.3, "three")]
+
+
+@pytest.mark.parametrize(("player", "kind"), PLAYERS)
+def test_captions_are_shown_at_their_times(page, folder, player, kind):
+    film = folder / "captioned.mp4"
+    film.write_bytes((folder / "avc-aac.mp4").read_bytes())
+    cues = (f"00:0{start:.3f} --> 00:0{end:.3f}\n{text}\n" for start, end, text in CUES)
+    film.with_suffix(".fr.vtt").write_text("\n".join(["WEBVTT\n", *cues]))
+    with serving(folder, LENGTH) as origin:
+        ask = Page(page, origin, player)
+        ask("start", player, f"{origin}/{film.name}/{ADDRESS[kind]}")
+        found = ask("captions", player, len(CUES))
+    # a cue over the border of two segments is in both
+    assert sorted({(round(start, 3), round(end, 3), text) for start, end, text in found}) == CUES
+    assert ask.state()["wrong"] == []
+
+
+@pytest.mark.parametrize(("player", "kind"), PLAYERS)
+def test_the_language_can_be_changed(page, origin, folder, player, kind):
+    film = Film(folder / "languages.mp4")
+    ask = Page(page, origin, player)
+    ask("start", player, f"{origin}/{film.name}/{ADDRESS[kind]}")
+    with page.expect_request(re.compile(r"/a2/\d+\.m4s")):
+        ask("speak", player, "fr")
+        page.evaluate("video.play()")
+    ask("play", 1)
+    state = ask.state()
+    assert state["wrong"] == []
+    assert state["time"] == pytest.approx(film.end, abs=0.05)
 
 
 SNIPPETS = re.findall(r"```html\n(.*?)```", DOCS.read_text(), re.DOTALL)
