@@ -119,9 +119,15 @@ MADE = {
     "languages": lambda path: written(path, languages=("deu", "fra")),
     "sound-alone": lambda path: written(path, None),
 }
+KID, KEY = "0123456789abcdef0123456789abcdef", "00112233445566778899aabbccddeeff"
+PROTECTED = {
+    "encryption_scheme": "cenc-aes-ctr", "encryption_kid": KID, "encryption_key": KEY,
+}  # fmt: skip
 PLAYED_ONLY = {"avc-open-gop"}
 """Films in which Chromium's decoder fails when it begins in the middle, in one file as well."""
 
 if __name__ == "__main__":
+    folder = Path(sys.argv[1])
     for name, make in MADE.items():
-        make(Path(sys.argv[1]) / f"{name}.mp4")
+        make(folder / f"{name}.mp4")
+    written(folder / "protected.mp4", container=PROTECTED)

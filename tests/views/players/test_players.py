@@ -1,6 +1,7 @@
 """What is packaged is played right: each picture and each sound at its time, in each player."""
 
 import hashlib
+import io
 import re
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 import fragdex
 
 pytest.importorskip("av", reason="PyAV is not installed: it makes the films")
+
+from PIL import Image
 
 from views.players import films
 from views.players.conftest import LENGTH, SCRIPTS, Page, answer, listening, script, serving
@@ -146,6 +149,27 @@ def test_the_language_can_be_changed(page, origin, folder, player, kind):
     state = ask.state()
     assert state["wrong"] == []
     assert state["time"] == pytest.approx(film.end, abs=0.05)
+
+
+@pytest.mark.parametrize("kind", ["hls", "dash"])
+def test_a_protected_film_plays_with_its_key(page, origin, folder, kind):
+    ask = Page(page, origin, "shaka")
+    ask("decrypt", films.KID, films.KEY)
+    ask("start", "shaka", f"{origin}/protected.mp4/{ADDRESS[kind]}")
+    for number in (37, 5):
+        ask("seek", number / films.RATE + 0.01)
+        # scripts may not read what was decrypted; people see it
+        assert seen_number(page.locator("video").screenshot()) == number
+    ask("play", 3)
+    assert ask.state()["wrong"] == []
+
+
+def seen_number(png):
+    """The number that a picture of films.py says: ten bits, each with its opposite below."""
+    picture = Image.open(io.BytesIO(png)).convert("L").resize((320, 180))
+    bits = [picture.getpixel((32 * n + 16, 30)) > 127 for n in range(10)]
+    assert [picture.getpixel((32 * n + 16, 90)) > 127 for n in range(10)] == [not b for b in bits]
+    return int("".join("01"[bit] for bit in bits), 2)
 
 
 SNIPPETS = re.findall(r"```html\n(.*?)```", DOCS.read_text(), re.DOTALL)
