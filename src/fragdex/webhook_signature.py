@@ -15,7 +15,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["SECRET_PREFIX", "TOLERANCE_SECONDS", "secret_bytes", "secret_text", "sign", "why_not"]
+__all__ = [
+    "SECRET_PREFIX",
+    "TOLERANCE_SECONDS",
+    "secret_bytes",
+    "secret_text",
+    "sign",
+    "signature_problem",
+]
 
 SECRET_PREFIX: Final = "whsec_"
 TOLERANCE_SECONDS: Final = 300
@@ -67,7 +74,7 @@ def sign(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
     return f"{_VERSION},{base64.b64encode(digest).decode()}"
 
 
-def why_not(
+def signature_problem(
     headers: Mapping[str, str],
     body: bytes,
     secrets: Sequence[str],
@@ -88,8 +95,8 @@ def why_not(
 
     >>> said = {"Webhook-Id": "msg_1", "Webhook-Timestamp": "1700000000"}
     >>> said["Webhook-Signature"] = sign(bytes(24), "msg_1", 1700000000, b"{}")
-    >>> why_not(said, b"{}", [secret_text(bytes(24))], 1700000010)
-    >>> why_not(said, b"{ }", [secret_text(bytes(24))], 1700000010)
+    >>> signature_problem(said, b"{}", [secret_text(bytes(24))], 1700000010)
+    >>> signature_problem(said, b"{ }", [secret_text(bytes(24))], 1700000010)
     'no signature fits'
     """
     keys = [secret_bytes(secret) for secret in secrets]

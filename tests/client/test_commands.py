@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,10 @@ def test_speech_is_transcribed_by_the_service(call, served, tmp_path):
     assert code == 0, err
     assert f"{copy}: {told['words']} words" in err
     assert [track.kind for track in fragdex.index(copy).tracks] == ["audio", "text"]
-    code, _, err = call("transcribe", film, *given, "--jobs", "2")
-    assert code == 2
-    assert "--jobs does not go with --server" in err
+    code, out, _ = call("transcribe", film, *given)
+    assert code == 0
+    assert re.match(r"\d\.\d\d\d  \w", out)
+    for option in (("--jobs", "2"), ("--device", "cpu"), ("--strict",)):
+        code, _, err = call("transcribe", film, *given, *option)
+        assert code == 2
+        assert f"{option[0]} does not go with --server" in err

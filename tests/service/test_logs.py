@@ -1,12 +1,13 @@
 """The log: why something failed, said once a minute."""
 
+import json
 import logging
 import re
 
 import pytest
 
 from fragdex.service.errors import Unavailable
-from fragdex.service.logs import OncePerMinute, SafeFormatter, explained
+from fragdex.service.logs import JsonFormatter, OncePerMinute, SafeFormatter, explained
 from fragdex.service.records.database import Database
 
 
@@ -90,3 +91,13 @@ def test_a_message_that_quotes_a_stranger_begins_no_line_of_its_own():
     record = logging.makeLogRecord({"msg": "%s was refused", "args": (quoted,)})
     line = SafeFormatter("%(message)s").format(record)
     assert line == r"a.mp4\n2030-01-01 ERROR forged\x1b[2J\r\u2028 was refused"
+
+
+@pytest.mark.parametrize("text", ["a\x85b", "a\u2028b", "a\ud800b", "a\nb", "a\x1b[2Jb"])
+def test_a_line_of_json_is_one_line_whatever_strangers_send(text):
+    record = logging.makeLogRecord({"msg": text, "fields": {"target": text, "other": object()}})
+    line = JsonFormatter().format(record)
+    assert line.isascii()
+    assert line.isprintable()
+    found = json.loads(line)
+    assert found["message"] == found["target"] == text

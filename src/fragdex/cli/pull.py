@@ -114,13 +114,16 @@ def _parts(
         yield api.download_caption_file(record.id), Path(record.filename).name
     else:
         stem = Path(record.filename).stem or record.id
-        wanted = [one for one in record.tracks if one.byte_size is not None]
-        if tracks is None and wanted:
-            yield api.get_file_fragmented(record.id), f"{stem}.mp4"
-            return
-        wanted = [one for one in wanted if one.track_id in (tracks or ())]
+        wanted = [
+            one
+            for one in record.tracks
+            if one.byte_size is not None and (tracks is None or one.track_id in tracks)
+        ]
         if not wanted:
             raise FragdexError(f"{record.id} has no such track, or none yet: it is {record.status}")
+        if tracks is None:
+            yield api.get_file_fragmented(record.id), f"{stem}.mp4"
+            return
         for one in wanted:
             request = api.download_file_track(record.id, one.track_id)
             yield request, f"{stem}-{one.track_id if one.track_id > 0 else 'scrub'}.mp4"

@@ -123,8 +123,12 @@ def transcribe(
     """
     form = _form(output)
     if server is not None:
-        own = {"--model": model, "--init": opening["init"], "--jobs": jobs if jobs > 1 else None}
-        if given := [name for name, value in own.items() if value is not None]:
+        here = {
+            "--model": model is not None, "--device": device != "auto", "--jobs": jobs > 1,
+            "--compute-type": compute_type != "default", "--batch-size": batch_size > 1,
+            **{f"--{name.replace('_', '-')}": bool(value) for name, value in opening.items()},
+        }  # fmt: skip
+        if given := [name for name, value in here.items() if value]:
             raise typer.BadParameter(f"{given[0]} does not go with --server")
         wanted = {"engine": engine, "language": language, "track_id": track}
         wanted |= {"work_slice_ms": round(slice_seconds * 1000)}
@@ -183,6 +187,11 @@ def _remotely(
     began = time.monotonic()
     with remote.client_of(server, key) as client:
         record = transcribe_remotely(client, file, form, output, **wanted)
+        if not json:
+            from fragdex.client import api
+
+            for one in client.send(api.download_transcription_json(record.id)).segments:
+                say(_shown(one.start, one.text) + "\n")
     _report(file, output, record, record.words or 0, began, json=json, id=record.id)
     return 0
 
@@ -232,11 +241,14 @@ def _write(
 
 def _lines(words: Sequence[Word]) -> Iterator[str]:
     """Words as people read them along, with the moment each line begins."""
+    for cue in service("transcriptions.cues").cues_of(words):
+        yield _shown(cue.start_ms / 1000, cue.text)
+
+
+def _shown(seconds: float, text: str) -> str:
     from fragdex.seeking.show import clock
 
-    for cue in service("transcriptions.cues").cues_of(words):
-        text = cue.text.replace("\n", " ")
-        yield f"{clock(cue.start_ms / 1000)}  {text}"
+    return f"{clock(seconds)}  {' '.join(text.split())}"
 
 
 def _report(

@@ -83,5 +83,5 @@ def _copied(client: Any, record: TranscriptionRecord) -> TranscriptionRecord:
             raise FragdexError(f"no copy with captions: {copy.problem.detail}")
         if copy is not None and copy.status == "complete":
             return record
-        time.sleep(pause)
+        time.sleep(pause)  # there are no events of copies
         pause = min(2 * pause, 5.0)

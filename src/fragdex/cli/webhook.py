@@ -12,7 +12,7 @@ import typer
 
 from fragdex.cli import options
 from fragdex.cli.output import json_line
-from fragdex.webhook_signature import secret_bytes, why_not
+from fragdex.webhook_signature import secret_bytes, signature_problem
 
 __all__ = ["listen"]
 
@@ -55,17 +55,17 @@ def listen(
             raise typer.BadParameter(str(error), param_hint="--secret") from error
     seen: list[bool] = []
 
-    def came(headers: dict[str, str], body: bytes) -> bool:
+    def on_delivery(headers: dict[str, str], body: bytes) -> bool:
         reason = NOT_CHECKED
         if secret is not None:
-            reason = why_not(headers, body, [secret], time.time()) or ""
-        told = _delivery(headers, body, reason)
-        print(json_line(told) if json else _line(told), end="", flush=True)
+            reason = signature_problem(headers, body, [secret], time.time()) or ""
+        shown = _delivery(headers, body, reason)
+        print(json_line(shown) if json else _line(shown), end="", flush=True)
         seen.append(reason in ("", NOT_CHECKED))
         return seen[-1]
 
     try:
-        server = HTTPServer((host, port), _handler(came))
+        server = HTTPServer((host, port), _handler(on_delivery))
     except OSError as error:
         raise typer.BadParameter(
             f"cannot listen on {host}, port {port}: {error.strerror}", param_hint="--port"
@@ -78,8 +78,8 @@ def listen(
     return 0 if all(seen) else 1
 
 
-def _handler(came: Callable[[dict[str, str], bytes], bool]) -> type[BaseHTTPRequestHandler]:
-    """What answers requests: 204, or 401 where `came` does not believe a delivery."""
+def _handler(on_delivery: Callable[[dict[str, str], bytes], bool]) -> type[BaseHTTPRequestHandler]:
+    """What answers requests: 204, or 401 where `on_delivery` does not believe a delivery."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 30
@@ -90,7 +90,7 @@ def _handler(came: Callable[[dict[str, str], bytes], bool]) -> type[BaseHTTPRequ
                 self.send_error(413)
                 return
             body = self.rfile.read(int(length))
-            self.send_response(204 if came(dict(self.headers.items()), body) else 401)
+            self.send_response(204 if on_delivery(dict(self.headers.items()), body) else 401)
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
@@ -113,8 +113,8 @@ def _delivery(headers: dict[str, str], body: bytes, reason: str) -> dict[str, An
     }
 
 
-def _line(told: dict[str, Any]) -> str:
-    message = told["message"] if isinstance(told["message"], dict) else {}
+def _line(delivery: dict[str, Any]) -> str:
+    message = delivery["message"] if isinstance(delivery["message"], dict) else {}
     data = message.get("data")
     facts = data if isinstance(data, dict) else {}
     shown = " ".join(
@@ -123,6 +123,6 @@ def _line(told: dict[str, Any]) -> str:
         if value is not None
     )
     kind = message.get("type", "not an event")
-    line = f"{message.get('timestamp', '-')}  {kind}  {shown}  [signature {told['signature']}]"
+    line = f"{message.get('timestamp', '-')}  {kind}  {shown}  [signature {delivery['signature']}]"
     # what anybody sends is shown: no control characters on a terminal
     return "".join(char if char.isprintable() else " " for char in line) + "\n"

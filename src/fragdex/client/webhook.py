@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fragdex.client.errors import InvalidSignature
-from fragdex.webhook_signature import TOLERANCE_SECONDS, why_not
+from fragdex.webhook_signature import TOLERANCE_SECONDS, signature_problem
 
 __all__ = ["verify_webhook"]
 
@@ -43,7 +43,9 @@ def verify_webhook(
     >>> verify_webhook(said, body, secret, now=1700000060)
     {'type': 'file.ready'}
     """
-    reason = why_not(headers, body, [secret], time.time() if now is None else now, tolerance)
+    reason = signature_problem(
+        headers, body, [secret], time.time() if now is None else now, tolerance
+    )
     if reason is not None:
         raise InvalidSignature(f"this is no delivery of the service: {reason}")
     try:

@@ -12,9 +12,9 @@ from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source
 
-__all__ = ["NotYet", "may_grow", "proof", "recent_until"]
+__all__ = ["NotYet", "fingerprint", "growing_until", "may_grow"]
 
-_PROOF: Final = 64 << 10
+_FINGERPRINT: Final = 64 << 10
 """Bytes of the last fragment that two files have to share to be one file with more."""
 _MFRO: Final = 16
 """Bytes of the box that ends a complete file (ISO/IEC 14496-12, 8.8.11)."""
@@ -24,7 +24,7 @@ class NotYet(Exception):
     """A film is still being written, and what is wanted of it cannot be made yet."""
 
 
-def recent_until(place: str, seconds: float) -> float:
+def growing_until(place: str, seconds: float) -> float:
     """On the clock of `time.time`, until when a file counts as being written; 0: it does not."""
     if not seconds:
         return 0.0
@@ -49,7 +49,7 @@ def may_grow(index: FragmentIndex, source: Source) -> bool:
     return source.read_up_to(ByteRange(max(size - _MFRO, 0), size))[4:8] != b"mfro"
 
 
-def proof(index: FragmentIndex, source: Source) -> str:
+def fingerprint(index: FragmentIndex, source: Source) -> str:
     """A hash of the moov and of the last fragment's begin: a file that grew still has them.
 
     Raises: as `Source.read_up_to`.
@@ -58,7 +58,10 @@ def proof(index: FragmentIndex, source: Source) -> str:
     tables = [track.fragments for track in period.tracks if len(track.fragments)]
     last = max((int(rows.moof_offset[-1]) for rows in tables), default=NULL)
     stop = index.source.size or 0
-    spans = [*period.init, ByteRange(max(last, 0), stop if last < 0 else min(last + _PROOF, stop))]
+    spans = [
+        *period.init,
+        ByteRange(max(last, 0), stop if last < 0 else min(last + _FINGERPRINT, stop)),
+    ]
     found = md5(usedforsecurity=False)
     for span in spans:
         found.update(source.read_up_to(span))

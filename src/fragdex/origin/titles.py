@@ -26,9 +26,9 @@ from fragdex.errors import (
 from fragdex.origin.captions_beside import CaptionsBeside
 from fragdex.origin.growing_films import (
     NotYet,
+    fingerprint,
+    growing_until,
     may_grow,
-    proof,
-    recent_until,
 )
 from fragdex.origin.index_files import IndexFiles
 from fragdex.seeking.model import FragmentIndex
@@ -59,7 +59,7 @@ class Film:
         trusted_until: on the clock of `time.monotonic`, when a remote film is looked at again.
         growing: as `fragdex.package` takes it.
         grows_until: on the clock of `time.time`, when it has ended if nothing is written.
-        proofs: of its files, while it grows.
+        fingerprints: of its files, while it grows.
     """
 
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ class Film:
     checking: threading.Lock = field(default_factory=threading.Lock)
     growing: bool | Literal["ended"] = False
     grows_until: float = 0.0
-    proofs: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
 
     @property
     def is_packaged(self) -> bool:
@@ -92,9 +92,9 @@ class Film:
         """Its indexes, where it grew and files are the same with more; None for others."""
         if not self.growing:
             return [None] * len(sources)
-        every = zip(self.indexes, sources, self.proofs, strict=True)
+        every = zip(self.indexes, sources, self.fingerprints, strict=True)
         return [
-            index if proof(index, source) == proven else None for index, source, proven in every
+            index if fingerprint(index, source) == known else None for index, source, known in every
         ]
 
     def close(self) -> None:
@@ -339,7 +339,7 @@ class Titles:
         most = self._max_bytes if self.remote else None
         captions = None if self.remote else CaptionsBeside(places[0])
         until = time.monotonic() + self._trust
-        grows_until = max(recent_until(place, self._growing) for place in places)
+        grows_until = max(growing_until(place, self._growing) for place in places)
         sources = [open_source(place, max_bytes=most, **self._options) for place in places]
         growing: bool | Literal["ended"] = False
         try:
@@ -352,7 +352,7 @@ class Titles:
                 growing = any(map(may_grow, indexes, sources))
             if not growing and None not in known:
                 growing = "ended"  # what was announced of it keeps its entity tags
-            proofs = tuple(map(proof, indexes, sources)) if growing else ()
+            fingerprints = tuple(map(fingerprint, indexes, sources)) if growing else ()
         except FragdexError as error:
             unread = isinstance(error, SourceError) and not isinstance(error, TruncatedInput)
             if unread or not grows_until:
@@ -362,7 +362,7 @@ class Titles:
             _close(sources)
         return Film(
             names, indexes, self, trusted_until=until, captions=captions,
-            growing=growing, grows_until=grows_until, proofs=proofs,
+            growing=growing, grows_until=grows_until, fingerprints=fingerprints,
         )  # fmt: skip
 
 

@@ -29,7 +29,6 @@ from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
 from fragdex.service.jobs.api import upgrade as upgrade_engine
 from fragdex.service.logs import explained
-from fragdex.service.metrics import Metrics
 from fragdex.service.page import routes as page
 from fragdex.service.processes.folders import sweep_temporary
 from fragdex.service.processes.limits import share_memory_among
@@ -121,11 +120,10 @@ def open_context(settings: Settings) -> ServiceContext:
         direct=settings.direct_writes,
         shared=settings.store_is_apart,
     )
-    metrics = Metrics()
-    metrics.add(StateMetrics(settings, database))
-    jobs = Jobs(database, options_of(settings), metrics)
+    jobs = Jobs(database, options_of(settings))
     jobs.register(*WORK)
-    return ServiceContext(settings, database, store, jobs, metrics)
+    jobs.metrics.add(StateMetrics(settings, database))
+    return ServiceContext(settings, database, store, jobs)
 
 
 def open_database(settings: Settings) -> Database:

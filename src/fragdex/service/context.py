@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fragdex.service.metrics import Metrics
 from fragdex.service.processes.folders import make_locked, sweep
 
 if TYPE_CHECKING:
     from fragdex.service.config import Settings
     from fragdex.service.jobs.api import Jobs
+    from fragdex.service.metrics import Metrics
     from fragdex.service.records.database import Database
     from fragdex.service.store.contract import Store
 
@@ -39,11 +39,15 @@ class ServiceContext:
     database: Database
     store: Store
     jobs: Jobs
-    metrics: Metrics = field(default_factory=Metrics)
     _parts: dict[type[Any], Any] = field(default_factory=dict)
     # of folders of work that this process has made; names may be used again, by other threads
     _locks: dict[Path, int | None] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics of this process."""
+        return self.jobs.metrics
 
     def part(self, kind: type[Part]) -> Part:
         """What a family has of its own in this process: one of a kind, made when asked for."""

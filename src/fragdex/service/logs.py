@@ -139,7 +139,8 @@ class JsonFormatter(SafeFormatter):
             found[name] = _masked(value) if isinstance(value, str) else value
         if record.exc_info:
             found["traceback"] = _masked(self.formatException(record.exc_info))
-        return json.dumps(found, ensure_ascii=False)
+        # ASCII: no character of a stranger ends a line, moves a cursor or cannot be written
+        return json.dumps(found, default=str)
 
 
 def request_id_of(sent: str | None) -> str:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from fragdex.boxes import build, parse
+from fragdex.boxes import parse
 from fragdex.errors import NoSyncSample
-from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import period_of
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
-from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart
 from fragdex.views.fragments_made import STYP
@@ -20,7 +16,6 @@ from fragdex.views.init_segment import descriptions_of, traks_of
 from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import media_of
 from fragdex.views.media_type import KEPT, media_type
-from fragdex.views.parts import Block
 from fragdex.views.protection import protected
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
@@ -129,7 +124,7 @@ def view(
     )
     recipe = [kind, [t.id for t in chosen], found.number, _text(seconds)]
     if kind == "fragmented":
-        return _fragmented([index.source], made, recipe)
+        return made.whole([index.source], recipe)
     if kind == "init":
         return View(
             made.media_type, [index.source], recipe, [len(made.init)], lambda _: [made.init]
@@ -177,16 +172,4 @@ def _timeline(
     begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
     recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
     kind = media_type(media.track for piece in pieces for media in piece.media)
-    return _fragmented([index.source for index in indexes], made, recipe, kind)
-
-
-def _fragmented(
-    sources: Sequence[SourceInfo], made: Segments, recipe: Any, kind: str | None = None
-) -> View:
-    head = made.init + build(boxes(made.subsegments, made.lead.track.id, made.lead.track.timescale))
-    sizes = np.concatenate([[len(head)], made.fragments.sizes])
-
-    def block(number: int) -> Sequence[Block]:
-        return made.fragments.parts(number - 1) if number else [head]
-
-    return View(kind or made.media_type, sources, recipe, sizes, block)
+    return made.whole([index.source for index in indexes], recipe, kind)

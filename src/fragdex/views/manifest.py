@@ -210,7 +210,7 @@ def _representation(adaptation: ET.Element, one: Rendition, keys: Keys | None = 
 def _single_file(representation: ET.Element, one: Rendition) -> None:
     """One file with a sidx (5.3.9.2): players read its segments by the ranges that it says."""
     ET.SubElement(representation, "BaseURL").text = f"{one.name}.mp4"
-    init, end = len(one.made.init), len(one.made.init) + len(one.sidx)
+    init, end = len(one.made.init), len(one.made.init) + len(one.made.sidx)
     base = ET.SubElement(
         representation,
         "SegmentBase",

@@ -12,7 +12,6 @@ import numpy as np
 
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError, NoSyncSample
-from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import period_of
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.times import TimeLike, exact_time
@@ -20,7 +19,6 @@ from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
 from fragdex.views.media import Media, media_of
 from fragdex.views.media_type import KEPT
-from fragdex.views.parts import Block
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
@@ -77,16 +75,8 @@ def muxed(
     if not shown:
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")
     made = Segments(_together(inits), shown, seconds_of(seconds))
-    lead = made.lead.track
-    head = made.init + build(boxes(made.subsegments, lead.id, lead.timescale))
-    sizes = np.concatenate([[len(head)], made.fragments.sizes])
     length = "all" if seconds is None else str(seconds_of(seconds))
-    recipe = ["muxed", str(begin), str(end), length]
-
-    def block(number: int) -> Sequence[Block]:
-        return made.fragments.parts(number - 1) if number else [head]
-
-    return View(made.media_type, known, recipe, sizes, block)
+    return made.whole(known, ["muxed", str(begin), str(end), length])
 
 
 def _init(source: Source, period: Period) -> bytes:

@@ -88,14 +88,7 @@ def media(rendition: Rendition, title: Title) -> bytes:
     lines = _head(rendition, title)
     if rendition.starts_with_sync:
         lines.append("#EXT-X-INDEPENDENT-SEGMENTS")
-    lines += _beginning(rendition)
-    lasts = _rounded(rendition)
-    if rendition.single_file:
-        sizes = rendition.made.fragments.sizes
-        return _text(lines + _ranges(rendition, lasts, sizes) + _end(title))
-    for duration, time in zip(lasts, rendition.made.time.tolist(), strict=True):
-        lines += [f"#EXTINF:{duration},", f"{rendition.name}/{time}.m4s"]
-    return _text(lines + _end(title))
+    return _text(lines + _beginning(rendition) + _segments(rendition) + _end(title))
 
 
 def subtitles(text: Subtitles, title: Title) -> bytes:
@@ -112,14 +105,7 @@ def subtitles(text: Subtitles, title: Title) -> bytes:
 def iframes(rendition: Rendition, title: Title) -> bytes:
     """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment."""
     lines = [*_head(rendition, title), "#EXT-X-I-FRAMES-ONLY", *_beginning(rendition)]
-    lasts, sizes = _rounded(rendition), _pictures(rendition)
-    if rendition.single_file:
-        return _text(lines + _ranges(rendition, lasts, sizes) + _end(title))
-    columns = lasts, sizes.tolist(), rendition.made.time.tolist()
-    for duration, size, time in zip(*columns, strict=True):
-        lines += [f"#EXTINF:{duration},", f"#EXT-X-BYTERANGE:{size}@0"]
-        lines.append(f"{rendition.name}/{time}.m4s")
-    return _text(lines + _end(title))
+    return _text(lines + _segments(rendition, _pictures(rendition)) + _end(title))
 
 
 def _beginning(rendition: Rendition) -> list[str]:
@@ -131,14 +117,21 @@ def _beginning(rendition: Rendition) -> list[str]:
     return [f"#EXT-X-MAP:URI={part}", *_keys(rendition)]
 
 
-def _ranges(rendition: Rendition, lasts: Sequence[str], sizes: Int64) -> list[str]:
-    """Segments as ranges of one file (4.3.2.2)."""
-    lines = []
-    columns = lasts, sizes.tolist(), rendition.offsets.tolist()
-    for duration, size, offset in zip(*columns, strict=True):
-        lines += [f"#EXTINF:{duration},", f"#EXT-X-BYTERANGE:{size}@{offset}"]
-        lines.append(f"{rendition.name}.mp4")
-    return lines
+def _segments(rendition: Rendition, sizes: Int64 | None = None) -> list[str]:
+    """The segments, or their first `sizes` bytes; what is no whole file is a range (4.3.2.2)."""
+    made = rendition.made
+    durations = [f"#EXTINF:{duration}," for duration in _rounded(rendition)]
+    if rendition.single_file:
+        sizes = made.fragments.sizes if sizes is None else sizes
+        offsets, files = rendition.offsets.tolist(), [f"{rendition.name}.mp4"] * len(made)
+    else:
+        offsets = [0] * len(made)
+        files = [f"{rendition.name}/{time}.m4s" for time in made.time.tolist()]
+    if sizes is None:
+        return [line for pair in zip(durations, files, strict=True) for line in pair]
+    pairs = zip(sizes.tolist(), offsets, strict=True)
+    ranges = [f"#EXT-X-BYTERANGE:{size}@{offset}" for size, offset in pairs]
+    return [line for one in zip(durations, ranges, files, strict=True) for line in one]
 
 
 def has_iframes(rendition: Rendition) -> bool:

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.boxes import build
 from fragdex.formats.hls_attributes import spoken
-from fragdex.formats.sidx import boxes
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.origin import SourceInfo
@@ -160,27 +158,14 @@ class Rendition:
         return Fraction(len(self.media) * self.track.timescale, shown).limit_denominator(1001)
 
     @cached_property
-    def sidx(self) -> bytes:
-        """The segment index of its one file, between initialization segment and segments."""
-        return build(boxes(self.made.subsegments, self.track.id, self.track.timescale))
-
-    @cached_property
     def offsets(self) -> Int64:
         """int64 first byte of each segment in its one file."""
         sizes = self.made.fragments.sizes
-        return np.cumsum(sizes) - sizes + (len(self.made.init) + len(self.sidx))
+        return np.cumsum(sizes) - sizes + (len(self.made.init) + len(self.made.sidx))
 
     def file(self, recipe: Any) -> View:
         """Its one file: initialization segment, sidx and all segments."""
-        head = self.made.init + self.sidx
-        parts = self.made.fragments.parts
-        return View(
-            self.made.media_type,
-            [self.source],
-            recipe,
-            np.concatenate([[len(head)], self.made.fragments.sizes]),
-            lambda number: parts(number - 1) if number else [head],
-        )
+        return self.made.whole([self.source], recipe)
 
     def at(self, time: int) -> Segment | None:
         """The segment whose address says this time, or None."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.boxes import parse
+from fragdex.boxes import build, parse
+from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.table import NULL, Int64
 from fragdex.seeking.origin import SourceInfo
@@ -18,6 +19,7 @@ from fragdex.views.fragments_made import Fragments
 from fragdex.views.init_segment import descriptions_of, init_segment, traks_of
 from fragdex.views.media import Media
 from fragdex.views.media_type import media_type
+from fragdex.views.parts import Block
 from fragdex.views.protection import Protected
 from fragdex.views.segmentation import cut, reference
 from fragdex.views.view import View
@@ -108,8 +110,13 @@ class Segments:
         """The initialization segment; made when it is asked for."""
         return init_segment(self._source_init, self.media)
 
+    @cached_property
+    def sidx(self) -> bytes:
+        """The segment index that stands between initialization segment and fragments."""
+        return build(boxes(self._subsegments, self.lead.track.id, self.lead.track.timescale))
+
     @property
-    def subsegments(self) -> Subsegments:
+    def _subsegments(self) -> Subsegments:
         """The fragments as stretches, for a sidx."""
         sizes = self.fragments.sizes
         return Subsegments(
@@ -121,6 +128,24 @@ class Segments:
             (self._access != NULL).astype(np.int64),
             np.arange(len(sizes)),
         )
+
+    def whole(
+        self, sources: Sequence[SourceInfo], recipe: Any, media_type: str | None = None
+    ) -> View:
+        """One file as a view: initialization segment, sidx and all fragments.
+
+        Args:
+            sources: of the tracks.
+            recipe: what else decides its bytes.
+            media_type: None: that of the tracks.
+        """
+        head = self.init + self.sidx
+        sizes = np.concatenate([[len(head)], self.fragments.sizes])
+
+        def block(number: int) -> Sequence[Block]:
+            return self.fragments.parts(number - 1) if number else [head]
+
+        return View(media_type or self.media_type, sources, recipe, sizes, block)
 
     def view(self, number: int, source: SourceInfo, recipe: Any) -> View:
         """One segment as a view; `recipe` says what else decides its bytes."""

@@ -229,7 +229,7 @@ def test_a_quota_that_is_lowered_refuses_what_comes_and_deletes_nothing(context)
         need_within_quota(connection, tenant)
 
 
-def test_files_go_when_their_tenant_keeps_them_no_longer(database):
+def test_files_older_than_the_retention_are_deleted(database):
     short, long = tenant_of(database, retention_days=1e-9), tenant_of(database, retention_days=7)
 
     def image(tenant):

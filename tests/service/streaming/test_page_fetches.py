@@ -108,8 +108,8 @@ def near(far, site, tmp_path_factory):  # noqa: F811
 
 
 @pytest.fixture(scope="module")
-def told(far, near, tmp_path_factory):  # noqa: F811
-    """What the page is told; its `assets/film.mp4` is the service's file."""
+def sent(far, near, tmp_path_factory):  # noqa: F811
+    """The data that the page gets; its `assets/film.mp4` is the service's file."""
     path = films.film(tmp_path_factory.mktemp("own") / "film.mp4", 75, fragments="key")
     id = uploaded(near.client, path.read_bytes(), "film.mp4")["id"]
     assert near.client.post(f"{API}/unprocessed_files/{id}/process").json()["status"] == "complete"
@@ -160,8 +160,8 @@ def is_red(picture):
     return red > 200 and max(green, blue) < 60
 
 
-def test_a_worker_renders_a_page_that_fetches_all_of_it(chromium, near, told, far):  # noqa: F811
-    data, film = told
+def test_a_worker_renders_a_page_that_fetches_all_of_it(chromium, near, sent, far):  # noqa: F811
+    data, film = sent
     host = far.url.removeprefix("https://")
     packed = tar_of(("index.html", PAGE), ("assets/film.mp4", film))
     renderer = Renderer(near.client, near)
@@ -183,8 +183,8 @@ def test_a_worker_renders_a_page_that_fetches_all_of_it(chromium, near, told, fa
     assert abs(np.fft.rfft(tone)).argmax() == films.TONES[0]  # a second: a bin is a hertz
 
 
-def test_a_browser_fetches_all_of_it_with_tokens_of_a_signing_url(browser, near, told, site):  # noqa: F811
-    data, _ = told
+def test_a_browser_fetches_all_of_it_with_tokens_of_a_signing_url(browser, near, sent, site):  # noqa: F811
+    data, _ = sent
     page = browser.new_page()
     failures = []
     page.on("pageerror", lambda error: failures.append(str(error)))

@@ -1,7 +1,6 @@
 """What stands outside of /api/v1, and what browsers are told."""
 
 import hashlib
-import re
 import time
 
 import pytest
@@ -133,9 +132,8 @@ def test_the_document_knows_no_catch_all_and_names_every_refusal(server):
 def test_the_page_of_the_interface_needs_no_network(server):
     answer = server.anyone.get("/docs")
     assert answer.status_code == 200
-    # an address may be an example of what clients send; nothing is loaded from one
-    loading = re.compile(r"(?:src|href|action)\s*=\s*[\"']?https?:|url\(|@import|fetch\(|import\(")
-    assert loading.search(answer.text) is None
+    assert "http://" not in answer.text
+    assert "https://" not in answer.text
     assert "<script" not in answer.text
     assert 'id="upload-gap"' in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -54,7 +54,7 @@ def test_a_secret_that_is_none_is_refused():
         assert child.wait(60) == 2
 
 
-def test_it_stands_in_the_environment_beside_settings(monkeypatch):
+def test_the_secret_may_be_in_the_environment_of_a_service(monkeypatch):
     from fragdex.service.config import load_settings
 
     monkeypatch.setenv("FRAGDEX_WEBHOOK_SECRET", "whsec_AAAA")

@@ -243,7 +243,7 @@ def test_two_secrets_sign_while_one_is_replaced(served, receiver, webhook):
             verify_webhook(*receiver.came[-1], secret)
 
 
-def test_a_secret_is_shown_once_and_stands_nowhere(served, webhook, tmp_path):
+def test_a_secret_is_shown_once_and_is_not_stored(served, webhook, tmp_path):
     assert "secret" not in served.client.get(webhook.path).json()
     assert webhook.secret not in served.client.get(f"{API}/webhooks").text
     with served.context.database.read() as connection:
@@ -320,13 +320,13 @@ def test_old_deliveries_are_forgotten(served, webhook):
     assert old["id"] not in [one["id"] for one in deliveries(served, webhook)]
 
 
-def told(served, webhook):
+def events_of(served, webhook):
     """(type, data) of all deliveries, oldest first."""
     listed = deliveries(served, webhook)[::-1]
     return [(one["type"], one["message"]["data"]) for one in listed]
 
 
-def test_what_becomes_of_videos_is_told(served, webhook):
+def test_events_of_videos(served, webhook):
     video = fixture_bytes("frag-global-sidx-video.mp4", salt="webhooks")
     record = uploaded(served.client, video, family="files", type="video")
     bad = announced(served.client, b"#EXTM3U\nhttp://example.org/", family="unprocessed_files")
@@ -342,7 +342,7 @@ def test_what_becomes_of_videos_is_told(served, webhook):
     job = SimpleNamespace(record_id=process)
     for _ in range(2):
         processing.WORK[0].failed(served.context, job, problem)
-    found = told(served, webhook)
+    found = events_of(served, webhook)
     of = {id_: [kind for kind, data in found if data["id"] == id_]
           for id_ in (record["id"], bad["id"], made["id"])}  # fmt: skip
     assert of[record["id"]] == ["file.uploaded", "file.ready"]
@@ -351,7 +351,7 @@ def test_what_becomes_of_videos_is_told(served, webhook):
     assert found[-1][1]["problem"] == problem
 
 
-def test_what_becomes_of_renders_and_transcriptions_is_told(served, webhook):
+def test_events_of_renders_and_transcriptions(served, webhook):
     client, context = served.client, served.context
     ids = [client.post(f"{API}/renders", json={"html": "<p>"}).json()["id"] for _ in range(2)]
     client.post(f"{API}/renders/{ids[0]}/cancel")
@@ -366,7 +366,7 @@ def test_what_becomes_of_renders_and_transcriptions_is_told(served, webhook):
     heard.append(client.post(f"{API}/files/{file}/transcribe").json()["id"])
     for _ in range(2):
         transcribing.WORK[0].failed(context, SimpleNamespace(record_id=heard[1]), problem)
-    found = [(kind, data["id"]) for kind, data in told(served, webhook) if "file." not in kind]
+    found = [(kind, data["id"]) for kind, data in events_of(served, webhook) if "file." not in kind]
     assert found == [
         ("render.cancelled", ids[0]),
         ("render.failed", ids[1]),
@@ -383,4 +383,6 @@ def test_an_index_of_a_client_makes_its_file_ready(served, webhook, tmp_path):
     index = (tmp_path / "film.fidx").read_bytes()
     answer = served.client.post(f"{API}/isobmff_files/{file}/index/upload", content=index)
     assert answer.status_code == 201, answer.text
-    assert [(kind, data["id"]) for kind, data in told(served, webhook)] == [("file.ready", file)]
+    assert [(kind, data["id"]) for kind, data in events_of(served, webhook)] == [
+        ("file.ready", file)
+    ]

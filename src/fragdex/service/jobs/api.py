@@ -83,12 +83,10 @@ class Jobs:
     per process, because the engine is.
     """
 
-    def __init__(
-        self, database: Database, options: JobOptions, metrics: Metrics | None = None
-    ) -> None:
+    def __init__(self, database: Database, options: JobOptions) -> None:
         self.database = database
         self.options = options
-        self.metrics = metrics or Metrics()
+        self.metrics = Metrics()
         # Many jobs wait for their slices at once; so many of them do something themselves.
         self.seats = Seats(max(1, options.job_workers))
         self._works: dict[str, Work] = {}

@@ -1,4 +1,4 @@
-"""What `/metrics` tells of the whole installation: its queue, its workers, its disks.
+"""What `/metrics` tells of the whole installation: its queue, workers, bytes and disks.
 
 Every process tells the same. A look at the database is shared by all who ask within seconds, so
 that many scrapes cost no more than one.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from fragdex.errors import FragdexError
 from fragdex.service.records.database import Database
-from fragdex.service.records.tables import executors, jobs
+from fragdex.service.records.tables import blobs, executors, jobs
 
 if TYPE_CHECKING:
     from fragdex.service.config import Settings
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["StateMetrics"]
 
 LOOK_SECONDS: Final = 10.0
-"""How long a look at the database holds."""
+"""How long a look at jobs and workers holds."""
+BYTES_SECONDS: Final = 300.0
+"""The same for stored bytes: their sum reads an index of all objects."""
 
 
 class StateMetrics(Collector):
@@ -36,7 +38,7 @@ class StateMetrics(Collector):
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings, self._database = settings, database
-        self._look: tuple[float, list[Metric]] = (0.0, [])
+        self._looks: dict[str, tuple[float, list[Metric]]] = {}
         self._looking = threading.Lock()
 
     def describe(self) -> Iterable[Metric]:
@@ -48,7 +50,10 @@ class StateMetrics(Collector):
         up = GaugeMetricFamily("fragdex_database_up", "1: the database answers; 0: it does not")
         try:
             with self._looking:
-                found = self._fresh()
+                found = [
+                    *self._fresh("jobs", LOOK_SECONDS, self._jobs),
+                    *self._fresh("bytes", BYTES_SECONDS, self._bytes),
+                ]
         except (FragdexError, sa.exc.SQLAlchemyError):
             found = []
             up.add_metric([], 0)
@@ -59,11 +64,13 @@ class StateMetrics(Collector):
         yield self._connections()
         yield from self._disks()
 
-    def _fresh(self) -> list[Metric]:
-        at, found = self._look
-        if not found or time.monotonic() - at >= LOOK_SECONDS:
-            found = list(self._jobs())
-            self._look = time.monotonic(), found
+    def _fresh(
+        self, name: str, seconds: float, look: Callable[[], Iterable[Metric]]
+    ) -> list[Metric]:
+        at, found = self._looks.get(name, (0.0, []))
+        if not found or time.monotonic() - at >= seconds:
+            found = list(look())
+            self._looks[name] = time.monotonic(), found
         return found
 
     def _jobs(self) -> Iterator[Metric]:
@@ -97,6 +104,14 @@ class StateMetrics(Collector):
             )
             workers.add_metric([], connection.scalar(alive) or 0)
         yield from (counts, ages, workers)
+
+    def _bytes(self) -> Iterator[Metric]:
+        sizes = GaugeMetricFamily("fragdex_stored_bytes", "bytes of all objects in the store")
+        # the index of tenants and sizes answers it
+        whole = sa.select(sa.func.coalesce(sa.func.sum(blobs.c.byte_size), 0))
+        with self._database.read() as connection:
+            sizes.add_metric([], float(connection.scalar(whole) or 0))
+        yield sizes
 
     def _connections(self) -> Metric:
         used = GaugeMetricFamily(

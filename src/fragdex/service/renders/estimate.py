@@ -33,8 +33,9 @@ ENOUGH_SECONDS: Final = 20.0
 """After which what was drawn by then has to do."""
 
 # Where frames are cheap, whole groups of pictures follow: of a picture that stays, the first one
-# costs more than a minute of the others.
-_GROUPS: Final = 4
+# costs more than a minute of the others. So many that the two at the ends, to which the encoder
+# gives less than to those between, count for little.
+_GROUPS: Final = 8
 _MORE_SECONDS: Final = 1.0
 _MEMORY_SECONDS: Final = 0.25
 # Joining copies what the slices have.

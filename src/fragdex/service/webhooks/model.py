@@ -61,7 +61,6 @@ Url = Annotated[
     Field(
         max_length=MAX_URL,
         description="`https`, at a public address",
-        examples=["https://example.org/hooks/media"],
     ),
     written_as(r"https?://[!-~]+", "an http URL"),
 ]
