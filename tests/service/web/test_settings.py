@@ -1,5 +1,7 @@
 """Settings: who wins, where a value comes from, what is refused."""
 
+import re
+
 import pytest
 
 from fragdex.service.config import Settings, load_settings
@@ -86,3 +88,15 @@ def test_options_of_an_object_store_are_told_by_name_alone(monkeypatch):
     settings = load_settings()
     assert settings.store_options == {"endpoint": "http://s3.test", "region": "x"}
     assert settings.shown()["store_options"] == "endpoint=*** region=***"
+
+
+def test_variables_of_commands_do_not_stop_a_service(root, monkeypatch):
+    found = {
+        name
+        for path in (root / "src" / "fragdex" / "cli").glob("*.py")
+        for name in re.findall(r'envvar="FRAGDEX_(\w+)"', path.read_text("utf-8"))
+    }
+    assert {"KEY", "URL", "WEBHOOK_SECRET"} <= found
+    for name in found:
+        monkeypatch.setenv(f"FRAGDEX_{name}", "anything")
+    load_settings()
