@@ -9,6 +9,7 @@ import pytest
 
 import fragdex
 from fragdex.cli.app import run
+from fragdex.client.sites import files_of
 from service.serving import serving
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -115,3 +116,79 @@ def test_speech_is_transcribed_by_the_service(call, served, tmp_path):
         code, _, err = call("transcribe", film, *given, *option)
         assert code == 2
         assert f"{option[0]} does not go with --server" in err
+
+
+PAGE = """<link rel=stylesheet href="css/a.css?v=1"><body style="width: 64px; height: 36px">
+<script>for (const n of [1]) new Image().src = `pictures/${n}.png`; data = "no/such.json"</script>
+<a href="../outside.txt">out</a> <img src=/%C3%A4%20b.png> .hidden.txt index.html"""
+USED = ["css/a.css", "css/fonts/f.woff2", "pictures/1.png", "pictures/deep/2.png", "ä b.png"]
+
+
+@pytest.fixture
+def page(tmp_path):
+    """A page with the files that it uses, and some that it does not."""
+    folder = tmp_path / "home"
+    for name in [*USED, "letters/private.txt", "letters/.key", "notes.txt", ".hidden.txt"]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("@font-face { src: url('fonts/f.woff2') }")
+    (tmp_path / "outside.txt").write_text("mine")
+    (folder / "card.html").write_text(PAGE)
+    return folder / "card.html"
+
+
+def test_a_page_is_sent_with_the_files_that_it_names_and_no_others(page):
+    found = files_of(page)
+    assert sorted(found) == sorted(["index.html", *USED])
+    assert found["index.html"] == page
+
+
+def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeypatch):
+    pytest.importorskip("fragdex.service.renders.browser.finding").find_engine()
+    monkeypatch.chdir(tmp_path)
+    given = ("--server", served.url, "--fps", "10")
+    row = tmp_path / "row.json"
+    row.write_text('{"title": "Hi"}')
+    code, out, err = call(
+        "render", str(page), "-o", "film.mp4", *given, "--duration", "0.5", "--from", "0.1",
+        "--data", str(row), "--crf", "30", "--no-sound", "--scale", "2", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    made = json.loads(out)
+    assert (made["width"], made["height"], made["frames"]) == (128, 72, 4)
+    assert (made["duration"], made["data"]) == (0.4, {"title": "Hi"})
+    assert len(fragdex.index("film.mp4").tracks) == 1
+    assert Path("film.mp4").stat().st_size == made["byte_size"]
+    code, out, err = call("render", str(page), "-o", "n%d.jpeg", *given, "--duration", "0.2")
+    assert code == 0, err
+    assert out.startswith("n%d.jpeg: ")
+    assert sorted(one.name for one in tmp_path.glob("n*.jpeg")) == ["n0.jpeg", "n1.jpeg"]
+    page.with_name("index.html").write_text("<script>throw 'words'</script>")
+    code, _, err = call("render", str(page.parent), "-o", "a.webp", *given, "--at", "0.1")
+    assert code == 3
+    assert "incomplete: words" in err
+    assert Path("a.webp").read_bytes()[8:12] == b"WEBP"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["card.html", "-o", "a.mp4", "--slices", "2"], "--slices does not go with --server"),
+        (["card.html", "-o", "-"], "-o - does not go with --server"),
+        (["card.html", "--check"], "--check does not go with --server"),
+        (["card.html", "-o", "a.gif", "--crf", "3"], "/output/video: "),
+        (["card.html", "-o", "a.png", "--from", "3"], "from_ms is for films"),
+        (["card.html", "-o", "a.mp4", "--fps", "many"], "a number, or a fraction"),
+        (["card.html", "-o", "a.mp4", "--at", "1"], "time_ms: is for stills"),
+        (["https://example.org/", "-o", "a.mp4"], "only files and folders"),
+        (["letters", "-o", "a.mp4"], "no index.html"),
+        (["none.html", "-o", "a.mp4"], "none.html"),
+        (["notes.txt", "-o", "a.mp4"], "no .tar.gz and no .zip"),
+    ],
+)
+def test_what_cannot_be_rendered_there_is_said(call, served, page, arguments, what, monkeypatch):
+    monkeypatch.chdir(page.parent)
+    before = sorted(os.listdir())
+    code, out, err = call("render", *arguments, "--server", served.url)
+    assert (code, out) == (2, "")
+    assert what in err
+    assert sorted(os.listdir()) == before

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +11,9 @@ from fragdex.errors import MissingExtra
 
 if TYPE_CHECKING:
     from fragdex.client import Client
+    from fragdex.client.request import Request
 
-__all__ = ["Key", "Server", "client_of"]
+__all__ = ["Key", "Server", "client_of", "follow"]
 
 Server = Annotated[
     str | None,
@@ -48,3 +50,23 @@ def client_of(server: str | None, key: str | None) -> Client:
             f"a client needs {error.name}", advice="pip install 'fragdex[client]'"
         ) from error
     return Client(server, key)
+
+
+def follow(client: Client, events: Request[Any], shown: Callable[[int, int], object]) -> None:
+    """Wait for the end of a job, good or bad.
+
+    Args:
+        events: of the job, such as `api.get_render_progress(id)`.
+        shown: called with the parts done and those in all, once these are known.
+    """
+    from fragdex.client import JobFailed
+
+    done = size = 0
+    try:
+        for event in client.events(events):
+            size = event.data.size or size
+            done += event.data.count or 0
+            if size:
+                shown(done, size)
+    except JobFailed:
+        pass  # its record says why

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fragdex.cli.report import complain
 from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
+    from fragdex.client.api import RenderRecord
     from fragdex.service.renders.browser.model import Notes
 
-__all__ = ["tell"]
+__all__ = ["INCOMPLETE", "tell"]
+
+INCOMPLETE: Final = 3
+"""The exit code where a script of the page failed, was blocked or is missing."""
 
 
-def tell(notes: Notes) -> None:
-    """Complain about what happened on a page."""
+def tell(notes: Notes | RenderRecord) -> None:
+    """Complain about what happened on a page: of a render here, or in a service's record."""
     for one in notes.blocked:
         complain(f"blocked: {one.url}: {one.reason}")
     for kind in ("refused", "browser", "console", "incomplete"):
@@ -22,5 +26,6 @@ def tell(notes: Notes) -> None:
             # what was thrown stands in the console, too
             if kind != "console" or line.removeprefix("error: ") not in notes.incomplete:
                 complain(f"{kind}: {line}")
-    for line in service("renders.glyphs").missing_fonts(notes.glyphs):
+    glyphs = getattr(notes, "glyphs", None)  # a record has none
+    for line in service("renders.glyphs").missing_fonts(glyphs) if glyphs else ():
         complain(f"fonts: {line}")

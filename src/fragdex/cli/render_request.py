@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
     from fragdex.service.renders.plan import Wanted
     from fragdex.service.renders.stills import Still
 
-__all__ = ["SEQUENCE", "Kind", "bits", "wanted_of"]
+__all__ = [
+    "SEQUENCE",
+    "Kind",
+    "bits",
+    "crop_of",
+    "milliseconds",
+    "size_of",
+    "stdin_html",
+    "wanted_of",
+]
 
 _FILMS: Final = {
     ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "mkv", ".gif": "gif",
@@ -110,15 +120,15 @@ def wanted_of(
         _refuse(kind, {**others, "no-sound": not film["sound"], "from": start, "to": stop})
         if duration is not None:
             raise typer.BadParameter("--duration does not apply to a still: use --at")
-    width, height = _size(size)
+    width, height = size_of(size)
     rate = _rate(fps)
     stored = _film(kind.container, film, rate) if kind.is_film else service("renders.films").Film()
     wanted: Wanted = service("renders.render").Wanted(
-        width, height, rate, _milliseconds("--duration", duration, least=1),
+        width, height, rate, milliseconds("--duration", duration, least=1),
         None if kind.is_film else _still(kind.container, still),
-        _milliseconds("--at", at, least=0) or 0, stored, _scale(scale),
-        _milliseconds("--from", start, least=0), _milliseconds("--to", stop, least=1),
-        _crop(crop), None if page_fps is None else _rate(page_fps, "--page-fps"),
+        milliseconds("--at", at, least=0) or 0, stored, _scale(scale),
+        milliseconds("--from", start, least=0), milliseconds("--to", stop, least=1),
+        crop_of(crop), None if page_fps is None else _rate(page_fps, "--page-fps"),
     )  # fmt: skip
     try:
         wanted.check_crop(width, height)
@@ -145,6 +155,11 @@ def _refuse(kind: Kind, given: Mapping[str, Any]) -> None:
 
 def _option(name: str) -> str:
     return "--" + _NAMES.get(name, name).replace("_", "-")
+
+
+def stdin_html() -> str:
+    """The page that is given on stdin."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def _film(container: str, given: Mapping[str, Any], fps: Fraction) -> Film:
@@ -184,7 +199,12 @@ def bits(option: str, text: str | None) -> int | None:
     return round(float(match[1]) * _UNITS[match[2]])
 
 
-def _size(text: str | None) -> tuple[int | None, int | None]:
+def size_of(text: str | None) -> tuple[int | None, int | None]:
+    """Width and height of `--size`.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
     if text is None:
         return None, None
     match = re.fullmatch(r"([1-9]\d{0,5})[xX×]([1-9]\d{0,5})", text)
@@ -193,7 +213,12 @@ def _size(text: str | None) -> tuple[int | None, int | None]:
     return int(match[1]), int(match[2])
 
 
-def _crop(text: str | None) -> tuple[int, int, int, int] | None:
+def crop_of(text: str | None) -> tuple[int, int, int, int] | None:
+    """Left, top, width and height of `--crop`.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
     if text is None:
         return None
     match = re.fullmatch(r"(\d{1,5}),(\d{1,5}),([1-9]\d{0,4}),([1-9]\d{0,4})", text)
@@ -224,7 +249,12 @@ def _rate(text: str, option: str = "--fps") -> Any:
         raise typer.BadParameter(f"{option} {text}: {error}") from None
 
 
-def _milliseconds(option: str, text: str | None, *, least: int) -> int | None:
+def milliseconds(option: str, text: str | None, *, least: int) -> int | None:
+    """A time of at least `least` ms.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
     if text is None:
         return None
     seconds = options.parse_time(text)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fragdex.cli import remote
 from fragdex.cli.inputs import is_url
 from fragdex.cli.push import wait_until_processed
 from fragdex.cli.report import byte_progress, part_progress
@@ -41,7 +41,7 @@ def transcribe_remotely(
         raise FragdexError(f"{file}: {sent.problem.detail}")
     asked = client.send(api.create_transcription(file_id=sent.id, **wanted))
     with part_progress(file, "slices") as shown:
-        _wait(client, api.get_transcription_progress(asked.id), shown)
+        remote.follow(client, api.get_transcription_progress(asked.id), shown)
     record = client.send(api.get_transcription(asked.id))
     if record.problem:
         raise FragdexError(f"{file}: {record.problem.detail}")
@@ -52,20 +52,6 @@ def transcribe_remotely(
         with byte_progress(output) as progress:
             client.download(download(record.id), output, progress=progress)
     return record
-
-
-def _wait(client: Any, events: Any, shown: Callable[[int, int], object]) -> None:
-    from fragdex.client import JobFailed
-
-    done = size = 0
-    try:
-        for event in client.events(events):
-            size = event.data.size or size
-            done += event.data.count or 0
-            if size:
-                shown(done, size)
-    except JobFailed:
-        pass  # its record says why
 
 
 def _copied(client: Any, record: TranscriptionRecord) -> TranscriptionRecord:

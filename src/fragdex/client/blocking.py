@@ -151,8 +151,9 @@ class Client(Connection):
         """Have a page rendered; gives its record, which is queued then.
 
         Args:
-            page: a folder with an index.html, or a .tar.gz or .zip of one; None: `html` is given.
-            progress: of sending the folder, as in `push`.
+            page: an HTML file, sent with the files beside it that it names; a folder with an
+                index.html, or a .tar.gz or .zip of one; None: `html` is given.
+            progress: of sending it, as in `push`.
             fields: those of `api.create_render`.
 
         Raises: as `send`.

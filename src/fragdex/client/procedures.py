@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from fragdex.client import api
 from fragdex.client.errors import InvalidRequest
 from fragdex.client.exchange import Await, Procedure, Retries, exchange
+from fragdex.client.sites import packed
 from fragdex.client.uploads import CHUNK, Progress, Upload, background
 from fragdex.sources import md5 as md5_of
 
@@ -88,11 +87,11 @@ def render(
     progress: Progress | None,
     retries: Retries,
 ) -> Procedure[api.RenderRecord]:
-    """Have a page rendered: HTML, or a folder or archive that is sent; gives its record."""
-    record = yield from exchange(api.create_render(**fields), retries)
+    """Have a page rendered: HTML, or a site that is sent; gives its record."""
     if page is None:
-        return record
-    with _packed(page) as file:
+        return (yield from exchange(api.create_render(**fields), retries))
+    with packed(page) as file:
+        record = yield from exchange(api.create_render(**fields), retries)
         upload = Upload(
             file,
             lambda data, where: api.upload_render(record.id, data, content_range=where),
@@ -101,17 +100,3 @@ def render(
             progress=progress,
         )
         return (yield from upload.run(0, retries))
-
-
-def _packed(page: str | os.PathLike[str]) -> BinaryIO:
-    """A folder as .tar.gz; what is packed already as it is."""
-    if not os.path.isdir(page):
-        return open(page, "rb")
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for path in sorted(Path(page).rglob("*")):
-            inside = path.relative_to(page)
-            if path.is_file() and not any(part.startswith(".") for part in inside.parts):
-                archive.add(path, inside.as_posix(), recursive=False)
-    packed.seek(0)
-    return packed
