@@ -8,12 +8,12 @@ import zipfile
 import pytest
 from PIL import Image
 
-from fragdex.service.records import tables
+from fragdex.service.records import keys, tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.renders.model import TYPES, suffix_of
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.words import Heard, Word
-from service.serving import API, serving
+from service.serving import API, client_of, serving
 from service.working import announced, fixture_bytes, md5_of, uploaded
 
 SECRET = f"geheim-{uuid.uuid4()}"
@@ -221,6 +221,23 @@ def test_another_tenants_records_are_not_found(ours):
             assert SECRET.encode() not in answer.content
             seen += 1
     assert seen > 50
+
+
+def test_a_key_that_may_only_read_changes_nothing(ours):
+    """By the method alone, and so says the document; URL tokens open GET, so it may sign them."""
+    key = keys.create_key(ours.served.context.database, "ours", scope=keys.READ)
+    with client_of(ours.served.url, key) as reader:
+        for method, path, operation in ours.operations():
+            reads = method in ("get", "head", "options") or path == f"{API}/url-token"
+            assert operation["security"][0] == {"key": ["read" if reads else "write"]}, path
+            if path.startswith(OF_NO_RECORD):
+                continue
+            for values in ours.parameters(path) if "{" in path else [{}]:
+                answer = reader.request(**ours.request(method, path, operation, values))
+                told = f"{method} {path}: {answer.text}"
+                assert (answer.status_code == 403) is not reads, told
+                if not reads:
+                    assert answer.json()["scope"] == "write"
 
 
 def test_nothing_of_it_was_changed_and_the_requests_were_good(ours):

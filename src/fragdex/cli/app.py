@@ -86,10 +86,11 @@ SERVICE_COMMANDS: dict[Callable[..., int], str] = {
 }
 SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]] = {
     "key": (
-        "Create, list and revoke API keys.",
+        "Create, list, rotate and revoke API keys.",
         {
             "create": (key.create, "Create a key; it is printed once."),
             "list": (key.list_keys, "List keys, without their secrets."),
+            "rotate": (key.rotate, "Replace the secret of a key; it is printed once."),
             "revoke": (key.revoke, "Revoke a key."),
         },
     ),

@@ -1,10 +1,11 @@
-"""`fragdex key create|list|revoke`: the keys of the service."""
+"""`fragdex key create|list|rotate|revoke`: the keys of the service."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from fragdex.cli import options, serving
 from fragdex.cli.output import json_line
 from fragdex.cli.serving import service, settings_of
 
-__all__ = ["create", "list_keys", "opened_database", "revoke"]
+__all__ = ["create", "list_keys", "opened_database", "revoke", "rotate"]
 
 # the part of a key that is its id
 _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
@@ -38,6 +39,19 @@ def create(
         ),
     ] = "default",
     note: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for.")] = "",
+    scope: Annotated[
+        str, typer.Option(metavar="SCOPE", help="What it may do: read, or write (both).")
+    ] = "write",
+    expires_days: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            min=0,
+            max=36_500,
+            show_default=False,
+            help="Days after which it ends; never if not given.",
+        ),
+    ] = None,
     data: serving.Data = None,
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
@@ -47,9 +61,15 @@ def create(
     Examples:
       fragdex key create
       KEY=$(fragdex key create --tenant acme --data /srv/fragdex | tail -1)
+      fragdex key create --scope read --expires-days 30
     """
     with opened_database(data, config, database_url) as database:
-        print(service("records.keys").create_key(database, tenant, note))
+        now = service("records.identifiers").instant()
+        ends = None if expires_days is None else now + timedelta(days=expires_days)
+        made = service("records.keys").create_key(
+            database, tenant, note, scope=scope, expires_at=ends
+        )
+        print(made)
     return 0
 
 
@@ -59,7 +79,7 @@ def list_keys(
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
 ) -> int:
-    """List all keys without their secrets: id, tenant, creation, revocation, note.
+    """List all keys without their secrets: id, tenant, creation, state, scope, note.
 
     Examples:
       fragdex key list
@@ -71,14 +91,23 @@ def list_keys(
                 "id": key.id,
                 "tenant": key.tenant_name,
                 "created_at": rfc3339(key.created_at),
+                "expires_at": rfc3339(key.expires_at),
                 "revoked_at": rfc3339(key.revoked_at),
+                "previous_secret_until": rfc3339(key.previous_until),
+                "scope": key.scope,
                 "note": key.note,
             }
             if json:
                 print(json_line(shown), end="")
             else:
-                ended = f"revoked {shown['revoked_at']}" if shown["revoked_at"] else "valid"
-                print(key.id, key.tenant_name, shown["created_at"], ended, key.note, sep="\t")
+                state = "valid"
+                if key.revoked_at:
+                    state = f"revoked {shown['revoked_at']}"
+                elif key.expires_at:
+                    over = key.expires_at <= service("records.identifiers").instant()
+                    state = f"{'expired' if over else 'valid until'} {shown['expires_at']}"
+                line = (key.id, key.tenant_name, shown["created_at"], state, key.scope, key.note)
+                print(*line, sep="\t")
     return 0
 
 
@@ -94,6 +123,34 @@ def revoke(
       fragdex key revoke 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
     """
     with opened_database(data, config, database_url) as database:
-        found = _KEY.fullmatch(key)
-        service("records.keys").revoke_key(database, found[1] if found else key)
+        service("records.keys").revoke_key(database, _id_of(key))
     return 0
+
+
+def rotate(
+    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
+    previous_hours: Annotated[
+        float,
+        typer.Option(
+            metavar="HOURS", min=0, max=8760, help="How long the secret before is accepted, too."
+        ),
+    ] = 24.0,
+    data: serving.Data = None,
+    config: serving.ConfigFile = None,
+    database_url: serving.DatabaseUrl = None,
+) -> int:
+    """Give a key a new secret, printed once; id, tenant, scope and URL tokens stay valid.
+
+    Examples:
+      fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
+      fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11 --previous-hours 0
+    """
+    with opened_database(data, config, database_url) as database:
+        previous = timedelta(hours=previous_hours)
+        print(service("records.keys").rotate_key(database, _id_of(key), previous))
+    return 0
+
+
+def _id_of(key: str) -> str:
+    found = _KEY.fullmatch(key)
+    return found[1] if found else key

@@ -4,7 +4,7 @@
     └── ServiceError
         ├── RecordNotFound          no such record of this tenant
         ├── Unauthenticated         no key, an unknown one, or a revoked one
-        ├── Forbidden               a URL token that does not open this
+        ├── Forbidden               a URL token or key that does not allow this
         ├── InvalidRequest          a field or parameter that breaks a rule
         │   └── IdempotencyMismatch the same Idempotency-Key with another request
         ├── Unprocessable           bytes that are not what they were announced as
@@ -100,7 +100,7 @@ class Unauthenticated(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """The token is genuine, and does not open this."""
+    """The token or key is genuine, and does not allow this."""
 
 
 class InvalidRequest(ServiceError, ValueError):

@@ -3,13 +3,15 @@
 import hmac
 import re
 import threading
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import RecordNotFound, Unauthenticated
+from fragdex.service.errors import InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.records import keys, tables
 from fragdex.service.records.database import Database
+from fragdex.service.records.identifiers import instant
 
 # what published clients insist on
 PUBLISHED = re.compile(r"^(ef_[^_]+)_(.+)$")
@@ -83,6 +85,41 @@ def test_a_revoked_key_opens_nothing(database):
         keys.revoke_key(database, "no such key")
 
 
+def test_a_rotated_key_opens_with_both_secrets_until_the_grace_is_over(database):
+    first = keys.create_key(database, scope=keys.READ)
+    key = keys.find_key(database, first)
+    second = keys.rotate_key(database, key.id)
+    assert second != first
+    found = keys.find_key(database, second)
+    assert (found.id, found.tenant_id, found.scope) == (key.id, key.tenant_id, keys.READ)
+    assert found.ends == key.ends, "the new one has no end"
+    ends = keys.find_key(database, first).ends - instant().timestamp()
+    assert 86_000 < ends <= 86_400
+    third = keys.rotate_key(database, key.id, timedelta(0))
+    for over in (first, second):
+        with pytest.raises(Unauthenticated):
+            keys.find_key(database, over)
+    assert keys.find_key(database, third).id == key.id
+    keys.revoke_key(database, key.id)
+    with pytest.raises(RecordNotFound):
+        keys.rotate_key(database, key.id)
+    with pytest.raises(RecordNotFound):
+        keys.rotate_key(database, "no such key")
+
+
+def test_an_expired_key_opens_nothing_with_any_secret(sqlite_database):
+    now = instant()
+    over = keys.create_key(sqlite_database, expires_at=now)
+    soon = keys.create_key(sqlite_database, expires_at=now + timedelta(hours=1))
+    again = keys.rotate_key(sqlite_database, soon.split("_")[2])
+    for bearer in (soon, again):
+        assert keys.find_key(sqlite_database, bearer).ends == (now + timedelta(hours=1)).timestamp()
+    with pytest.raises(Unauthenticated, match="over"):
+        keys.find_key(sqlite_database, over)
+    with pytest.raises(InvalidRequest, match="read or write"):
+        keys.create_key(sqlite_database, scope="all")
+
+
 def test_secrets_are_compared_in_constant_time(database, monkeypatch):
     """An unknown id, a wrong secret and a right one all take the same comparison."""
     bearer = keys.create_key(database)
@@ -101,7 +138,7 @@ def test_secrets_are_compared_in_constant_time(database, monkeypatch):
     for text in (f"ef_{'0' * 64}_{key_id}", f"ef_{secret}_{'0' * 36}"):
         with pytest.raises(Unauthenticated):
             keys.find_key(database, text)
-    assert compared == [(32, 32)] * 3
+    assert compared == [(32, 32)] * 6, "the secret, and the one before"
 
 
 def test_secrets_are_made_once(database):

@@ -1,11 +1,14 @@
 """Who may ask what: keys and URL tokens."""
 
 import time
+from datetime import timedelta
+from types import SimpleNamespace
 
 import jwt
 import pytest
 
 from fragdex.service.records import keys
+from fragdex.service.records.identifiers import instant
 from fragdex.service.web import auth
 from service.serving import client_of, serving
 from service.web.conftest import web_service
@@ -138,3 +141,19 @@ def test_over_the_rate_it_is_429_for_that_key_alone(tmp_path):
         assert 1 <= int(answer.headers["retry-after"]) <= 5
         assert served.stranger.post("/api/v1/url-token", json=wanted).status_code == 200
         assert served.client.get("/healthz").status_code == 200
+
+
+def test_a_key_and_its_tokens_end_at_their_time_though_they_are_remembered(tmp_path, monkeypatch):
+    with serving(tmp_path) as served:
+        ends = instant() + timedelta(minutes=1)
+        key = keys.create_key(served.context.database, "ours", scope=keys.READ, expires_at=ends)
+        with client_of(served.url, key) as reader:
+            wanted = {"url": "/api/v1/usage"}
+            token = reader.post("/api/v1/url-token", json=wanted).json()["token"]
+            of_token = f"/api/v1/usage?token={token}"
+            assert reader.get("/api/v1/usage").status_code == 200
+            assert served.anyone.get(of_token).status_code == 200
+            later = SimpleNamespace(monotonic=time.monotonic, time=ends.timestamp)
+            monkeypatch.setattr(auth, "time", later)
+            assert reader.get("/api/v1/usage").status_code == 401
+            assert served.anyone.get(of_token).status_code == 401

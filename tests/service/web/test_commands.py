@@ -108,6 +108,13 @@ def test_keys_are_made_listed_and_revoked(tmp_path):
         None,
     )
     assert secret not in listed.stdout
+    assert told["scope"] == "write"
+    limited = ["--scope", "read", "--expires-days", "30", "--data", tmp_path]
+    reader = fragdex("key", "create", *limited).stdout.splitlines()[-1]
+    rotated = fragdex("key", "rotate", reader, "--data", tmp_path).stdout.splitlines()[-1]
+    assert rotated != reader
+    assert rotated.split("_")[2] == reader.split("_")[2]
+    assert "\tread\t" in fragdex("key", "list", "--data", tmp_path).stdout
     assert fragdex("key", "revoke", key, "--data", tmp_path).returncode == 0
     assert "revoked" in fragdex("key", "list", "--data", tmp_path).stdout
     unknown = fragdex("key", "revoke", "nobody", "--data", tmp_path)

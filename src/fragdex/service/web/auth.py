@@ -26,6 +26,7 @@ from fragdex.service.web.rates import Rates
 
 __all__ = [
     "CALLER",
+    "READING",
     "SCHEME",
     "SECURITY_SCHEMES",
     "TOKEN_SCHEME",
@@ -43,17 +44,27 @@ __all__ = [
 REMEMBER_SECONDS = 5
 """How long a key that was found is believed; so long may a revoked one still open."""
 
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing (RFC 9110, 9.2.1)."""
+
 MAX_REMEMBERED = 10_000
 MAX_BEARER = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks; `grant` is what a URL token opens, None for a key."""
+    """Who asks; `grant` is what a URL token opens, None for a key.
+
+    Attributes:
+        scope: what the key may do, one of `keys.SCOPES`; of a token: `read`.
+        ends: seconds since 1970 by this machine's clock: from then on it opens nothing.
+    """
 
     tenant_id: str
     key_id: str
     grant: tokens.Grant | None = None
+    scope: str = keys.WRITE
+    ends: float = math.inf
 
 
 class Authenticator:
@@ -88,8 +99,8 @@ class Authenticator:
                 self._known.popitem(last=False)
         else:
             caller = known[0]
-        if caller.grant is not None and caller.grant.ends <= time.time():
-            raise Unauthenticated(tokens.OVER)
+        if caller.ends <= time.time():
+            raise Unauthenticated(keys.KEY_OVER if caller.grant is None else tokens.OVER)
         return caller
 
     def signing_secret(self) -> bytes:
@@ -118,18 +129,21 @@ class Authenticator:
             raise Unauthenticated("this is not a key")
         if bearer.count(".") == 2:
             grant = tokens.read_token(self.signing_secret(), bearer)
-            self._need_living(grant.key_id)
-            return Caller(grant.tenant_id, grant.key_id, grant)
+            ends = min(grant.ends, self._end_of(grant.key_id))
+            return Caller(grant.tenant_id, grant.key_id, grant, keys.READ, ends)
         key = keys.find_key(self._context.database, bearer)
-        return Caller(key.tenant_id, key.id)
+        return Caller(key.tenant_id, key.id, None, key.scope, key.ends)
 
-    def _need_living(self, key_id: str) -> None:
-        living = select(tables.keys.c.id).where(
+    def _end_of(self, key_id: str) -> float:
+        """When a key expires, as seconds since 1970; one that was revoked signs nothing."""
+        living = select(tables.keys.c.expires_at).where(
             tables.keys.c.id == key_id, tables.keys.c.revoked_at.is_(None)
         )
         with self._context.database.read() as connection:
-            if connection.execute(living).first() is None:
-                raise Unauthenticated("the key that signed this token was revoked")
+            found = connection.execute(living).first()
+        if found is None:
+            raise Unauthenticated("the key that signed this token was revoked")
+        return math.inf if found.expires_at is None else found.expires_at.timestamp()
 
 
 def the_context(request: Request) -> ServiceContext:
@@ -184,8 +198,8 @@ def _sent_bearer(request: Request) -> str:
 async def admission_ends(request: Request, every: float) -> None:
     """Return once the caller of a request is admitted no more; for answers that have no end.
 
-    That is when its URL token ends, and within `every` seconds of its key being revoked. While the
-    database does not answer, a key is believed.
+    That is when its key or URL token ends, and within `every` seconds of its key being revoked.
+    While the database does not answer, a key is believed.
     """
     known: Caller | None = request.scope.get(CALLER)
     if known is None:
@@ -193,10 +207,9 @@ async def admission_ends(request: Request, every: float) -> None:
         return
     authenticator: Authenticator = request.app.state.authenticator
     bearer = _sent_bearer(request)
-    ends = math.inf if known.grant is None else known.grant.ends
     while True:
         # never earlier than it ends, and soon after, should the clock be set meanwhile
-        await asyncio.sleep(min(every, max(0.01, ends - time.time())))
+        await asyncio.sleep(min(every, max(0.01, known.ends - time.time())))
         try:
             await authenticator.admitted(bearer)
         except Unauthenticated:
@@ -210,10 +223,11 @@ async def authenticate(request: Request) -> Caller:
 
     Raises:
         Unauthenticated: no bearer, or an unknown one.
-        Forbidden: a URL token that does not open this.
+        Forbidden: a URL token that does not open this, or a key without the scope that it needs.
     """
     known: Caller | None = request.scope.get(CALLER)
     if known is not None:
+        _need_scope(request, known)
         return known
     authenticator: Authenticator = request.app.state.authenticator
     caller = await authenticator.caller(_sent_bearer(request))
@@ -221,8 +235,20 @@ async def authenticate(request: Request) -> Caller:
     path = public_path(request["path"])
     if grant is not None and not grant.opens(request.method, own_origin(request), path):
         raise Forbidden("this token opens another URL")
+    _need_scope(request, caller)
     request.scope[CALLER] = caller
     return caller
+
+
+def _need_scope(request: Request, caller: Caller) -> None:
+    if caller.scope == keys.WRITE or request.method in READING:
+        return
+    if not getattr(request.scope.get("route"), "only_reads", False):
+        raise Forbidden(
+            "this key may only read",
+            more={"scope": keys.WRITE},
+            advice="send a key that was made with the scope write",
+        )
 
 
 async def _context_of(request: Request) -> ServiceContext:

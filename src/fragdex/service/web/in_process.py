@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import ASGIApp, Message, Scope
 
 from fragdex.service.errors import TooLarge, Unavailable
+from fragdex.service.records.keys import READ
 from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
 
@@ -131,5 +132,5 @@ def _scope(tenant_id: str, url: str, headers: Mapping[str, str]) -> Scope:
         "headers": [(name.encode(), text.encode("latin-1")) for name, text in fields.items()],
         "client": None,
         "server": (parts.hostname, parts.port),
-        CALLER: Caller(tenant_id, key_id=""),
+        CALLER: Caller(tenant_id, key_id="", scope=READ),
     }

@@ -11,7 +11,7 @@ from fragdex.service.errors import Forbidden
 from fragdex.service.web import tokens
 from fragdex.service.web.auth import Asking, Authenticator, InContext, own_origin
 from fragdex.service.web.fields import written_as
-from fragdex.service.web.routing import api_router
+from fragdex.service.web.routing import api_router, only_reads
 
 __all__ = ["router"]
 
@@ -38,6 +38,7 @@ class UrlToken(BaseModel):
 
 
 @router.post("/url-token")
+@only_reads
 def create_url_token(
     wanted: WantedToken, request: Request, caller: Asking, context: InContext
 ) -> UrlToken:

@@ -62,7 +62,7 @@ PROBLEMS: dict[type[FragdexError], Row] = {
     service.ServiceError: Row(500, "fault", "A fault of the service"),
     service.RecordNotFound: Row(404, "not-found", "No such record"),
     service.Unauthenticated: Row(401, "unauthenticated", "A key is needed"),
-    service.Forbidden: Row(403, "forbidden", "The token does not open this"),
+    service.Forbidden: Row(403, "forbidden", "The key or token does not allow this"),
     service.InvalidRequest: Row(422, "invalid-request", "The request breaks a rule"),
     service.IdempotencyMismatch: Row(
         422, "idempotency-mismatch", "The Idempotency-Key belongs to another request"

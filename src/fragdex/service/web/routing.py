@@ -37,7 +37,8 @@ from fragdex.service.errors import (
     Unauthenticated,
     Unavailable,
 )
-from fragdex.service.web.auth import SCHEME, TOKEN_SCHEME, authenticate
+from fragdex.service.records.keys import READ, WRITE
+from fragdex.service.web.auth import READING, SCHEME, TOKEN_SCHEME, authenticate
 from fragdex.service.web.bodies import body
 from fragdex.service.web.idempotency import idempotency_key, replayed
 from fragdex.service.web.problems import answers
@@ -47,6 +48,7 @@ __all__ = [
     "ApiRoute",
     "HeadRoute",
     "api_router",
+    "only_reads",
     "operation_id",
     "with_fast_path",
 ]
@@ -89,6 +91,12 @@ def api_router(tag: str, route_class: type[ApiRoute] | None = None) -> APIRouter
         route_class=route_class or ApiRoute,
         generate_unique_id_function=operation_id,
     )
+
+
+def only_reads(endpoint: Endpoint) -> Endpoint:
+    """Let keys that may only read ask a route whose method says that it changes something."""
+    endpoint.only_reads = True  # type: ignore[attr-defined]
+    return endpoint
 
 
 _NO_QUERY = re.compile(b"")
@@ -171,9 +179,12 @@ class ApiRoute(HeadRoute):
         if set(more.get("methods") or ()) == {"HEAD"}:
             # HEAD ignores Range, so it never answers what only a Range brings about
             told = {status: answer for status, answer in told.items() if status not in (206, 416)}
-        security: list[dict[str, list[str]]] = [{SCHEME: []}]
+        self.only_reads = getattr(endpoint, "only_reads", False)
         extra: dict[str, Any] = dict(openapi_extra or {})
         reads = set(more.get("methods") or ()) <= {"GET", "HEAD"}
+        scope = READ if reads or self.only_reads or set(more["methods"]) <= READING else WRITE
+        # OpenAPI 3.1 has names of roles there
+        security: list[dict[str, list[str]]] = [{SCHEME: [scope]}]
         if reads:
             security.append({TOKEN_SCHEME: []})
         if 206 in told:

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0013"
+revision = "0014"
 down_revision = None
 
 _ID = sa.String(36)
@@ -57,8 +57,11 @@ def _callers() -> None:
         _of("tenants", "tenant_id"),
         _needed(_SHA256, "secret_hash"),
         _needed(sa.Text(), "note"),
+        _needed(sa.String(10), "scope"),
         _created(),
-        _optional(_INSTANT, "revoked_at"),
+        _optional(_INSTANT, "expires_at", "revoked_at"),
+        _optional(_SHA256, "previous_hash"),
+        _optional(_INSTANT, "previous_until"),
     )
     _table("secrets", _key(_NAME, "name"), _needed(sa.LargeBinary(), "value"))
     _table(
