@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 ROOT = Path(__file__).parent.parent
 # Programs that need more than the library does, not tests.
@@ -34,11 +34,19 @@ def pytest_make_parametrize_id(val, argname):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Slow tests hang later; a test's own `timeout` stands."""
+    """Slow tests hang later; a test's own `timeout` stands. `./dev test` says where the coverage
+    of properties is measured already, by the run without the compiled hop.
+    """
     allowed = 3 * float(config.getini("timeout"))
+    others = os.environ.get("PROPERTIES_COUNTED_BUT_IN")
+    others = others and tuple(ROOT / name for name in others.split())
     for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+        slow = item.get_closest_marker("slow")
+        if slow and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(allowed))
+        counted = others and not slow and not any(map(item.path.is_relative_to, others))
+        if counted and is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_collection_finish(session):

@@ -24,6 +24,9 @@ from service.survival.slices import (  # noqa: F401
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chromium")]
+# What each kind of database makes of a worker's death is held by service/jobs/test_kill.py.
+over_sqlite = pytest.mark.parametrize("any_site", ["sqlite"], indirect=True)
+over_postgresql = pytest.mark.parametrize("any_site", ["postgresql"], indirect=True)
 
 FRAMES = 90
 HOW = {"duration_ms": 3000, "work_slice_ms": 1000}
@@ -59,6 +62,7 @@ def tidy(site, client, id):
     until(lambda: site.sweep() or not site.left())
 
 
+@over_postgresql
 def test_a_worker_is_killed(any_site):  # noqa: F811
     serving = any_site.serve(job_workers=0)
     with any_site.client(serving) as client:
@@ -67,6 +71,7 @@ def test_a_worker_is_killed(any_site):  # noqa: F811
         tidy(any_site, client, record["id"])
 
 
+@over_sqlite
 def test_the_service_is_killed_and_started_again(any_site):  # noqa: F811
     serving = any_site.serve(job_workers=1, slice_workers=2)
     with any_site.client(serving) as client:
@@ -80,6 +85,7 @@ def test_the_service_is_killed_and_started_again(any_site):  # noqa: F811
         tidy(any_site, client, id)
 
 
+@over_sqlite
 def test_a_browser_is_killed(any_site):  # noqa: F811
     # No worker dies, and none is taken for dead: what counts is the attempt after the browser's.
     serving = any_site.serve(job_workers=1, slice_workers=2, lease_seconds=120)
@@ -106,6 +112,7 @@ make.then((key) => crypto.subtle.exportKey("raw", key)).then((bytes) => {
 </script>"""
 
 
+@over_sqlite
 def test_the_service_is_killed_while_one_browser_draws_a_film_again(any_site):  # noqa: F811
     """It is still drawn by one browser, and once: its slices do not come back."""
     serving = any_site.serve(job_workers=1, slice_workers=2)
@@ -134,6 +141,7 @@ def stripes_of(film):
         return np.array([plane(frame)[165, 5:320:10] for frame in container.decode(video=0)])
 
 
+@over_sqlite
 def test_the_service_ends_well_and_hands_its_slices_back(any_site):  # noqa: F811
     slices.the_service_ends_well(any_site, begun, right)
 
