@@ -36,24 +36,30 @@ def test_the_film_is_made_indexed_and_checked(tmp_path):
         assert name in told
 
 
+def run_without(packages, *arguments):
+    """The demo where these packages are not installed, nor a browser."""
+    program = (
+        "import sys, runpy\n"
+        f"sys.modules.update(dict.fromkeys({packages!r}))\n"
+        f"sys.argv = {['run.py', *arguments]!r}\n"
+        f"sys.path.insert(0, {str(ROOT / 'demo')!r})\n"
+        f"runpy.run_path({RUN!r}, run_name='__main__')"
+    )
+    return run("-c", program, FRAGDEX_CHROMIUM="nowhere")
+
+
 def test_a_file_of_ones_own(tmp_path):
     file = str(ROOT / "fixtures" / "faststart.mp4")
-    done = run(RUN, file, "--out", str(tmp_path), FRAGDEX_CHROMIUM="nowhere")
+    # the service and the title card do the same with every film
+    done = run_without(["dbos"], file, "--out", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
-    # the title card is the same for every film
     assert "Left out" in done.stdout
+    assert "dbos is not installed" in done.stdout
     assert "faststart.mp4" in done.stdout
 
 
 def test_without_pyav_a_fixture_is_taken(tmp_path):
-    program = (
-        "import sys, runpy\n"
-        "sys.modules['av'] = None\n"
-        f"sys.argv = ['run.py', '--out', {str(tmp_path)!r}]\n"
-        f"sys.path.insert(0, {str(ROOT / 'demo')!r})\n"
-        f"runpy.run_path({RUN!r}, run_name='__main__')"
-    )
-    done = run("-c", program, FRAGDEX_CHROMIUM="nowhere")
+    done = run_without(["av"], "--out", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "frag-default-base.mp4 is taken" in done.stdout
 

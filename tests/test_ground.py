@@ -5,6 +5,7 @@ TYPE_CHECKING counts like any other.
 """
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -165,13 +166,14 @@ def room(module):
     return [*module.split("."), ""][1]
 
 
+@functools.cache
 def imports(module):
     """(imported module, line, at import time) for every import statement of a module.
 
     `from package import name` is an import of package.name where that is a module.
     """
     tree = SYNTAX[module]
-    late = set()
+    late, found = set(), []
     for node in ast.walk(tree):
         deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
             isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
@@ -188,8 +190,8 @@ def imports(module):
             targets = [name if name in KNOWN else base for name in names]
         else:
             continue
-        for target in targets:
-            yield target, node.lineno, id(node) not in late
+        found += [(target, node.lineno, id(node) not in late) for target in targets]
+    return tuple(found)
 
 
 def absolute(module, node):
