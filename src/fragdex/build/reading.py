@@ -42,7 +42,7 @@ def read_local(source: Source, view: memoryview, scan: Scan) -> None:
         return
     if scan.waiting_for == MOOV:
         _waiting(source, scan, size)
-    if hop.compiled is None or source.fileno() is None or not _by_reads(source, size, scan):
+    if not hop.walks_files or source.fileno() is None or not _by_reads(source, size, scan):
         _by_mapping(source, view, scan)
 
 

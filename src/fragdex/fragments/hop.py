@@ -44,6 +44,7 @@ __all__ = [
     "sums",
     "walk",
     "walk_file",
+    "walks_files",
 ]
 
 Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
@@ -54,6 +55,9 @@ compiled: Any = None
 if not os.environ.get("FRAGDEX_PURE_PYTHON"):
     with contextlib.suppress(ImportError):
         compiled = importlib.import_module("fragdex._hop")
+
+walks_files = hasattr(compiled, "walk_file")
+"""Whether `walk_file` is there: only with the compiled loops, and not on Windows."""
 
 
 def walk(
@@ -100,7 +104,7 @@ def walk_file(
 ) -> tuple[Walked, bytearray, int, int]:
     """`walk` by reading, two reads a fragment: where fragments are large this beats mapping.
 
-    Only with the compiled loop.
+    Only where `walks_files` says so.
 
     Args:
         fd: of a file.

@@ -1,4 +1,4 @@
-"""Regular files: read by pread, mapped on request, watched for growth and loss."""
+"""Regular files: read at any position, mapped on request, watched for growth and loss."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -239,15 +240,26 @@ _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 
 if hasattr(os, "pread"):
     _pread = os.pread
+else:  # Windows
+    _seeking = threading.Lock()
+
+    def _pread(fd: int, size: int, offset: int) -> bytes:
+        # Duplicates of a descriptor share one position, with one another and with who opened it.
+        with _seeking:
+            before = os.lseek(fd, 0, os.SEEK_CUR)
+            try:
+                os.lseek(fd, offset, os.SEEK_SET)
+                return os.read(fd, size)
+            finally:
+                os.lseek(fd, before, os.SEEK_SET)
+
+
+if hasattr(os, "preadv"):
 
     def _pread_into(fd: int, buffer: memoryview, offset: int) -> int:
         return os.preadv(fd, [buffer], offset)
 
-else:  # pragma: no cover - Windows has no pread; one thread at a time makes two calls enough
-
-    def _pread(fd: int, size: int, offset: int) -> bytes:
-        os.lseek(fd, offset, os.SEEK_SET)
-        return os.read(fd, size)
+else:  # Windows, and macOS before 11
 
     def _pread_into(fd: int, buffer: memoryview, offset: int) -> int:
         data = _pread(fd, len(buffer), offset)
