@@ -2,10 +2,11 @@
 
 Everything else about the package stands in pyproject.toml. ``fragdex._hop`` is built for the
 stable ABI of Python 3.11, so that one build serves all later versions. A free-threaded Python
-has no stable ABI before 3.15, other interpreters have none at all: there, and where no compiler
-is, the package is built without it and walks boxes in pure Python.
+has no stable ABI before 3.15, other interpreters have none at all: there, where no compiler is,
+and with FRAGDEX_PURE_PYTHON=1, the package is built without it and walks boxes in pure Python.
 """
 
+import os
 import platform
 import sysconfig
 from pathlib import Path
@@ -17,7 +18,7 @@ STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get
     "Py_GIL_DISABLED"
 )
 
-if HOP and STABLE_ABI:
+if HOP and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
     setup(
         ext_modules=[
             Extension(
