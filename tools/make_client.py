@@ -37,6 +37,7 @@ FILES = {
     "webhooks": "webhooks",
     "url-token": "tokens",
     "usage": "usage",
+    "keys": "keys",
     "health": "health",
 }
 WIDTH = 98

@@ -51,8 +51,8 @@ def serving(folder, *routers, **settings):
         **{"data": folder, "port": 0, "job_workers": 0, "max_connections": 500, **settings}
     )
     context = open_context(settings)
-    key = keys.create_key(context.database, "ours")
-    other = keys.create_key(context.database, "theirs")
+    key = keys.create_key(context.database, "ours", scope=keys.ADMIN)
+    other = keys.create_key(context.database, "theirs", scope=keys.ADMIN)
     app = make_app(context, *routers)
     began, urls = threading.Event(), []
 

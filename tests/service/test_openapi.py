@@ -113,6 +113,7 @@ def records(server, tmp_path_factory):
             "id": client.post(f"{API}/timelines", json={"files": [file_id]}).json()["id"]
         },
         "webhooks": {"id": webhook, "delivery_id": delivery},
+        "keys": {"id": client.post(f"{API}/keys", json={}).json()["id"]},
         "files": {"id": image, "md5": md5(PNG), "n": "1"},
     }
 

@@ -54,6 +54,7 @@ def records(served):
     webhook = client.post(f"{API}/webhooks", json=hook).json()
     delivery = client.post(f"{API}/webhooks/{webhook['id']}/ping").json()["id"]
     mark = uuid.uuid4().hex
+    key = client.post(f"{API}/keys", json={"name": SECRET}).json()["id"]
     renders = rendered(client, {"md5": mark, "metadata": {"film": SECRET}})
     spoken = heard(served, video)
     md5s = {name: md5_of(data) for name, data in (("i", image_bytes), ("v", video_bytes))}
@@ -100,6 +101,7 @@ def records(served):
         "/timelines/{id}": [{"id": timeline["id"]} | STREAMED],
         "/timelines/{id}/thumbnail": [{"id": timeline["id"], "form": "jpg"}],
         "/files/md5/": [{"md5": md5} for md5 in md5s.values()],
+        "/keys/{id}": [{"id": key}],
         "/webhooks/{id}": [{"id": webhook["id"], "delivery_id": delivery}],
     }
 
@@ -223,21 +225,44 @@ def test_another_tenants_records_are_not_found(ours):
     assert seen > 50
 
 
+def scope_of(method, path):
+    """What a key needs for an operation: by its method, but for keys and for signing tokens."""
+    if path.startswith(f"{API}/keys"):
+        return keys.ADMIN
+    reads = method in ("get", "head", "options") or path == f"{API}/url-token"
+    return keys.READ if reads else keys.WRITE
+
+
 def test_a_key_that_may_only_read_changes_nothing(ours):
-    """By the method alone, and so says the document; URL tokens open GET, so it may sign them."""
+    """And so says the document; URL tokens open GET, so it may sign them."""
     key = keys.create_key(ours.served.context.database, "ours", scope=keys.READ)
     with client_of(ours.served.url, key) as reader:
         for method, path, operation in ours.operations():
-            reads = method in ("get", "head", "options") or path == f"{API}/url-token"
-            assert operation["security"][0] == {"key": ["read" if reads else "write"]}, path
+            needed = scope_of(method, path)
+            assert operation["security"][0] == {"key": [needed]}, path
             if path.startswith(OF_NO_RECORD):
                 continue
             for values in ours.parameters(path) if "{" in path else [{}]:
                 answer = reader.request(**ours.request(method, path, operation, values))
                 told = f"{method} {path}: {answer.text}"
-                assert (answer.status_code == 403) is not reads, told
-                if not reads:
-                    assert answer.json()["scope"] == "write"
+                assert (answer.status_code == 403) is (needed != keys.READ), told
+                if method != "head" and answer.status_code == 403:
+                    assert answer.json()["scope"] == needed
+
+
+def test_keys_are_for_keys_with_the_scope_admin(ours):
+    """Not for those that write, nor for URL tokens that an admin key signed."""
+    writer = keys.create_key(ours.served.context.database, "ours", scope=keys.WRITE)
+    place = {"url": f"{API}/keys"}
+    token = ours.served.client.post(f"{API}/url-token", json=place).json()["token"]
+    for bearer in (writer, token):
+        with client_of(ours.served.url, bearer) as client:
+            for method, path, operation in ours.operations():
+                if scope_of(method, path) != keys.ADMIN:
+                    continue
+                values = ours.parameters(path)[0] if "{" in path else {}
+                answer = client.request(**ours.request(method, path, operation, values))
+                assert answer.status_code == 403, f"{method} {path}: {answer.text}"
 
 
 def test_nothing_of_it_was_changed_and_the_requests_were_good(ours):

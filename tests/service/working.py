@@ -31,8 +31,8 @@ PATIENCE = 180
 def working(folder, *flags):
     """`fragdex serve` over `folder`; two tenants have keys."""
     context = open_context(Settings(data=folder, job_workers=0))
-    key = keys.create_key(context.database, "ours")
-    other = keys.create_key(context.database, "theirs")
+    key = keys.create_key(context.database, "ours", scope=keys.ADMIN)
+    other = keys.create_key(context.database, "theirs", scope=keys.ADMIN)
     command = [sys.executable, "-m", "fragdex", "serve", "--port", "0", "--data", str(folder)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")}
     child = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True, env=environment)

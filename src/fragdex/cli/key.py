@@ -38,9 +38,14 @@ def create(
             metavar="NAME", help="The tenant that the key is for; created if there is none."
         ),
     ] = "default",
-    note: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for.")] = "",
+    name: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for.")] = "",
     scope: Annotated[
-        str, typer.Option(metavar="SCOPE", help="What it may do: read, or write (both).")
+        str,
+        typer.Option(
+            metavar="SCOPE",
+            help="What it may do: read, write, or admin (the tenant's keys); each includes those "
+            "before it.",
+        ),
     ] = "write",
     expires_days: Annotated[
         float | None,
@@ -67,7 +72,7 @@ def create(
         now = service("records.identifiers").instant()
         ends = None if expires_days is None else now + timedelta(days=expires_days)
         made = service("records.keys").create_key(
-            database, tenant, note, scope=scope, expires_at=ends
+            database, tenant, name, scope=scope, expires_at=ends
         )
         print(made)
     return 0
@@ -79,35 +84,35 @@ def list_keys(
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
 ) -> int:
-    """List all keys without their secrets: id, tenant, creation, state, scope, note.
+    """List all keys without their secrets: id, tenant, creation, state, last use, scope, name.
 
     Examples:
       fragdex key list
     """
     rfc3339 = service("records.identifiers").rfc3339
     with opened_database(data, config, database_url) as database:
-        for key in service("records.keys").list_keys(database):
+        for key in service("records.key_lists").list_keys(database):
             shown = {
                 "id": key.id,
                 "tenant": key.tenant_name,
                 "created_at": rfc3339(key.created_at),
+                "status": key.status,
                 "expires_at": rfc3339(key.expires_at),
                 "revoked_at": rfc3339(key.revoked_at),
                 "previous_secret_until": rfc3339(key.previous_until),
+                "last_used_at": rfc3339(key.last_used_at),
                 "scope": key.scope,
-                "note": key.note,
+                "name": key.name,
             }
             if json:
                 print(json_line(shown), end="")
-            else:
-                state = "valid"
-                if key.revoked_at:
-                    state = f"revoked {shown['revoked_at']}"
-                elif key.expires_at:
-                    over = key.expires_at <= service("records.identifiers").instant()
-                    state = f"{'expired' if over else 'valid until'} {shown['expires_at']}"
-                line = (key.id, key.tenant_name, shown["created_at"], state, key.scope, key.note)
-                print(*line, sep="\t")
+                continue
+            until = key.status == "valid" and key.expires_at is not None
+            ended = shown["revoked_at"] or shown["expires_at"] or ""
+            state = f"{'valid until' if until else key.status} {ended}".rstrip()
+            used = shown["last_used_at"] or "never used"
+            line = (key.id, key.tenant_name, shown["created_at"], state, used, key.scope, key.name)
+            print(*line, sep="\t")
     return 0
 
 

@@ -64,7 +64,7 @@ def serve(
                 f"there is no key yet, and {settings.host} is reachable by others",
                 advice="create one first: fragdex key create, with the same --data or database",
             )
-        key = keys.create_key(context.database)
+        key = keys.create_key(context.database, scope=keys.ADMIN)
         print(f"A key was created; it is printed once:\n{key}", flush=True)
     app = app_module.make_app(context)
     server = service("web.server").server_of(

@@ -138,6 +138,8 @@ def log_to_stderr(settings: Settings) -> None:
     # what they say of every step is no news to an operator
     for name in ("alembic", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # who changed what may be done is kept, whatever else is left out
+    logging.getLogger("fragdex.audit").setLevel(logging.INFO)
 
 
 def raise_file_limit() -> None:

@@ -35,6 +35,7 @@ from fragdex.service.processes.limits import share_memory_among
 from fragdex.service.records import blobs, deletion, migrations, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.disk_space import Reserve, disks_nearly_full
+from fragdex.service.records.key_uses import KeyUses
 from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import readiness
 from fragdex.service.renders import routes as renders
@@ -49,7 +50,16 @@ from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
-from fragdex.service.web import cors, documents, health, idempotency, links, problems, usage
+from fragdex.service.web import (
+    cors,
+    documents,
+    health,
+    idempotency,
+    key_routes,
+    links,
+    problems,
+    usage,
+)
 from fragdex.service.web.auth import Authenticator
 from fragdex.service.web.front import Front
 from fragdex.service.web.in_process import InProcess
@@ -78,6 +88,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     captions.router,
     links.router,
     usage.router,
+    key_routes.router,
     health.router,
     isobmff.router,
     unprocessed.router,
@@ -275,6 +286,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
                     said = time.monotonic()
                     log.warning("a disk is nearly full: %s", "; ".join(little))
             reserve.renew()
+            context.part(KeyUses).write(context.database)
             deletion.expired(context.database)
             deletion.outlived(context.database)
             idempotency.forget(context)
@@ -290,3 +302,5 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             # A thread that dies would leave everything to lie for ever.
             log.exception("housekeeping goes on after an error")
         ended.wait(wait)
+    with suppress(FragdexError):
+        context.part(KeyUses).write(context.database)

@@ -22,12 +22,15 @@ __all__ = [
     "JsonFormatter",
     "OncePerMinute",
     "SafeFormatter",
+    "audit",
     "explained",
     "request_id_of",
 ]
 
 REQUEST_ID: ContextVar[str] = ContextVar("fragdex_request_id", default="")
 """The request that this thread or task works for; empty outside of requests and their jobs."""
+
+_AUDIT: Final = logging.getLogger("fragdex.audit")
 
 WINDOW_SECONDS: Final = 60.0
 MAX_REMEMBERED: Final = 1000
@@ -58,6 +61,22 @@ def explained(error: BaseException) -> str:
         # what SQLAlchemy wraps stands in `orig` already
         seen = None if isinstance(seen, DBAPIError) else seen.__cause__
     return ": ".join(part for part in parts if part)
+
+
+def audit(action: str, tenant_id: str, key_id: str, object_id: str, **more: str) -> None:
+    """Log who changed what may be done: a line of `fragdex.audit`, whatever `log_level` is.
+
+    Args:
+        action: what was done, such as `key.create`.
+        key_id: the key that asked for it.
+        object_id: what it was done to.
+        more: further fields.
+    """
+    fields = {"event": "audit", "action": action, "tenant": tenant_id, "key": key_id}
+    _AUDIT.info(
+        "%s %s by key %s of tenant %s", action, object_id, key_id, tenant_id,
+        extra={"fields": {**fields, "object": object_id, **more}},
+    )  # fmt: skip
 
 
 class OncePerMinute(logging.Filter):

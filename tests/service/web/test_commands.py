@@ -95,13 +95,13 @@ def test_serve_where_others_can_reach_it_wants_a_key_first(tmp_path):
 
 
 def test_keys_are_made_listed_and_revoked(tmp_path):
-    made = fragdex("key", "create", "--tenant", "acme", "--note", "ann", "--data", tmp_path)
+    made = fragdex("key", "create", "--tenant", "acme", "--name", "ann", "--data", tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     key = made.stdout.splitlines()[-1]
     secret, key_id = re.fullmatch(r"(ef_[^_]+)_(.+)", key).groups()
     listed = fragdex("key", "list", "--json", "--data", tmp_path)
     (told,) = [json.loads(line) for line in listed.stdout.splitlines()]
-    assert (told["id"], told["tenant"], told["note"], told["revoked_at"]) == (
+    assert (told["id"], told["tenant"], told["name"], told["revoked_at"]) == (
         key_id,
         "acme",
         "ann",

@@ -70,6 +70,8 @@ from fragdex.client.api.isobmff import (
     upload_isobmff_track,
 )
 from fragdex.client.api.isobmff_records import FileList, FileWithTracks, SeekAnswer
+from fragdex.client.api.keys import create_key, delete_key, get_key, list_keys, rotate_key
+from fragdex.client.api.keys_records import ApiKey, ApiKeyList, SecretApiKey
 from fragdex.client.api.renders import (
     cancel_render,
     create_render,
@@ -266,6 +268,8 @@ from fragdex.client.api.webhooks_records import (
 __all__ = [
     "AnyFile",
     "AnyFileList",
+    "ApiKey",
+    "ApiKeyList",
     "BegunTranscription",
     "BlockedRequest",
     "CaptionList",
@@ -307,6 +311,7 @@ __all__ = [
     "RenderRecord",
     "RenderSlice",
     "Replayed",
+    "SecretApiKey",
     "SecretWebhook",
     "SeekAnswer",
     "Segment",
@@ -335,6 +340,7 @@ __all__ = [
     "create_image_file",
     "create_isobmff_file",
     "create_isobmff_track",
+    "create_key",
     "create_render",
     "create_render_batch",
     "create_timeline",
@@ -348,6 +354,7 @@ __all__ = [
     "delete_image_file",
     "delete_isobmff_file",
     "delete_isobmff_track",
+    "delete_key",
     "delete_process",
     "delete_render",
     "delete_timeline",
@@ -421,6 +428,7 @@ __all__ = [
     "get_isobmff_file_thumbnail",
     "get_isobmff_file_transcription",
     "get_isobmff_track_upload",
+    "get_key",
     "get_metrics",
     "get_process",
     "get_process_progress",
@@ -479,6 +487,7 @@ __all__ = [
     "list_image_files",
     "list_isobmff_files",
     "list_isobmff_tracks",
+    "list_keys",
     "list_processes",
     "list_renders",
     "list_timelines",
@@ -492,6 +501,7 @@ __all__ = [
     "process_unprocessed_file_to_isobmff",
     "replay_failed_deliveries",
     "replay_webhook_delivery",
+    "rotate_key",
     "rotate_webhook_secret",
     "seek_isobmff_file",
     "transcribe_file",

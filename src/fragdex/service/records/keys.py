@@ -1,4 +1,4 @@
-"""Tenants, their keys, and the secrets of this installation.
+"""Tenants, what their keys open and how these change, and the secrets of this installation.
 
 A key is told once, when it is made: `ef_<secret>_<id>`. Only the HMAC-SHA-256 of its secret part
 is stored, keyed by a secret of the installation. 32 random bytes need no slow hash: nobody guesses
@@ -16,34 +16,40 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
-from fragdex.service.errors import InvalidRequest, RecordNotFound, Unauthenticated
+from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.tenant_limits import lock_tenant
 
 __all__ = [
+    "ADMIN",
     "DEFAULT_TENANT",
     "KEY_OVER",
+    "MOST_KEYS",
     "READ",
     "SCOPES",
     "WRITE",
     "Key",
-    "ListedKey",
+    "add_key",
     "create_key",
     "create_tenant",
     "find_key",
     "has_keys",
-    "list_keys",
     "revoke_key",
     "rotate_key",
     "secret",
 ]
 
 DEFAULT_TENANT = "default"
-READ, WRITE = "read", "write"
-SCOPES = (READ, WRITE)
-"""What a key may do; `write` includes `read`."""
+READ, WRITE, ADMIN = "read", "write", "admin"
+SCOPES = (READ, WRITE, ADMIN)
+"""What a key may do; each includes those before it. `admin` is for the keys of its tenant."""
+
+MOST_KEYS = 1000
+"""Of one tenant, those that were revoked not counted."""
 
 _SECRET_SIZE = 32  # bytes
 # What published clients take apart with: ^(ef_[^_]+)_(.+)$
@@ -67,21 +73,6 @@ class Key:
     ends: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class ListedKey:
-    """A key as lists tell it: all but its secret."""
-
-    id: str
-    tenant_id: str
-    tenant_name: str
-    note: str
-    scope: str
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    previous_until: datetime | None
-
-
 def create_tenant(database: Database, name: str) -> str:
     """The id of the tenant of that name, which is made where there is none."""
     table = tables.tenants
@@ -99,33 +90,56 @@ def create_tenant(database: Database, name: str) -> str:
 def create_key(
     database: Database,
     tenant_name: str = DEFAULT_TENANT,
-    note: str = "",
+    name: str = "",
+    *,
+    scope: str = WRITE,
+    expires_at: datetime | None = None,
+) -> str:
+    """Make a key of the tenant of a name, which is made where there is none; else as `add_key`."""
+    _need_scope(scope)
+    return add_key(
+        database, create_tenant(database, tenant_name), name, scope=scope, expires_at=expires_at
+    )
+
+
+def add_key(
+    database: Database,
+    tenant_id: str,
+    name: str = "",
     *,
     scope: str = WRITE,
     expires_at: datetime | None = None,
 ) -> str:
     """Make a key; the bearer text `ef_<secret>_<id>` that is returned is told here and never again.
 
-    The tenant is made where there is none of that name.
+    Args:
+        name: what the key is for.
 
     Raises:
         InvalidRequest: no such scope.
+        Conflict: the tenant has MOST_KEYS.
     """
-    if scope not in SCOPES:
-        raise InvalidRequest(
-            "there is no such scope", expected=" or ".join(SCOPES), found=repr(scope)
-        )
-    tenant_id = create_tenant(database, tenant_name)
+    _need_scope(scope)
     # hexadecimal: no underscore in it, which parts the secret from the id
     secret_part, key_id = randomness.token_hex(_SECRET_SIZE), new_id()
-    hashed = _hash(database, secret_part)
+    hashed, table = _hash(database, secret_part), tables.keys
+    living = sa.select(table.c.id).where(
+        table.c.tenant_id == tenant_id, table.c.revoked_at.is_(None)
+    )
     with database.write() as connection:
+        lock_tenant(connection, tenant_id)
+        if len(connection.scalars(living.limit(MOST_KEYS)).all()) >= MOST_KEYS:
+            raise Conflict(
+                f"a tenant has {MOST_KEYS} keys at most",
+                more={"limit": MOST_KEYS},
+                advice="revoke one that is not needed",
+            )
         connection.execute(
-            tables.keys.insert().values(
+            table.insert().values(
                 id=key_id,
                 tenant_id=tenant_id,
                 secret_hash=hashed,
-                note=note,
+                name=name,
                 scope=scope,
                 created_at=instant(),
                 expires_at=expires_at,
@@ -165,54 +179,49 @@ def find_key(database: Database, bearer: str) -> Key:
 def has_keys(database: Database) -> bool:
     """Whether any key opens anything."""
     with database.read() as connection:
-        query = sa.select(tables.keys.c.id).where(tables.keys.c.revoked_at.is_(None)).limit(1)
-        return connection.execute(query).first() is not None
-
-
-def list_keys(database: Database) -> list[ListedKey]:
-    """All keys, revoked ones too, oldest first."""
-    key, tenant = tables.keys, tables.tenants
-    query = (
-        sa.select(
-            key.c.id,
-            key.c.tenant_id,
-            tenant.c.name,
-            key.c.note,
-            key.c.scope,
-            key.c.created_at,
-            key.c.expires_at,
-            key.c.revoked_at,
-            key.c.previous_until,
+        return (
+            connection.execute(sa.select(tables.keys.c.id).where(_opens()).limit(1)).first()
+            is not None
         )
-        .join(tenant, tenant.c.id == key.c.tenant_id)
-        .order_by(key.c.id)
-    )
-    with database.read() as connection:
-        return [ListedKey(*row) for row in connection.execute(query)]
 
 
-def revoke_key(database: Database, key_id: str) -> None:
+def revoke_key(database: Database, key_id: str, tenant_id: str | None = None) -> None:
     """End a key: nothing opens with it from now on. Repeating it is harmless.
+
+    Args:
+        tenant_id: whose key it is, and whose last key for administration is not ended; None: any
+            key is.
 
     Raises:
         RecordNotFound: there is no such key.
+        Conflict: it is the last key with the scope `admin` that opens anything.
     """
     table = tables.keys
     with database.write() as connection:
+        if tenant_id is not None:
+            _need_other_admin(connection, tenant_id, key_id)
         # a second time leaves the first instant as it is
         at = sa.func.coalesce(table.c.revoked_at, sa.literal(instant(), tables.Instant()))
-        done = connection.execute(table.update().where(table.c.id == key_id).values(revoked_at=at))
+        done = connection.execute(
+            table.update().where(_of(key_id, tenant_id)).values(revoked_at=at)
+        )
         if not done.rowcount:
             raise RecordNotFound("there is no such key")
 
 
-def rotate_key(database: Database, key_id: str, previous: timedelta = timedelta(days=1)) -> str:
+def rotate_key(
+    database: Database,
+    key_id: str,
+    previous: timedelta = timedelta(days=1),
+    tenant_id: str | None = None,
+) -> str:
     """Give a key a new secret; returns the bearer text, which is told here and never again.
 
     The id, the tenant and the scope stay, and URL tokens stay valid.
 
     Args:
         previous: how long the secret before is accepted, too; an earlier one ends at once.
+        tenant_id: whose key it is; None: anybody's.
 
     Raises:
         RecordNotFound: there is no such key, or it was revoked.
@@ -224,7 +233,7 @@ def rotate_key(database: Database, key_id: str, previous: timedelta = timedelta(
         "previous_until": instant() + previous,
         "secret_hash": _hash(database, secret_part),
     }
-    living = (table.c.id == key_id) & table.c.revoked_at.is_(None)
+    living = _of(key_id, tenant_id) & table.c.revoked_at.is_(None)
     with database.write() as connection:
         if not connection.execute(table.update().where(living).values(**values)).rowcount:
             raise RecordNotFound("there is no such key, or it was revoked")
@@ -256,3 +265,33 @@ def secret(database: Database, name: str) -> bytes:
 
 def _hash(database: Database, secret_part: str) -> bytes:
     return hmac.new(secret(database, _API_KEYS), secret_part.encode(), hashlib.sha256).digest()
+
+
+def _need_scope(scope: str) -> None:
+    if scope not in SCOPES:
+        raise InvalidRequest(
+            "there is no such scope", expected=" or ".join(SCOPES), found=repr(scope)
+        )
+
+
+def _of(key_id: str, tenant_id: str | None) -> sa.ColumnElement[bool]:
+    row = tables.keys.c
+    return (row.id == key_id) & (sa.true() if tenant_id is None else row.tenant_id == tenant_id)
+
+
+def _opens() -> sa.ColumnElement[bool]:
+    """That a key was not revoked and has not expired."""
+    row = tables.keys.c
+    return row.revoked_at.is_(None) & (row.expires_at.is_(None) | (row.expires_at > instant()))
+
+
+def _need_other_admin(connection: Connection, tenant_id: str, key_id: str) -> None:
+    """Refuse to end the last key that administers a tenant; of two at once, one is refused."""
+    row = tables.keys.c
+    lock_tenant(connection, tenant_id)
+    admins = sa.select(row.id).where(row.tenant_id == tenant_id, row.scope == ADMIN, _opens())
+    if connection.scalars(admins.limit(2)).all() == [key_id]:
+        raise Conflict(
+            "this is the last key with the scope admin",
+            advice="create another one first; or `fragdex key revoke`, where the service runs",
+        )

@@ -19,6 +19,7 @@ from fragdex.service.records.tables import blobs, tenants, uploads
 __all__ = [
     "TenantLimits",
     "limits_of",
+    "lock_tenant",
     "need_within_quota",
     "parse_limits",
     "read_limits",
@@ -69,6 +70,15 @@ def limits_of(connection: Connection, tenant_id: str) -> TenantLimits:
     """The limits of a tenant's own."""
     row = connection.execute(sa.select(*_COLUMNS).where(tenants.c.id == tenant_id)).one_or_none()
     return TenantLimits() if row is None else TenantLimits(*row)
+
+
+def lock_tenant(connection: Connection, tenant_id: str) -> None:
+    """Let transactions that count something of one tenant wait for each other, until they end.
+
+    Rows that only name the tenant are not held up; SQLite has one writer anyway.
+    """
+    mine = sa.select(tenants.c.id).where(tenants.c.id == tenant_id)
+    connection.execute(mine.with_for_update(key_share=True))
 
 
 def parse_limits(texts: Mapping[str, str]) -> dict[str, float | None]:
@@ -160,8 +170,8 @@ def need_within_quota(connection: Connection, tenant_id: str) -> None:
     limit = sa.select(tenants.c.max_stored_bytes).where(tenants.c.id == tenant_id)
     if connection.scalar(limit) is None:
         return
-    # no lock that would hold up rows that name the tenant
-    most = connection.scalar(limit.with_for_update(key_share=True))
+    lock_tenant(connection, tenant_id)
+    most = connection.scalar(limit)
     used = stored_bytes(connection, tenant_id)
     if most is not None and used > most:
         raise QuotaExceeded(

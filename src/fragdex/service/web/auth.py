@@ -20,6 +20,7 @@ from sqlalchemy import select
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Forbidden, Unauthenticated, Unavailable
 from fragdex.service.records import keys, tables
+from fragdex.service.records.key_uses import KeyUses
 from fragdex.service.web import tokens
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.rates import Rates
@@ -76,6 +77,7 @@ class Authenticator:
         self._known: OrderedDict[str, tuple[Caller, float]] = OrderedDict()
         self._asking: dict[str, asyncio.Future[Caller]] = {}
         self._signing: bytes | None = None
+        self._uses = context.part(KeyUses)
 
     async def caller(self, bearer: str) -> Caller:
         """Who `bearer` is, within its rate.
@@ -130,8 +132,10 @@ class Authenticator:
         if bearer.count(".") == 2:
             grant = tokens.read_token(self.signing_secret(), bearer)
             ends = min(grant.ends, self._end_of(grant.key_id))
+            self._uses.note(grant.key_id)
             return Caller(grant.tenant_id, grant.key_id, grant, keys.READ, ends)
         key = keys.find_key(self._context.database, bearer)
+        self._uses.note(key.id)
         return Caller(key.tenant_id, key.id, None, key.scope, key.ends)
 
     def _end_of(self, key_id: str) -> float:
@@ -241,13 +245,13 @@ async def authenticate(request: Request) -> Caller:
 
 
 def _need_scope(request: Request, caller: Caller) -> None:
-    if caller.scope == keys.WRITE or request.method in READING:
-        return
-    if not getattr(request.scope.get("route"), "only_reads", False):
+    by_method = keys.READ if request.method in READING else keys.WRITE
+    needed: str = getattr(request.scope.get("route"), "scope", by_method)
+    if keys.SCOPES.index(caller.scope) < keys.SCOPES.index(needed):
         raise Forbidden(
-            "this key may only read",
-            more={"scope": keys.WRITE},
-            advice="send a key that was made with the scope write",
+            f"this key may only {caller.scope}",
+            more={"scope": needed},
+            advice=f"send a key that was made with the scope {needed}",
         )
 
 

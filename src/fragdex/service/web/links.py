@@ -8,10 +8,11 @@ from fastapi import Request
 from pydantic import BaseModel, Field
 
 from fragdex.service.errors import Forbidden
+from fragdex.service.records import keys
 from fragdex.service.web import tokens
 from fragdex.service.web.auth import Asking, Authenticator, InContext, own_origin
 from fragdex.service.web.fields import written_as
-from fragdex.service.web.routing import api_router, only_reads
+from fragdex.service.web.routing import api_router, needs_scope
 
 __all__ = ["router"]
 
@@ -38,7 +39,7 @@ class UrlToken(BaseModel):
 
 
 @router.post("/url-token")
-@only_reads
+@needs_scope(keys.READ)
 def create_url_token(
     wanted: WantedToken, request: Request, caller: Asking, context: InContext
 ) -> UrlToken:

@@ -48,7 +48,7 @@ __all__ = [
     "ApiRoute",
     "HeadRoute",
     "api_router",
-    "only_reads",
+    "needs_scope",
     "operation_id",
     "with_fast_path",
 ]
@@ -93,10 +93,14 @@ def api_router(tag: str, route_class: type[ApiRoute] | None = None) -> APIRouter
     )
 
 
-def only_reads(endpoint: Endpoint) -> Endpoint:
-    """Let keys that may only read ask a route whose method says that it changes something."""
-    endpoint.only_reads = True  # type: ignore[attr-defined]
-    return endpoint
+def needs_scope(scope: str) -> Callable[[Endpoint], Endpoint]:
+    """Have a route need another scope than its method says, one of `keys.SCOPES`."""
+
+    def marked(endpoint: Endpoint) -> Endpoint:
+        endpoint.scope = scope  # type: ignore[attr-defined]
+        return endpoint
+
+    return marked
 
 
 _NO_QUERY = re.compile(b"")
@@ -179,13 +183,13 @@ class ApiRoute(HeadRoute):
         if set(more.get("methods") or ()) == {"HEAD"}:
             # HEAD ignores Range, so it never answers what only a Range brings about
             told = {status: answer for status, answer in told.items() if status not in (206, 416)}
-        self.only_reads = getattr(endpoint, "only_reads", False)
         extra: dict[str, Any] = dict(openapi_extra or {})
         reads = set(more.get("methods") or ()) <= {"GET", "HEAD"}
-        scope = READ if reads or self.only_reads or set(more["methods"]) <= READING else WRITE
+        by_method = READ if set(more.get("methods") or ()) <= READING else WRITE
+        self.scope: str = getattr(endpoint, "scope", by_method)
         # OpenAPI 3.1 has names of roles there
-        security: list[dict[str, list[str]]] = [{SCHEME: [scope]}]
-        if reads:
+        security: list[dict[str, list[str]]] = [{SCHEME: [self.scope]}]
+        if reads and self.scope == READ:
             security.append({TOKEN_SCHEME: []})
         if 206 in told:
             extra["parameters"] = [*extra.get("parameters", ()), RANGE]

@@ -37,12 +37,15 @@ keys = table(
     of_tenant(),
     # HMAC-SHA-256 of the secret, keyed by secrets["api-keys"]
     Column("secret_hash", LargeBinary(32), nullable=False),
-    Column("note", Text, nullable=False, default=""),
-    # `read`, or `write`, which includes it
+    # what it is for
+    Column("name", Text, nullable=False, default=""),
+    # `read`, `write` or `admin`; each includes those before it
     Column("scope", String(10), nullable=False, default="write"),
     at("created_at", needed=True),
     at("expires_at"),
     at("revoked_at"),
+    # to a minute
+    at("last_used_at"),
     # the secret before the last rotation, and how long it is still accepted
     Column("previous_hash", LargeBinary(32)),
     at("previous_until"),

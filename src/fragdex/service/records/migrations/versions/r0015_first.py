@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0014"
+revision = "0015"
 down_revision = None
 
 _ID = sa.String(36)
@@ -56,10 +56,10 @@ def _callers() -> None:
         _key(_ID, "id"),
         _of("tenants", "tenant_id"),
         _needed(_SHA256, "secret_hash"),
-        _needed(sa.Text(), "note"),
+        _needed(sa.Text(), "name"),
         _needed(sa.String(10), "scope"),
         _created(),
-        _optional(_INSTANT, "expires_at", "revoked_at"),
+        _optional(_INSTANT, "expires_at", "revoked_at", "last_used_at"),
         _optional(_SHA256, "previous_hash"),
         _optional(_INSTANT, "previous_until"),
     )

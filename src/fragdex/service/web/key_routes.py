@@ -1,0 +1,167 @@
+"""`/api/v1/keys`: a key with the scope `admin` lists, makes, rotates and revokes its tenant's keys.
+
+The functions are those of `fragdex key`. Each change is a line of the log (`logs.audit`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import BaseModel, Field
+
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.service.logs import audit
+from fragdex.service.records import keys
+from fragdex.service.records.identifiers import instant, rfc3339
+from fragdex.service.records.key_lists import ListedKey, page_of_keys, read_key
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.fields import (
+    DEFAULT_LIMIT,
+    NO_NUL,
+    Cursor,
+    Instant,
+    Limit,
+    Listed,
+    RecordId,
+)
+from fragdex.service.web.problems import answers
+from fragdex.service.web.routing import PREFIX, api_router, needs_scope
+
+__all__ = ["router"]
+
+router = api_router("keys")
+
+Scope = Literal["read", "write", "admin"]
+NOT_FOUND = answers(RecordNotFound)
+LONGEST_GRACE = 30 * 86_400  # seconds
+
+
+class NewKey(BaseModel):
+    """What a new key is for, and what it may do."""
+
+    name: Annotated[str, Field(max_length=1024, examples=["the web site"]), NO_NUL] = ""
+    scope: Scope = Field("write", description="each includes those before it; it never changes")
+    expires_at: Instant | None = Field(None, description="null: it does not expire")
+
+
+class ApiKey(BaseModel):
+    """A key, without its secret."""
+
+    id: str
+    name: str
+    scope: Scope
+    status: Literal["valid", "expired", "revoked"]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    previous_secret_until: str | None = Field(
+        description="until then the secret before the last rotation is accepted, too"
+    )
+    last_used_at: str | None = Field(
+        description="to about a minute; also by a URL token that it signed"
+    )
+
+
+class SecretApiKey(ApiKey):
+    """The same with what is sent as the bearer, which is shown once."""
+
+    key: str = Field(description="`ef_<secret>_<id>`; only a hash of the secret is stored")
+
+
+class ApiKeyList(Listed):
+    """Keys, newest first."""
+
+    keys: list[ApiKey]
+
+
+class KeyRotation(BaseModel):
+    """How a secret is replaced."""
+
+    previous_seconds: Annotated[int, Field(ge=0, le=LONGEST_GRACE)] = Field(
+        86_400, description="how long the secret before is still accepted"
+    )
+
+
+@router.get("/keys")
+@needs_scope(keys.ADMIN)
+def list_keys(
+    caller: Asking, context: InContext, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> ApiKeyList:
+    """Keys of the tenant, newest first, those that expired or were revoked too."""
+    found, next_cursor = page_of_keys(context.database, caller.tenant_id, limit, cursor)
+    return ApiKeyList(keys=[ApiKey(**_facts(one)) for one in found], next_cursor=next_cursor)
+
+
+@router.post("/keys", status_code=201, responses=answers(InvalidRequest, Conflict))
+@needs_scope(keys.ADMIN)
+def create_key(new: NewKey, response: Response, caller: Asking, context: InContext) -> SecretApiKey:
+    """Create a key of the tenant. The response has the key, which is shown this once.
+
+    An `Idempotency-Key` is ignored: an answer that is given again would have to be stored.
+    """
+    if new.expires_at is not None and new.expires_at <= instant():
+        raise InvalidRequest("the key would have expired already", pointer="/expires_at")
+    bearer = keys.add_key(
+        context.database,
+        caller.tenant_id,
+        new.name,
+        scope=new.scope,
+        expires_at=new.expires_at,
+    )
+    made = _with_secret(context, caller.tenant_id, bearer)
+    audit("key.create", caller.tenant_id, caller.key_id, made.id, scope=made.scope)
+    response.headers["Location"] = f"{PREFIX}/keys/{made.id}"
+    return made
+
+
+@router.get("/keys/{id}", responses=NOT_FOUND)
+@needs_scope(keys.ADMIN)
+def get_key(id: RecordId, caller: Asking, context: InContext) -> ApiKey:
+    """A key of the tenant."""
+    return ApiKey(**_facts(read_key(context.database, caller.tenant_id, id)))
+
+
+@router.delete("/keys/{id}", status_code=204, responses=answers(RecordNotFound, Conflict))
+@needs_scope(keys.ADMIN)
+def delete_key(id: RecordId, caller: Asking, context: InContext) -> None:
+    """Revoke a key: it, and the URL tokens that it signed, open nothing from a few seconds on.
+
+    Its record stays. The last valid key with the scope `admin` is not revoked (409).
+    """
+    keys.revoke_key(context.database, id, caller.tenant_id)
+    audit("key.revoke", caller.tenant_id, caller.key_id, id)
+
+
+@router.post("/keys/{id}/rotate", responses=NOT_FOUND)
+@needs_scope(keys.ADMIN)
+def rotate_key(
+    id: RecordId, rotation: KeyRotation, caller: Asking, context: InContext
+) -> SecretApiKey:
+    """Replace the secret, shown this once; the one before is accepted for a day, or as said."""
+    previous = timedelta(seconds=rotation.previous_seconds)
+    bearer = keys.rotate_key(context.database, id, previous, caller.tenant_id)
+    audit("key.rotate", caller.tenant_id, caller.key_id, id)
+    return _with_secret(context, caller.tenant_id, bearer)
+
+
+def _with_secret(context: ServiceContext, tenant_id: str, bearer: str) -> SecretApiKey:
+    made = read_key(context.database, tenant_id, bearer.rpartition("_")[2])
+    return SecretApiKey(key=bearer, **_facts(made))
+
+
+def _facts(key: ListedKey) -> dict[str, Any]:
+    previous = key.previous_until
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scope": key.scope,
+        "status": key.status,
+        "created_at": rfc3339(key.created_at),
+        "expires_at": rfc3339(key.expires_at),
+        "revoked_at": rfc3339(key.revoked_at),
+        "previous_secret_until": rfc3339(previous) if previous and previous > instant() else None,
+        "last_used_at": rfc3339(key.last_used_at),
+    }
