@@ -32,7 +32,7 @@ from fragdex.service.logs import explained
 from fragdex.service.page import routes as page
 from fragdex.service.processes.folders import sweep_temporary
 from fragdex.service.processes.limits import share_memory_among
-from fragdex.service.records import blobs, deletion, migrations, trash
+from fragdex.service.records import blobs, deletion, migrations, rate_leases, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.disk_space import Reserve, disks_nearly_full
 from fragdex.service.records.key_uses import KeyUses
@@ -287,6 +287,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
                     log.warning("a disk is nearly full: %s", "; ".join(little))
             reserve.renew()
             context.part(KeyUses).write(context.database)
+            rate_leases.forget_full(context.database)
             deletion.expired(context.database)
             deletion.outlived(context.database)
             idempotency.forget(context)

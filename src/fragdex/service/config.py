@@ -163,7 +163,10 @@ class Settings(BaseSettings):
     )
 
     rate_limit: float = Field(
-        0, ge=0, description="requests a second of one key, in each process; 0: no limit"
+        0,
+        ge=0,
+        description="requests a second of one key: over all processes on PostgreSQL, in each on "
+        "SQLite; 0: no limit",
     )
     rate_burst: int = Field(100, ge=1, description="requests of one key at once, when limited")
     webhook_attempts: int = Field(

@@ -23,7 +23,7 @@ from fragdex.service.records import keys, tables
 from fragdex.service.records.key_uses import KeyUses
 from fragdex.service.web import tokens
 from fragdex.service.web.prefix import public_path
-from fragdex.service.web.rates import Rates
+from fragdex.service.web.shared_rates import SharedRates
 
 __all__ = [
     "CALLER",
@@ -73,7 +73,8 @@ class Authenticator:
 
     def __init__(self, context: ServiceContext) -> None:
         self._context = context
-        self._rates = Rates(context.settings.rate_limit, context.settings.rate_burst)
+        settings = context.settings
+        self._rates = SharedRates(context.database, settings.rate_limit, settings.rate_burst)
         self._known: OrderedDict[str, tuple[Caller, float]] = OrderedDict()
         self._asking: dict[str, asyncio.Future[Caller]] = {}
         self._signing: bytes | None = None
@@ -87,7 +88,7 @@ class Authenticator:
             TooManyRequests: over the key's rate.
         """
         caller = await self.admitted(bearer)
-        self._rates.take(caller.key_id)
+        await self._rates.take(caller.key_id)
         return caller
 
     async def admitted(self, bearer: str) -> Caller:

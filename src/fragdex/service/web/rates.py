@@ -1,4 +1,4 @@
-"""The rate limit of a key: a bucket of requests that fills steadily; each process has its own."""
+"""The rate limit of a key in one process: a bucket of requests that fills steadily."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 from fragdex.service.errors import TooManyRequests
 
-__all__ = ["Rates"]
+__all__ = ["MAX_KEYS", "Rates", "too_many"]
 
 MAX_KEYS = 10_000
 """Keys remembered at a time; the one not seen for the longest is forgotten, its bucket full."""
@@ -41,12 +41,17 @@ class Rates:
         left = min(self._burst, left + (now - at) * self._per_second)
         if left < 1:
             self._buckets[key] = left, now
-            many = "request" if self._per_second == 1 else "requests"
-            raise TooManyRequests(
-                f"this key may make {self._per_second:g} {many} a second",
-                retry_after=(1 - left) / self._per_second,
-                more={"limit": self._per_second},
-            )
+            raise too_many(self._per_second, (1 - left) / self._per_second)
         self._buckets[key] = left - 1, now
         if len(self._buckets) > MAX_KEYS:
             self._buckets.popitem(last=False)
+
+
+def too_many(per_second: float, retry_after: float) -> TooManyRequests:
+    """What a key over its rate is told; seconds after which it may come again."""
+    many = "request" if per_second == 1 else "requests"
+    return TooManyRequests(
+        f"this key may make {per_second:g} {many} a second",
+        retry_after=retry_after,
+        more={"limit": per_second},
+    )

@@ -4,6 +4,7 @@
 |---|---|
 | tenants | an organisation; every record below belongs to one |
 | keys | an API key; only a hash of its secret |
+| rates | how far a key has used its rate |
 | secrets | what this installation signs and hashes with, made on first start |
 | blobs | bytes in the store, once per tenant and SHA-256 |
 | blob_uses | a record that needs a blob; the last one gone, the bytes go |
@@ -32,7 +33,7 @@ are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. Instants are 
 
 from __future__ import annotations
 
-from fragdex.service.records.tables.callers import keys, replays, secrets, tenants
+from fragdex.service.records.tables.callers import keys, rates, replays, secrets, tenants
 from fragdex.service.records.tables.columns import PREFIX, Instant, metadata
 from fragdex.service.records.tables.files import (
     caption_files,
@@ -65,6 +66,7 @@ __all__ = [
     "keys",
     "metadata",
     "processes",
+    "rates",
     "render_parts",
     "render_slices",
     "renders",

@@ -16,7 +16,7 @@ from sqlalchemy import (
 
 from fragdex.service.records.tables.columns import at, of_tenant, own_id, table
 
-__all__ = ["keys", "replays", "secrets", "tenants"]
+__all__ = ["keys", "rates", "replays", "secrets", "tenants"]
 
 tenants = table(
     "tenants",
@@ -50,6 +50,14 @@ keys = table(
     Column("previous_hash", LargeBinary(32)),
     at("previous_until"),
 )
+
+rates = table(
+    "rates",
+    Column("key_id", String(36), primary_key=True),
+    # seconds since 1970, by the database's clock
+    Column("full_at", Float, nullable=False),
+)
+"""How far each key has used its rate; on PostgreSQL without a log (UNLOGGED)."""
 
 secrets = table(
     "secrets",
