@@ -36,6 +36,7 @@ FILES = {
     "timelines": "timelines",
     "webhooks": "webhooks",
     "url-token": "tokens",
+    "resumable uploads": "uploads",
     "usage": "usage",
     "keys": "keys",
     "health": "health",
@@ -141,7 +142,8 @@ def result_of(operation: dict[str, Any]) -> tuple[str, bool]:
     if schema.get("format") == "binary" or not schema:
         return "bytes", True
     binary = len(content) > 1 and operation["operationId"] not in RECORD_ALONE
-    return type_of(schema), binary
+    empty = " | None" if "204" in operation["responses"] else ""
+    return type_of(schema) + empty, binary
 
 
 def structs_by_file() -> dict[str, list[str]]:
@@ -219,7 +221,7 @@ def arguments(path: str, operation: dict[str, Any]) -> list[tuple[str, str, str,
         found.append((name, kind, where, required, one.get("description", "")))
     content = operation.get("requestBody", {}).get("content", {})
     schema = content.get(JSON, {}).get("schema", {})
-    if "application/octet-stream" in content or len(content) > 1:
+    if (content and JSON not in content) or len(content) > 1:
         found.append(("content", "bytes", "content", True, "the bytes"))
     elif schema:
         schema = schemas[schema["$ref"].removeprefix(PREFIX)] if "$ref" in schema else schema
@@ -269,8 +271,12 @@ def function(method: str, path: str, operation: dict[str, Any]) -> str:
             items = ", ".join(f'"{name}": {snake(name)}' for name in names)
             parts.append(f"{argument}={{{items}}}")
     headers = [n for n, _, w, _, _ in given if w not in ("path", "query", "json", "content")]
-    if headers:
-        items = ", ".join(f'"{name}": {snake(name)}' for name in headers)
+    pairs = [f'"{name}": {snake(name)}' for name in headers]
+    kinds = [*operation.get("requestBody", {}).get("content", {})]
+    if len(kinds) == 1 and kinds[0] not in (JSON, "application/octet-stream"):
+        pairs.append(f'"Content-Type": "{kinds[0]}"')
+    if pairs:
+        items = ", ".join(pairs)
         parts.append(f"headers={{{items}}}")
     if any(where == "content" for _, _, where, _, _ in given):
         parts.append("content=content")

@@ -115,6 +115,7 @@ def records(server, tmp_path_factory):
         "webhooks": {"id": webhook, "delivery_id": delivery},
         "keys": {"id": client.post(f"{API}/keys", json={}).json()["id"]},
         "files": {"id": image, "md5": md5(PNG), "n": "1"},
+        "uploads": {"id": image},
     }
 
 

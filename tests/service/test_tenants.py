@@ -80,6 +80,7 @@ def records(served):
         "/files/{id}/tracks": [{"id": video, "track_id": "7"}],
         "/files/{id}/index": [{"id": video}],
         "/files/{id}": every_file,
+        "/uploads/{id}": [{"id": caption}],
         **{
             f"/{family}/{{id}}/{below}": [{"id": video} | STREAMED]
             for family in ("files", "isobmff_files")

@@ -40,7 +40,8 @@ class Request(Generic[T_co]):
         path: absolute, as the OpenAPI document writes it.
         query, headers, body: by their names; what is None is left out. The body is sent as JSON.
         content: bytes that are sent as they are; None: none.
-        result: the type of the record in the response; `bytes`, or None for no content.
+        result: the type of the record in the response; `bytes`, or None for no content. A response
+            without content is None.
         binary: whether the response may be bytes where its type is not JSON.
     """
 
@@ -57,11 +58,11 @@ class Request(Generic[T_co]):
     def safe_to_repeat(self) -> bool:
         """Whether sending it twice does no more than once (RFC 9110, 9.2.2).
 
-        A POST is, where it has an Idempotency-Key or sends bytes of an upload.
+        A POST is, where it has an Idempotency-Key or sends bytes of an upload that had begun.
         """
         return (
             self.method != "POST"
-            or self.content is not None
+            or (self.content is not None and "Upload-Complete" not in self.headers)
             or self.headers.get("Idempotency-Key") is not None
         )
 
@@ -75,7 +76,7 @@ class Request(Generic[T_co]):
         if self.body is not None:
             found["Content-Type"] = JSON
         elif self.content is not None:
-            found["Content-Type"] = "application/octet-stream"
+            found.setdefault("Content-Type", "application/octet-stream")
         if self.result is not bytes and not self.binary:
             found.setdefault("Accept", JSON)
         return found
@@ -92,7 +93,7 @@ class Request(Generic[T_co]):
         Raises:
             msgspec.ValidationError: it is not what the document says.
         """
-        if self.result is None:
+        if self.result is None or (not content and self.result is not bytes):
             return None  # type: ignore[return-value]
         if self.result is bytes or (self.binary and media_type != JSON):
             return content  # type: ignore[return-value]

@@ -40,6 +40,7 @@ from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import readiness
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
+from fragdex.service.resumable import routes as resumable
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
@@ -94,6 +95,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     unprocessed.router,
     files.router,
     tus.router,
+    resumable.router,
     renders.router,
     streaming.router,
     timelines.router,

@@ -6,12 +6,15 @@
         ├── Unauthenticated         no key, an unknown one, or a revoked one
         ├── Forbidden               a URL token or key that does not allow this
         ├── InvalidRequest          a field or parameter that breaks a rule
-        │   └── IdempotencyMismatch the same Idempotency-Key with another request
+        │   ├── IdempotencyMismatch the same Idempotency-Key with another request
+        │   └── UploadLengthMismatch lengths of a resumable upload that contradict each other
         ├── Unprocessable           bytes that are not what they were announced as
         │   └── PageFailed          a page that cannot be rendered, by its own fault
         ├── BrowserGone             the browser of a render ended; another one is started
         ├── Conflict                the record's state does not allow it now
         │   ├── UploadGap           a chunk that starts beyond the bytes that are here
+        │   ├── UploadOffsetMismatch bytes of a resumable upload that begin elsewhere
+        │   ├── UploadCompleted     a resumable upload that takes no more bytes
         │   ├── UploadBusy          another upload of the same bytes is going on
         │   └── NotReady            the result is not there yet
         ├── TooLarge                over a limit of this service
@@ -62,7 +65,10 @@ __all__ = [
     "UnsupportedMediaType",
     "UnsupportedVersion",
     "UploadBusy",
+    "UploadCompleted",
     "UploadGap",
+    "UploadLengthMismatch",
+    "UploadOffsetMismatch",
 ]
 
 
@@ -111,6 +117,10 @@ class IdempotencyMismatch(InvalidRequest):
     """The Idempotency-Key was used for another request before."""
 
 
+class UploadLengthMismatch(InvalidRequest):
+    """The lengths of a resumable upload contradict each other, or its bytes pass them."""
+
+
 class Unprocessable(ServiceError):
     """The bytes are not what they were announced as (md5, size, format)."""
 
@@ -133,6 +143,14 @@ class Conflict(ServiceError):
 
 class UploadGap(Conflict):
     """The chunk starts beyond the bytes that are here; `more["next_byte"]` says where to go on."""
+
+
+class UploadOffsetMismatch(Conflict):
+    """The bytes begin at another offset than the upload's; `more["expected-offset"]` is that."""
+
+
+class UploadCompleted(Conflict):
+    """The upload was completed: it takes no more bytes."""
 
 
 class UploadBusy(Conflict):

@@ -37,7 +37,7 @@ from fragdex.client.api.files import (
     upload_file_index,
     upload_file_track,
 )
-from fragdex.client.api.files_records import AnyFile, AnyFileList, Deleted, FileTrack
+from fragdex.client.api.files_records import AnyFileList, Deleted
 from fragdex.client.api.health import get_health, get_metrics, get_readiness
 from fragdex.client.api.health_records import Health
 from fragdex.client.api.images import (
@@ -122,9 +122,11 @@ from fragdex.client.api.renders_records import (
     RenderSlice,
 )
 from fragdex.client.api.shared_records import (
+    AnyFile,
     Event,
     EventData,
     FileRecord,
+    FileTrack,
     IndexSegment,
     IndexTrack,
     Loudness,
@@ -241,6 +243,7 @@ from fragdex.client.api.unprocessed_records import (
     UnprocessedFile,
     UnprocessedFileList,
 )
+from fragdex.client.api.uploads import append_upload, cancel_upload, create_upload, head_upload
 from fragdex.client.api.usage import get_usage
 from fragdex.client.api.usage_records import Usage, UsageLimits
 from fragdex.client.api.webhooks import (
@@ -331,8 +334,10 @@ __all__ = [
     "WebhookList",
     "WholeTranscription",
     "WordSegment",
+    "append_upload",
     "cancel_render",
     "cancel_transcription",
+    "cancel_upload",
     "copy_transcription",
     "create_caption_file",
     "create_file",
@@ -346,6 +351,7 @@ __all__ = [
     "create_timeline",
     "create_transcription",
     "create_unprocessed_file",
+    "create_upload",
     "create_url_token",
     "create_webhook",
     "delete_caption_file",
@@ -481,6 +487,7 @@ __all__ = [
     "head_transcription_mp4",
     "head_transcription_srt",
     "head_transcription_vtt",
+    "head_upload",
     "list_caption_files",
     "list_file_tracks",
     "list_files",

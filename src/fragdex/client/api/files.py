@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from fragdex.byterange import ByteRange
-from fragdex.client.api.files_records import AnyFile, AnyFileList, Deleted
-from fragdex.client.api.shared_records import Event, FileRecord, TrackList, TrackRecord
+from fragdex.client.api.files_records import AnyFileList, Deleted
+from fragdex.client.api.shared_records import AnyFile, Event, FileRecord, TrackList, TrackRecord
 from fragdex.client.request import Request, segment
 
 __all__ = [

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Literal
-
 import msgspec
 
-from fragdex.client.api.shared_records import Problem
+from fragdex.client.api.shared_records import AnyFile
 
-__all__ = ["AnyFile", "AnyFileList", "Deleted", "FileTrack"]
+__all__ = ["AnyFileList", "Deleted"]
 
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,45 +14,6 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     success: bool | None = None
-
-
-class FileTrack(msgspec.Struct, frozen=True, kw_only=True):
-    """A track of a video."""
-
-    byte_size: int | None
-    """Null for a track that is only in the index."""
-    codec_name: str | None
-    duration_ms: int | None
-    track_id: int
-    """-1: the scrub track."""
-    type: str
-
-
-class AnyFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of any type."""
-
-    byte_size: int | None
-    """Null for a video known by its tracks or index alone."""
-    completed_at: datetime | None
-    """Since when it is ready."""
-    created_at: datetime
-    expires_at: datetime | None
-    filename: str
-    height: int | None
-    id: str
-    md5: str | None
-    """Dashed; null until it is announced or known."""
-    mime_type: str | None
-    next_byte: int
-    """Bytes before this one are here to stay."""
-    problem: Problem | None
-    """Why it failed."""
-    status: Literal["created", "uploading", "processing", "ready", "failed"]
-    tracks: tuple[FileTrack, ...]
-    """Of a video that was processed, or sent in tracks."""
-    type: Literal["video", "image", "caption"]
-    width: int | None
-    """Pixels, once they are known."""
 
 
 class AnyFileList(msgspec.Struct, frozen=True, kw_only=True):

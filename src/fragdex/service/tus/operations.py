@@ -1,4 +1,4 @@
-"""Uploads by tus: records of files, and parts that one is put together of; no HTTP."""
+"""Resumable uploads: records of files, and parts that one is put together of; no HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ from fragdex.service.uploads.file_repository import FileRepository, StoredBytes,
 from fragdex.service.uploads.operations import receive, state
 from fragdex.service.web.fields import Listed
 
-__all__ = ["TusUpload", "begin", "begin_part", "concatenate", "end", "find"]
+__all__ = [
+    "ResumableUpload",
+    "begin",
+    "begin_part",
+    "concatenate",
+    "end",
+    "find",
+    "mark_complete",
+]
 
 FAMILY: Final = "tus"
 PART: Final = "application/octet-stream"
@@ -41,7 +49,7 @@ PARTS: FileRepository[dict[str, Any], _Parts] = FileRepository(
 
 
 @dataclass(frozen=True, slots=True)
-class TusUpload:
+class ResumableUpload:
     """An upload, and how its family takes the bytes.
 
     Attributes:
@@ -49,6 +57,7 @@ class TusUpload:
         metadata, concat: as they were sent, or None.
         expires_at: when it is deleted, if it is unfinished then; None: not by this protocol.
         limit: bytes of a request.
+        marked: whether its sender said that it is complete; also where nothing is remembered of it.
     """
 
     id: str
@@ -60,6 +69,7 @@ class TusUpload:
     expires_at: datetime | None
     arrival: Arrival
     limit: int
+    marked: bool
 
 
 def begin(
@@ -178,7 +188,7 @@ def concatenate(
     return made
 
 
-def find(context: ServiceContext, tenant_id: str, upload_id: str) -> TusUpload:
+def find(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUpload:
     """An upload of this protocol, or of a file that was announced otherwise.
 
     Raises:
@@ -195,7 +205,7 @@ def find(context: ServiceContext, tenant_id: str, upload_id: str) -> TusUpload:
     else:
         target = files.upload_of(context, tenant_id, upload_id)
     progress = state(context, tenant_id, target.family, upload_id)
-    return TusUpload(
+    return ResumableUpload(
         upload_id,
         target.family,
         progress.byte_size,
@@ -205,7 +215,15 @@ def find(context: ServiceContext, tenant_id: str, upload_id: str) -> TusUpload:
         None if row is None or progress.complete else row.expires_at,
         target.arrival,
         target.limit,
+        progress.complete and (row is None or row.completed_at is not None),
     )
+
+
+def mark_complete(context: ServiceContext, tenant_id: str, upload_id: str) -> None:
+    """Remember that the sender of an upload said that it is complete."""
+    mine = (tus_uploads.c.id == upload_id) & (tus_uploads.c.tenant_id == tenant_id)
+    with context.database.write() as connection:
+        connection.execute(tus_uploads.update().where(mine).values(completed_at=instant()))
 
 
 def end(context: ServiceContext, tenant_id: str, upload_id: str) -> None:

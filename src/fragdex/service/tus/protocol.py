@@ -52,7 +52,7 @@ _KEY = re.compile(r"[^\s,]+")
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """What the bytes of a request must hash to."""
+    """What the bytes of a request must hash to, by a function of hashlib."""
 
     algorithm: str
     digest: bytes

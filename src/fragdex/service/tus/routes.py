@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import AsyncIterator
 from functools import partial
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from anyio.to_thread import run_sync
 from fastapi import Request, Response
@@ -14,41 +12,35 @@ from starlette.responses import Response as Answer
 from fragdex.errors import FragdexError
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import (
-    ChecksumMismatch,
     InvalidRequest,
     TooLarge,
-    Unprocessable,
     UnsupportedMediaType,
     UnsupportedVersion,
     UploadGap,
 )
 from fragdex.service.tus import operations
-from fragdex.service.tus.operations import TusUpload
+from fragdex.service.tus.appending import append
+from fragdex.service.tus.operations import ResumableUpload
 from fragdex.service.tus.protocol import (
     CHECKSUMS,
     CONTENT_TYPE,
     EXTENSIONS,
     VERSION,
-    Checksum,
     http_date,
     parse_checksum,
     parse_concat,
     parse_metadata,
     parse_number,
 )
-from fragdex.service.uploads.receiving import drain, receive_stream
-from fragdex.service.uploads.upload_session import open_session
+from fragdex.service.uploads.receiving import drain
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.bodies import pieces
 from fragdex.service.web.fields import RecordId
-from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import problem_of
 from fragdex.service.web.routing import PREFIX, ApiRoute, Handler, api_router
 
 __all__ = ["router"]
 
 PATH: Final = "/tus"
-IN_MEMORY: Final = 1 << 20
 
 
 class TusRoute(ApiRoute):
@@ -125,7 +117,7 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
     upload = await run_sync(operations.find, context, tenant_id, made)
     if upload.next_byte < upload.byte_size and _has_bytes(request) and upload.next_byte == 0:
         upload = await _receive(request, context, tenant_id, upload, 0)
-    location = public_path(f"{PREFIX}{PATH}/{upload.id}")
+    location = f"{PREFIX}{PATH}/{upload.id}"
     return Response(status_code=201, headers={"Location": location, **_headers(upload)})
 
 
@@ -176,7 +168,7 @@ async def override_tus_method(
     )
 
 
-def _headers(upload: TusUpload) -> dict[str, str]:
+def _headers(upload: ResumableUpload) -> dict[str, str]:
     headers = {"Upload-Offset": str(upload.next_byte)}
     if upload.expires_at is not None:
         headers["Upload-Expires"] = http_date(upload.expires_at)
@@ -199,8 +191,8 @@ def _need_content_type(request: Request) -> None:
 
 
 async def _receive(
-    request: Request, context: ServiceContext, tenant_id: str, upload: TusUpload, offset: int
-) -> TusUpload:
+    request: Request, context: ServiceContext, tenant_id: str, upload: ResumableUpload, offset: int
+) -> ResumableUpload:
     if offset != upload.next_byte:
         await drain(request.stream())
         raise UploadGap(
@@ -210,58 +202,10 @@ async def _receive(
             found=offset,
         )
     sent = request.headers.get("content-length", "")
-    length = int(sent) if sent.isdecimal() else None
-    if length == 0 or offset == upload.byte_size:
-        return upload
-    if length is not None and length > upload.byte_size - offset:
+    if sent.isdecimal() and int(sent) > upload.byte_size - offset:
         await drain(request.stream())
         raise TooLarge(
             "the bytes pass the length of the upload", more={"limit": upload.byte_size - offset}
         )
-    stop = upload.byte_size if length is None else offset + length
-    opened = partial(
-        open_session,
-        context,
-        tenant_id,
-        upload.family,
-        upload.id,
-        f"bytes {offset}-{stop - 1}/{upload.byte_size}",
-        limit=upload.limit,
-        length=length,
-        arrival=upload.arrival,
-    )
     checksum = parse_checksum(request.headers.get("upload-checksum"))
-    limit = min(upload.limit, context.settings.max_chunk_bytes) if checksum else upload.limit
-    body = pieces(request, limit)
-    with tempfile.SpooledTemporaryFile(IN_MEMORY) as held:
-        if checksum is not None:
-            await _checked(body, checksum, held)
-            body = _again(held)
-        try:
-            await receive_stream(opened, body)
-        except Unprocessable:
-            after = await run_sync(operations.find, context, tenant_id, upload.id)
-            if length is not None or after.next_byte <= offset:
-                raise
-            return after  # a body of no announced length ended where it ended
-    return await run_sync(operations.find, context, tenant_id, upload.id)
-
-
-async def _checked(body: AsyncIterator[bytes], checksum: Checksum, held: IO[bytes]) -> None:
-    """Hold the bytes of a request until all of them are right: of a wrong one nothing is taken.
-
-    Raises:
-        ChecksumMismatch: they are not.
-    """
-    digest = CHECKSUMS[checksum.algorithm](usedforsecurity=False)
-    async for piece in body:
-        digest.update(piece)
-        await run_sync(held.write, piece)
-    if digest.digest() != checksum.digest:
-        raise ChecksumMismatch("the bytes have another checksum; nothing of them was taken")
-    held.seek(0)
-
-
-async def _again(held: IO[bytes]) -> AsyncIterator[bytes]:
-    while piece := await run_sync(held.read, 1 << 20):
-        yield piece
+    return await append(request, context, tenant_id, upload, offset, checksum)

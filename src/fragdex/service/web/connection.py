@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-__all__ = ["BoundedConnection", "ConnectionLimits"]
+__all__ = ["INTERIM", "BoundedConnection", "ConnectionLimits"]
 
 log = logging.getLogger("fragdex.service")
 
@@ -24,6 +26,9 @@ MAX_FIELDS: Final = 100
 MAX_PIPELINED: Final = 16
 """Requests that may wait behind the one in work. Browsers send none ahead, load tools a few."""
 _FIELD_BYTES: Final = len(": \r\n")
+INTERIM: Final = "fragdex.interim"
+"""The extension of ASGI by which a route sends interim responses (RFC 9110, 15.2): a function that
+is given status, reason and fields. It sends none where none may be sent any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,10 @@ class BoundedConnection(HttpToolsProtocol):
             self._refusal = HTTPStatus.TOO_MANY_REQUESTS
             raise _Refused
         super().on_headers_complete()
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and cycle.scope is self.scope:
+            extensions: dict[str, Any] = {INTERIM: partial(_send_interim, cycle)}
+            self.scope["extensions"] = extensions
 
     def on_body(self, body: bytes) -> None:
         """Hand on what came in one piece as it is; it would be copied twice."""
@@ -218,3 +227,13 @@ class BoundedConnection(HttpToolsProtocol):
     def _abort(self) -> None:
         if not self.transport.is_closing():
             self.transport.abort()
+
+
+def _send_interim(
+    cycle: RequestResponseCycle, status: int, reason: str, fields: Mapping[str, str]
+) -> None:
+    # clients of HTTP/1.0 know none (RFC 9110, 15.2)
+    if cycle.response_started or cycle.disconnected or cycle.scope["http_version"] != "1.1":
+        return
+    lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {text}" for name, text in fields.items())]
+    cycle.transport.write("".join(f"{line}\r\n" for line in [*lines, ""]).encode("latin-1"))

@@ -42,6 +42,7 @@ __all__ = [
 log = logging.getLogger("fragdex.service")
 
 MEDIA_TYPE = "application/problem+json"
+REGISTRY = "https://iana.org/assignments/http-problem-types"
 
 
 class Row(NamedTuple):
@@ -50,11 +51,13 @@ class Row(NamedTuple):
     status: int
     slug: str
     title: str
+    registered: bool = False
+    """Whether IANA registers the type ("HTTP Problem Types")."""
 
     @property
     def type(self) -> str:
-        """The problem's type: a place on the service's own page."""
-        return public_path(f"/docs#{self.slug}")
+        """The problem's type: a place in IANA's registry, or on the service's own page."""
+        return f"{REGISTRY if self.registered else public_path('/docs')}#{self.slug}"
 
 
 PROBLEMS: dict[type[FragdexError], Row] = {
@@ -72,6 +75,13 @@ PROBLEMS: dict[type[FragdexError], Row] = {
     service.BrowserGone: Row(503, "browser-gone", "The browser ended"),
     service.Conflict: Row(409, "conflict", "The record's state does not allow this now"),
     service.UploadGap: Row(409, "upload-gap", "Bytes before this chunk are missing"),
+    service.UploadOffsetMismatch: Row(
+        409, "mismatching-upload-offset", "Mismatching Upload Offset", True
+    ),
+    service.UploadCompleted: Row(400, "completed-upload", "Upload Is Completed", True),
+    service.UploadLengthMismatch: Row(
+        400, "inconsistent-upload-length", "Inconsistent Upload Length Values", True
+    ),
     service.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
     service.NotReady: Row(409, "not-ready", "It is not ready"),
     service.TooLarge: Row(413, "too-large", "More than this service takes"),

@@ -1,0 +1,320 @@
+"""draft-ietf-httpbis-resumable-upload-12 over HTTP: creation, offset, append, cancellation."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from anyio.to_thread import run_sync
+from fastapi import Request, Response
+
+from fragdex.errors import FragdexError
+from fragdex.service.context import ServiceContext
+from fragdex.service.errors import (
+    InvalidRequest,
+    RecordNotFound,
+    Unprocessable,
+    UnsupportedMediaType,
+    UploadBusy,
+    UploadCompleted,
+    UploadLengthMismatch,
+    UploadOffsetMismatch,
+)
+from fragdex.service.files import operations as files
+from fragdex.service.resumable.answers import (
+    COMPLETE,
+    LENGTH,
+    OFFSET,
+    OK,
+    REFUSALS,
+    STATE,
+    UploadRoute,
+    body_of,
+    limits_of,
+    state_of,
+)
+from fragdex.service.resumable.interim import announce, progress_told
+from fragdex.service.resumable.protocol import (
+    CONTENT_TYPE,
+    boolean,
+    content_digest,
+    filename_of,
+    integer,
+    item,
+    limits,
+    md5_of,
+)
+from fragdex.service.resumable.running import alone, supersede
+from fragdex.service.tus import operations
+from fragdex.service.tus.appending import append
+from fragdex.service.tus.operations import ResumableUpload
+from fragdex.service.uploads.receiving import drain
+from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.fields import RecordId
+from fragdex.service.web.prefix import public_path
+from fragdex.service.web.problems import answers, row_of
+from fragdex.service.web.routing import PREFIX, api_router
+
+__all__ = ["router"]
+
+PATH: Final = "/uploads"
+
+
+router = api_router("resumable uploads", UploadRoute)
+
+
+@router.options(PATH, include_in_schema=False, response_class=Response)
+@router.options(f"{PATH}/{{id}}", include_in_schema=False, response_class=Response)
+def get_upload_abilities(context: InContext) -> Response:
+    """Which limits there are, and that appending is spoken here."""
+    return Response(
+        status_code=204,
+        headers={"Accept-Patch": CONTENT_TYPE, "Upload-Limit": limits_of(context)},
+    )
+
+
+@router.post(
+    PATH,
+    response_class=Response,
+    status_code=201,
+    responses={**answers(*REFUSALS), **OK},
+    openapi_extra={
+        "parameters": [COMPLETE, LENGTH],
+        "requestBody": body_of("application/octet-stream"),
+    },
+)
+async def create_upload(request: Request, caller: Asking, context: InContext) -> Response:
+    """Begin a resumable upload (draft-ietf-httpbis-resumable-upload), with all or some bytes.
+
+    The name of the file is that of `Content-Disposition`, its type `Content-Type`; a `Repr-Digest`
+    of md5 finds a file that is here already.
+    """
+    complete, tenant_id = _completeness(request), caller.tenant_id
+    length = _length(request, 0, complete)
+    if length is None:
+        raise InvalidRequest(
+            "the length of an upload is needed at its beginning",
+            pointer="Upload-Length",
+            expected="Upload-Length, or Upload-Complete: ?1 with Content-Length",
+        )
+    sent = request.headers
+    known = {"filename": filename_of(sent.get("content-disposition")) or "upload"}
+    type_ = sent.get("content-type", "").partition(";")[0].strip().lower()
+    if type_ not in ("", "application/octet-stream"):
+        known["filetype"] = type_
+    if (md5 := md5_of(sent.get("repr-digest"))) is not None:
+        known["md5"] = md5
+    begun = partial(operations.begin, metadata=None)
+    made = await run_sync(begun, context, tenant_id, length, known)
+    await supersede(made)
+    upload = await run_sync(operations.find, context, tenant_id, made)
+    place, limit = f"{PREFIX}{PATH}/{upload.id}", limits_of(context, upload=upload)
+    announce(request, {"Location": public_path(place), "Upload-Limit": limit})
+    if upload.next_byte < upload.byte_size:
+        upload = await _appended(request, context, tenant_id, upload, 0, complete)
+    else:
+        await drain(request.stream())  # it is here already
+        upload = await _ended(context, tenant_id, upload, complete)
+    if complete:
+        return await _final(context, tenant_id, upload)
+    headers = {"Location": place, **state_of(context, upload)}
+    return await _record(context, tenant_id, upload, headers)
+
+
+@router.head(
+    f"{PATH}/{{id}}",
+    status_code=204,
+    response_class=Response,
+    responses=answers(RecordNotFound, UploadBusy),
+)
+async def head_upload(id: RecordId, caller: Asking, context: InContext) -> Response:
+    """How far a resumable upload is: its fields say it."""
+    await _alone(context, caller.tenant_id, id)
+    upload = await run_sync(operations.find, context, caller.tenant_id, id)
+    length = {"Upload-Length": item(upload.byte_size), "Cache-Control": "no-store"}
+    return Response(status_code=204, headers={**length, **state_of(context, upload)})
+
+
+@router.patch(
+    f"{PATH}/{{id}}",
+    response_class=Response,
+    status_code=201,
+    responses={
+        **answers(*REFUSALS, UnsupportedMediaType),
+        **OK,
+        204: {"description": "The bytes were appended; more follow"},
+    },
+    openapi_extra={
+        "parameters": [OFFSET, COMPLETE, LENGTH],
+        "requestBody": body_of(CONTENT_TYPE),
+    },
+)
+async def append_upload(
+    id: RecordId, request: Request, caller: Asking, context: InContext
+) -> Response:
+    """Append the next bytes to a resumable upload."""
+    upload = await _alone(context, caller.tenant_id, id)
+    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if found != CONTENT_TYPE:
+        raise UnsupportedMediaType(
+            "bytes of an upload have a type of their own", expected=CONTENT_TYPE, found=found
+        )
+    complete, offset = _completeness(request), integer(_text(request, "upload-offset"))
+    if offset is None:
+        raise InvalidRequest("Upload-Offset is needed", pointer="Upload-Offset")
+    _need_open(request, upload)
+    if offset != upload.next_byte:
+        raise UploadOffsetMismatch(
+            "the upload is at another byte",
+            more={"expected-offset": upload.next_byte, "provided-offset": offset},
+        )
+    length = _length(request, offset, complete)
+    if length not in (None, upload.byte_size):
+        raise UploadLengthMismatch(
+            "the upload has another length", expected=upload.byte_size, found=length
+        )
+    upload = await _appended(request, context, caller.tenant_id, upload, offset, complete)
+    if complete:
+        return await _final(context, caller.tenant_id, upload)
+    return Response(status_code=204, headers=state_of(context, upload))
+
+
+@router.delete(f"{PATH}/{{id}}", status_code=204, responses=answers(RecordNotFound, UploadBusy))
+async def cancel_upload(id: RecordId, caller: Asking, context: InContext) -> None:
+    """Cancel a resumable upload: what arrived of it is deleted, or the file that it became."""
+    await _alone(context, caller.tenant_id, id)
+    await run_sync(operations.end, context, caller.tenant_id, id)
+
+
+async def _alone(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUpload:
+    """An upload that no other request writes, by what it looks like from here.
+
+    The upload is this tenant's before another request is ended.
+    """
+    await run_sync(operations.find, context, tenant_id, upload_id)
+    await supersede(upload_id)
+    return await run_sync(operations.find, context, tenant_id, upload_id)
+
+
+def _text(request: Request, name: str) -> str | None:
+    # a field in several lines is one (RFC 9651, 4.2)
+    return ", ".join(request.headers.getlist(name)) or None
+
+
+def _completeness(request: Request) -> bool:
+    found = boolean(_text(request, "upload-complete"))
+    if found is None:
+        raise InvalidRequest(
+            "Upload-Complete is needed", pointer="Upload-Complete", expected="?0 or ?1"
+        )
+    return found
+
+
+def _length(request: Request, offset: int, complete: bool) -> int | None:
+    """The length of the whole that a request tells, in one way or two."""
+    told = integer(_text(request, "upload-length"))
+    sent = request.headers.get("content-length", "")
+    if complete and sent.isdecimal():
+        whole = offset + int(sent)
+        if told not in (None, whole):
+            raise UploadLengthMismatch(
+                "Upload-Length is not what Content-Length says", expected=whole, found=told
+            )
+        return whole
+    return told
+
+
+def _need_open(request: Request, upload: ResumableUpload) -> None:
+    if not upload.marked:
+        return
+    if request.headers.get("content-length") != "0":
+        raise UploadLengthMismatch("the upload is complete; there are bytes after its end")
+    raise UploadCompleted("the upload is complete", more={"file": upload.id})
+
+
+async def _appended(
+    request: Request,
+    context: ServiceContext,
+    tenant_id: str,
+    upload: ResumableUpload,
+    offset: int,
+    complete: bool,
+) -> ResumableUpload:
+    """The upload with the content of a request; it is deleted where it can never be completed."""
+    sent = request.headers.get("content-length", "")
+    if sent.isdecimal() and offset + int(sent) > upload.byte_size:
+        raise UploadLengthMismatch(
+            "the bytes pass the length of the upload",
+            expected=f"at most {upload.byte_size - offset} bytes",
+            found=int(sent),
+        )
+    digest = content_digest(_text(request, "content-digest"))
+    if digest is not None:  # the content is held until all of it is right
+        largest = context.settings.max_chunk_bytes
+        request.scope[STATE] = {"Upload-Limit": limits(max_append_size=largest)}
+    try:
+        with alone(upload.id) as running:
+            async with progress_told(request, context, tenant_id, upload):
+                after = await append(
+                    request, context, tenant_id, upload, offset, digest, running.until_ended
+                )
+    except FragdexError as error:
+        await _give_up(request, context, tenant_id, upload, error)
+        raise
+    return await _ended(context, tenant_id, after, complete)
+
+
+async def _give_up(
+    request: Request,
+    context: ServiceContext,
+    tenant_id: str,
+    upload: ResumableUpload,
+    error: FragdexError,
+) -> None:
+    """Delete an upload whose bytes were let go: its offset may never decrease.
+
+    Raises:
+        UploadLengthMismatch: the bytes passed the length.
+    """
+    after = await run_sync(operations.find, context, tenant_id, upload.id)
+    refused = row_of(type(error)).status == 422
+    if not refused and after.next_byte >= upload.next_byte:
+        return
+    if upload.expires_at is not None:  # it was begun here, and by nothing else
+        await run_sync(operations.end, context, tenant_id, upload.id)
+    if isinstance(error, Unprocessable) and "byte_size" in error.more:
+        raise UploadLengthMismatch(
+            "the bytes pass the length of the upload", expected=upload.byte_size, found="more"
+        ) from error
+    if refused:  # all bytes came, and are not what they were announced as
+        request.scope[STATE] = {"Upload-Complete": item(True)}
+
+
+async def _ended(
+    context: ServiceContext, tenant_id: str, upload: ResumableUpload, complete: bool
+) -> ResumableUpload:
+    if not complete:
+        return upload
+    if upload.next_byte < upload.byte_size:
+        raise UploadLengthMismatch(
+            "the upload ends before its length", expected=upload.byte_size, found=upload.next_byte
+        )
+    await run_sync(operations.mark_complete, context, tenant_id, upload.id)
+    return upload
+
+
+async def _final(context: ServiceContext, tenant_id: str, upload: ResumableUpload) -> Response:
+    """What is answered where an upload was completed: the file."""
+    headers = {
+        "Location": f"{PREFIX}/files/{upload.id}",
+        "Upload-Complete": item(True),
+        "Upload-Offset": item(upload.byte_size),
+    }
+    return await _record(context, tenant_id, upload, headers)
+
+
+async def _record(
+    context: ServiceContext, tenant_id: str, upload: ResumableUpload, headers: dict[str, str]
+) -> Response:
+    record = await run_sync(files.file_by_id, context, tenant_id, upload.id)
+    return Response(record.model_dump_json(), 201, headers, media_type="application/json")
