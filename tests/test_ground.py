@@ -68,6 +68,7 @@ SERVICE_ROOMS = (
     "unprocessed",
     "files",
     "tus",
+    "resumable",
     "renders",
     "streaming",
     "timelines",

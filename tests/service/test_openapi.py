@@ -23,6 +23,8 @@ schemathesis = pytest.importorskip("schemathesis")
 
 from schemathesis import GenerationMode, checks  # noqa: E402
 
+schemathesis.serializer.alias("application/partial-upload", "application/octet-stream")
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILM = (FIXTURES / "frag-default-base.mp4").read_bytes()
 PNG = bytes.fromhex(

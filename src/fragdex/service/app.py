@@ -41,6 +41,7 @@ from fragdex.service.renders import readiness
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
 from fragdex.service.resumable import routes as resumable
+from fragdex.service.resumable.running import RunningUploads
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
@@ -191,6 +192,7 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     app.state.nonblocking = context.nonblocking()
     app.state.authenticator = Authenticator(context)
     app.state.watcher = Watcher(context)
+    app.state.running_uploads = RunningUploads()
     declared = [route for router in (*ROUTERS, *routers) for route in router.routes]
     hurried = isobmff.router.routes
     # not `include_router`, which looks at every route twice for each request; of two routes that

@@ -28,7 +28,7 @@ from fragdex.service.errors import (
 )
 from fragdex.service.files.model import AnyFile
 from fragdex.service.records.identifiers import instant
-from fragdex.service.resumable.protocol import CONTENT_TYPE, item, limits
+from fragdex.service.resumable.structured_fields import CONTENT_TYPE, item, limits
 from fragdex.service.tus.operations import ResumableUpload
 from fragdex.service.uploads.receiving import drain
 from fragdex.service.web.problems import problem_of

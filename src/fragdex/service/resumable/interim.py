@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from fragdex.errors import FragdexError
 from fragdex.service.context import ServiceContext
-from fragdex.service.resumable.protocol import INTEROP_VERSION
+from fragdex.service.resumable.structured_fields import INTEROP_VERSION
 from fragdex.service.tus.operations import ResumableUpload
 from fragdex.service.uploads.operations import state
 from fragdex.service.web.connection import INTERIM

@@ -34,7 +34,8 @@ from fragdex.service.resumable.answers import (
     state_of,
 )
 from fragdex.service.resumable.interim import announce, progress_told
-from fragdex.service.resumable.protocol import (
+from fragdex.service.resumable.running import running_of
+from fragdex.service.resumable.structured_fields import (
     CONTENT_TYPE,
     boolean,
     content_digest,
@@ -44,7 +45,6 @@ from fragdex.service.resumable.protocol import (
     limits,
     md5_of,
 )
-from fragdex.service.resumable.running import alone, supersede
 from fragdex.service.tus import operations
 from fragdex.service.tus.appending import append
 from fragdex.service.tus.operations import ResumableUpload
@@ -106,7 +106,7 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
         known["md5"] = md5
     begun = partial(operations.begin, metadata=None)
     made = await run_sync(begun, context, tenant_id, length, known)
-    await supersede(made)
+    await running_of(request).supersede(made)
     upload = await run_sync(operations.find, context, tenant_id, made)
     place, limit = f"{PREFIX}{PATH}/{upload.id}", limits_of(context, upload=upload)
     announce(request, {"Location": public_path(place), "Upload-Limit": limit})
@@ -127,10 +127,11 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
     response_class=Response,
     responses=answers(RecordNotFound, UploadBusy),
 )
-async def head_upload(id: RecordId, caller: Asking, context: InContext) -> Response:
+async def head_upload(
+    id: RecordId, request: Request, caller: Asking, context: InContext
+) -> Response:
     """How far a resumable upload is: its fields say it."""
-    await _alone(context, caller.tenant_id, id)
-    upload = await run_sync(operations.find, context, caller.tenant_id, id)
+    upload = await _alone(request, context, caller.tenant_id, id)
     length = {"Upload-Length": item(upload.byte_size), "Cache-Control": "no-store"}
     return Response(status_code=204, headers={**length, **state_of(context, upload)})
 
@@ -153,7 +154,7 @@ async def append_upload(
     id: RecordId, request: Request, caller: Asking, context: InContext
 ) -> Response:
     """Append the next bytes to a resumable upload."""
-    upload = await _alone(context, caller.tenant_id, id)
+    upload = await _alone(request, context, caller.tenant_id, id)
     found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if found != CONTENT_TYPE:
         raise UnsupportedMediaType(
@@ -180,19 +181,21 @@ async def append_upload(
 
 
 @router.delete(f"{PATH}/{{id}}", status_code=204, responses=answers(RecordNotFound, UploadBusy))
-async def cancel_upload(id: RecordId, caller: Asking, context: InContext) -> None:
+async def cancel_upload(id: RecordId, request: Request, caller: Asking, context: InContext) -> None:
     """Cancel a resumable upload: what arrived of it is deleted, or the file that it became."""
-    await _alone(context, caller.tenant_id, id)
+    await _alone(request, context, caller.tenant_id, id)
     await run_sync(operations.end, context, caller.tenant_id, id)
 
 
-async def _alone(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUpload:
+async def _alone(
+    request: Request, context: ServiceContext, tenant_id: str, upload_id: str
+) -> ResumableUpload:
     """An upload that no other request writes, by what it looks like from here.
 
     The upload is this tenant's before another request is ended.
     """
     await run_sync(operations.find, context, tenant_id, upload_id)
-    await supersede(upload_id)
+    await running_of(request).supersede(upload_id)
     return await run_sync(operations.find, context, tenant_id, upload_id)
 
 
@@ -253,7 +256,7 @@ async def _appended(
         largest = context.settings.max_chunk_bytes
         request.scope[STATE] = {"Upload-Limit": limits(max_append_size=largest)}
     try:
-        with alone(upload.id) as running:
+        with running_of(request).alone(upload.id) as running:
             async with progress_told(request, context, tenant_id, upload):
                 after = await append(
                     request, context, tenant_id, upload, offset, digest, running.until_ended

@@ -12,17 +12,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from starlette.requests import Request
+
 from fragdex.service.errors import UploadBusy
 
-__all__ = ["Running", "alone", "supersede"]
+__all__ = ["RunningUpload", "RunningUploads", "running_of"]
 
 PATIENCE: Final = 30.0
 """Seconds that a request may take to make durable what it has."""
 
-_running: dict[str, Running] = {}
 
-
-class Running:
+class RunningUpload:
     """A request that sends bytes of an upload.
 
     Attributes:
@@ -60,33 +60,44 @@ class Running:
         raise UploadBusy("a later request of this upload took the place of this one")
 
 
-async def supersede(upload_id: str) -> None:
-    """End the request that sends bytes of an upload; what it brought is durable then.
+class RunningUploads:
+    """Those of one process, by the ids of their uploads."""
 
-    Raises:
-        UploadBusy: it does not end.
-    """
-    while (found := _running.get(upload_id)) is not None:
-        found.end()
+    def __init__(self) -> None:
+        self._running: dict[str, RunningUpload] = {}
+
+    async def supersede(self, upload_id: str) -> None:
+        """End the request that sends bytes of an upload; what it brought is durable then.
+
+        Raises:
+            UploadBusy: it does not end.
+        """
+        while (found := self._running.get(upload_id)) is not None:
+            found.end()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await found.over.wait()
+            except TimeoutError:
+                raise UploadBusy("another request is writing these bytes", retry_after=1) from None
+
+    @contextmanager
+    def alone(self, upload_id: str) -> Iterator[RunningUpload]:
+        """Be the request that sends bytes of an upload, right after `supersede`.
+
+        Raises:
+            UploadBusy: another one was faster.
+        """
+        if upload_id in self._running:
+            raise UploadBusy("another request is writing these bytes", retry_after=1)
+        running = self._running[upload_id] = RunningUpload()
         try:
-            async with asyncio.timeout(PATIENCE):
-                await found.over.wait()
-        except TimeoutError:
-            raise UploadBusy("another request is writing these bytes", retry_after=1) from None
+            yield running
+        finally:
+            del self._running[upload_id]
+            running.over.set()
 
 
-@contextmanager
-def alone(upload_id: str) -> Iterator[Running]:
-    """Be the request that sends bytes of an upload, right after `supersede`.
-
-    Raises:
-        UploadBusy: another one was faster.
-    """
-    if upload_id in _running:
-        raise UploadBusy("another request is writing these bytes", retry_after=1)
-    running = _running[upload_id] = Running()
-    try:
-        yield running
-    finally:
-        del _running[upload_id]
-        running.over.set()
+def running_of(request: Request) -> RunningUploads:
+    """Those of the process that serves a request."""
+    found: RunningUploads = request.app.state.running_uploads
+    return found
