@@ -37,6 +37,7 @@ ROOMS = (
     "build",
     "decoding",
     "frames",
+    "data",
     "",
     "testing",
     "origin",

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
+from fragdex.cli.index_set import index_set
 from fragdex.cli.inputs import STDIN, Work, expand, is_url
 from fragdex.cli.output import emit, need_folder, say
 from fragdex.cli.output_paths import places
@@ -108,7 +109,9 @@ def index(
     """Index files: write FILE.fidx beside each, or another form of the index.
 
     FILE may be a path, a glob, a URL, a saved index, or - for stdin. One line is printed for each
-    index file that is written; findings go to stderr.
+    index file that is written; findings go to stderr. With -o NAME.parquet and no --format, all
+    films become one set; FILE may also be a folder or a bucket (s3://bucket/folder/**). Films that
+    the set has already are indexed again only if they changed.
 
     Examples:
       fragdex index movie.mp4                         write movie.fidx
@@ -116,9 +119,19 @@ def index(
       fragdex index movie.mp4 --json | jq .
       fragdex index movie.mp4 -f hls --playlist all -o movie.m3u8
       fragdex index movie.mp4 --embed -o seekable.mp4
+      fragdex index films/ -o set.parquet --jobs 8    a set to train on: docs/training.md
       curl -s https://example.org/a.mp4 | fragdex index - -o a.fidx
     """
     form = _form(format, json, embed)
+    if output is not None and output.endswith(".parquet") and form == "fidx" and format is None:
+        given = {name: value for name, value in opening.items() if value and name != "exact"}
+        unused = (
+            samples, presentation, min_segment_ms, playlist, uri, md5, partial_fragments, tracks,
+            given,
+        )  # fmt: skip
+        if any(unused):
+            raise typer.BadParameter("a set of films takes no option but --jobs")
+        return index_set(files, output, jobs)
     _refuse(
         {
             "--samples": samples and form not in ("fidx", "arrow", "parquet"),

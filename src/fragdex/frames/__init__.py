@@ -13,6 +13,7 @@ frames          all of it together: `fragdex.Frames`
 """
 
 from fragdex.frames.frame_batch import Frame, FrameBatch
+from fragdex.frames.frame_cache import FrameCache
 from fragdex.frames.frames import Frames
 
-__all__ = ["Frame", "FrameBatch", "Frames"]
+__all__ = ["Frame", "FrameBatch", "FrameCache", "Frames"]

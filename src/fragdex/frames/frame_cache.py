@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from threading import Lock
 from typing import Any
 
-__all__ = ["FrameCache"]
+__all__ = ["CachePart", "FrameCache"]
 
 
 class FrameCache:
@@ -26,29 +27,74 @@ class FrameCache:
     def __init__(self, limit: int) -> None:
         self.limit, self.size = limit, 0
         self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = Lock()
 
     def get(self, key: Hashable) -> Any:
         """The value, or None."""
-        found = self._held.get(key)
-        if found is None:
-            return None
-        self._held.move_to_end(key)
-        return found[0]
+        with self._lock:
+            found = self._held.get(key)
+            if found is None:
+                return None
+            self._held.move_to_end(key)
+            return found[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
         """Hold a value, unless it alone is too large."""
+        with self._lock:
+            self._drop(key)
+            if size > self.limit:
+                return
+            self._held[key] = value, size
+            self.size += size
+            while self.size > self.limit:
+                self._drop(next(iter(self._held)))
+
+    def drop(self, keys: Iterable[Hashable]) -> None:
+        """Forget values, where they are still held."""
+        with self._lock:
+            for key in keys:
+                self._drop(key)
+
+    def _drop(self, key: Hashable) -> None:
         old = self._held.pop(key, None)
         if old is not None:
             self.size -= old[1]
-        if size > self.limit:
-            return
-        self._held[key] = value, size
-        self.size += size
-        while self.size > self.limit:
-            _, (_, gone) = self._held.popitem(last=False)
-            self.size -= gone
+
+    def __reduce__(self) -> tuple[type[FrameCache], tuple[int]]:
+        """A cache goes to another process empty."""
+        return FrameCache, (self.limit,)
+
+
+class CachePart:
+    """The values that one reader has in a cache.
+
+    Attributes:
+        limit: bytes of the whole cache.
+
+    >>> whole = FrameCache(10)
+    >>> one, other = CachePart(whole), CachePart(whole)
+    >>> one.put("a", 1, 6)
+    >>> other.get("a"), one.get("a")
+    (None, 1)
+    >>> one.clear()
+    >>> whole.size
+    0
+    """
+
+    def __init__(self, cache: FrameCache) -> None:
+        self._cache, self.limit = cache, cache.limit
+        self._keys: set[Hashable] = set()
+
+    def get(self, key: Hashable) -> Any:
+        """The value, or None."""
+        return self._cache.get((self, key))
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Hold a value, unless it alone is too large."""
+        self._keys.add(key)
+        self._cache.put((self, key), value, size)
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._held.clear()
-        self.size = 0
+        """Forget them."""
+        self._cache.drop([(self, key) for key in self._keys])
+        self._keys.clear()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.fetching import Fetched
 from fragdex.frames.decode_plan import FramePlan, Run, reads_of, runs_of
 from fragdex.frames.decode_runs import Give, LateError, decode_run
-from fragdex.frames.frame_cache import FrameCache
+from fragdex.frames.frame_cache import CachePart, FrameCache
 from fragdex.frames.frame_track import FrameTrack
 
 __all__ = ["FrameReader"]
@@ -38,12 +40,17 @@ class FrameReader:
     Args:
         track: that is open.
         threads: that decode.
-        cache: bytes of pictures and samples that are held for the next call.
+        cache: pictures and samples that are held for the next call; several may share one.
+
+    Attributes:
+        decoded: pictures that were decoded so far.
     """
 
-    def __init__(self, track: FrameTrack, *, threads: int, cache: int) -> None:
+    def __init__(self, track: FrameTrack, *, threads: int, cache: FrameCache) -> None:
         self._track, self._threads = track, threads
-        self._cache = FrameCache(cache)
+        self._cache = CachePart(cache)
+        self._count = Lock()
+        self.decoded = 0
         self._last = -1  # the last wanted sample of the last call
         self._picture_bytes = 0
 
@@ -114,25 +121,42 @@ class FrameReader:
 
     def _decode(self, ready: _Ready, give: Give, threads: int) -> dict[int, str]:
         run, wanted = ready.run, set(ready.run.wanted)
+        watched = run
+        if ready.kept is not None:
+            # What is held for the next call has to be known as undamaged, too.
+            watched = replace(run, wanted=tuple(sorted({*wanted, *range(ready.kept, run.stop)})))
+        decoded = 0
+        held: dict[int, Any] = {}
 
         def take(sample: int, picture: Any) -> None:
+            nonlocal decoded
+            decoded += 1
             if sample in wanted:
                 give(sample, picture)
             if ready.kept is not None and sample >= ready.kept:
-                size = sum(plane.buffer_size for plane in picture.planes)
-                self._picture_bytes = max(self._picture_bytes, size)
-                self._cache.put(sample, picture, size)
+                held[sample] = picture
 
         track = self._track
         threads = threads if run.stop - run.start >= LONG else 1
         for own in (threads, 1):
             try:
-                return decode_run(
-                    run, ready.parts, track.decoders, track.coding, take, threads=own,
+                missing = decode_run(
+                    watched, ready.parts, track.decoders, track.coding, take, threads=own,
                     trusted=ready.trusted, skip=ready.kept is None,
                 )  # fmt: skip
             except LateError:
+                held.clear()
                 continue
+            finally:
+                with self._count:
+                    self.decoded += decoded
+                decoded = 0
+            for sample, picture in held.items():
+                if sample not in missing:
+                    size = sum(plane.buffer_size for plane in picture.planes)
+                    self._picture_bytes = max(self._picture_bytes, size)
+                    self._cache.put(sample, picture, size)
+            return {sample: reason for sample, reason in missing.items() if sample in wanted}
         raise AssertionError("one thread knows whose damage it is")
 
     # -- reading

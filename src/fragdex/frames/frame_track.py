@@ -58,6 +58,7 @@ class FrameTrack:
             index = index_of(source, exact=True, partial=True, init=init)
         elif index.complete:
             index.source.refuse_other(source.name, size=source.size, etag=source.etag)
+            source.expect(index.source.size, index.source.etag)
         chosen = track if isinstance(track, TrackIndex) else chosen_track(index, track)
         if chosen.info.encryption is not None:
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")

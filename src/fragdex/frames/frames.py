@@ -18,6 +18,7 @@ from fragdex.formats.fidx import open_index
 from fragdex.fragments.table import Int64
 from fragdex.frames.decode_plan import FramePlan
 from fragdex.frames.frame_batch import Frame, FrameBatch
+from fragdex.frames.frame_cache import FrameCache
 from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.gathering import Gathering
@@ -62,7 +63,8 @@ class Frames:
         hidden: whether what the edit list hides has numbers, too.
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
         threads: that decode; None: one a processor, 8 at most.
-        cache: bytes of pictures and samples that are held for the next call.
+        cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
+            (`fragdex.frames`) that several share.
         init: the initialization segment of a segment without moov.
         max_bytes, max_requests: budget of the reads, as of `open_source`.
         options: passed on to `open_source`.
@@ -100,7 +102,7 @@ class Frames:
         hidden: bool = False,
         damaged: Literal["raise", "blank"] = "raise",
         threads: int | None = None,
-        cache: int = CACHE,
+        cache: int | FrameCache = CACHE,
         init: bytes | None = None,
         max_bytes: int | None = None,
         max_requests: int | None = None,
@@ -114,7 +116,8 @@ class Frames:
         ):
             if value not in known:
                 raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
-        if (threads is not None and threads < 1) or cache < 0:
+        held = cache if isinstance(cache, FrameCache) else FrameCache(cache)
+        if (threads is not None and threads < 1) or held.limit < 0:
             raise ValueError("at least one thread, and a cache of 0 bytes or more")
         self._what, self._track_wanted, self._init = what, track, init
         self._index = index if isinstance(index, FragmentIndex | None) else open_index(index)
@@ -122,7 +125,7 @@ class Frames:
         self._order: Order = order
         self._hidden, self._blank = hidden, damaged == "blank"
         self._threads = threads or min(_processors(), MOST_THREADS)
-        self._cache_bytes = cache
+        self._cache = held
         self._budget = {"max_bytes": max_bytes, "max_requests": max_requests}
         self._options = options
         self._open()
@@ -140,7 +143,7 @@ class Frames:
                 source.close()
             raise
         self._index = self._opened.index
-        self._reader = FrameReader(self._opened, threads=self._threads, cache=self._cache_bytes)
+        self._reader = FrameReader(self._opened, threads=self._threads, cache=self._cache)
         self._converters: list[Converter] = []
 
     def _ready(self) -> FrameTrack:
@@ -171,6 +174,12 @@ class Frames:
     def source(self) -> Source:
         """The open file; its counts say what was read."""
         return self._ready().source
+
+    @property
+    def decoded(self) -> int:
+        """Pictures that were decoded so far, wanted or not."""
+        self._ready()
+        return self._reader.decoded
 
     def __len__(self) -> int:
         return len(self._ready().numbering)

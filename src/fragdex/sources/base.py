@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import BudgetExceeded, SourceError, TruncatedInput
+from fragdex.errors import BudgetExceeded, SourceChanged, SourceError, TruncatedInput
 
 if TYPE_CHECKING:
     from typing import Self
@@ -210,6 +210,27 @@ class Source(ABC):
         6
         """
         return self.size
+
+    def expect(self, size: int | None, etag: str | None) -> None:
+        """Hold every read to what is known of the bytes already, as if a read had told it.
+
+        Args:
+            size, etag: of the bytes that an index describes; None: not known.
+
+        Raises:
+            SourceChanged: this source is known to be another one.
+
+        >>> from fragdex.sources import open_source
+        >>> open_source(b"abcdef").expect(7, None)
+        Traceback (most recent call last):
+        ...
+        fragdex.errors.SourceChanged: <bytes> is not what was indexed: expected 7 bytes, found 6
+        """
+        for what, was, now in (("bytes", size, self.size), ("as ETag", etag, self.etag)):
+            if was is not None and now is not None and was != now:
+                raise SourceChanged(
+                    f"{self.name} is not what was indexed", expected=f"{was} {what}", found=now
+                )
 
     def fileno(self) -> int | None:
         """Return the descriptor of a local file, to be read at any position, or None.

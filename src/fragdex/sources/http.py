@@ -225,6 +225,13 @@ class HTTPSource(Source):
         self._learn()
         return self.size
 
+    def expect(self, size: int | None, etag: str | None) -> None:
+        """Hold the first answer to what is known already."""
+        super().expect(size, etag)
+        if size is not None:
+            self._seen.size, self._seen.etag = size, etag
+            self._learn()
+
     def close(self) -> None:
         """Close the connections, unless they belong to a client that was given."""
         if not self.closed:

@@ -17,7 +17,7 @@ from fragdex.sources.tls import TLSWhenNeeded
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Requests"]
+__all__ = ["Requests", "client_for"]
 
 MAX_REDIRECTS = 10
 """Redirects followed for one request; browsers stop at 20, and no CDN needs more than three."""
@@ -64,9 +64,7 @@ class Requests:
         )
         self._timeout, self._headers = timeout, dict(headers)
         self._mine = client is None
-        self._client = client or httpx.Client(
-            verify=TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout, follow_redirects=False
-        )
+        self._client = client or client_for(timeout)
         self._landed: httpx.Request | None = None  # where redirects ended
         self._over = over
         self._lock = threading.Lock()
@@ -160,3 +158,16 @@ def _shut(one: socket.socket) -> None:
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
+
+
+def client_for(timeout: float) -> httpx.Client:
+    """A client as sources make it for themselves; several may share one.
+
+    >>> client_for(30.0).follow_redirects
+    False
+    """
+    import httpx
+
+    return httpx.Client(
+        verify=TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout, follow_redirects=False
+    )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import obstore
     from obstore.store import ClientConfig, ObjectStore
 
-__all__ = ["ObjectSource"]
+__all__ = ["ObjectSource", "store_for"]
 
 STORE_TIMEOUT_S = 30.0
 """The time-out that stores have by themselves; only another one must be set."""
@@ -70,7 +70,7 @@ class ObjectSource(Source):
                     expected=f"{scheme}://bucket/object",
                     found=repr(rest),
                 )
-            store = _store_for(f"{scheme}://{base}/", retries, timeout)
+            store = store_for(f"{scheme}://{base}/", retries, timeout)
             self._key = urllib.parse.unquote(last)
         else:
             self._key = urllib.parse.unquote(rest.partition("/")[2]) if separator else name
@@ -160,6 +160,12 @@ class ObjectSource(Source):
             raise self._changed(f"{before} bytes or more", f"{self.size}")
         return self.size
 
+    def expect(self, size: int | None, etag: str | None) -> None:
+        """Hold the first read to what is known already."""
+        super().expect(size, etag)
+        if size is not None:
+            self.size, self.etag = size, etag
+
     def _ask_size(self) -> None:
         self._within_budget(0, 1)
         self.requests += 1
@@ -201,7 +207,15 @@ class ObjectSource(Source):
         return SourceUnavailable(f"{self.name} could not be read: {why}", offset=offset)
 
 
-def _store_for(url: str, retries: int, timeout: float) -> ObjectStore:
+def store_for(url: str, retries: int, timeout: float) -> ObjectStore:
+    """The store that a URL is in.
+
+    Raises:
+        SourceError: there is none.
+
+    >>> type(store_for("memory://", 3, 30.0)).__name__
+    'MemoryStore'
+    """
     from obstore.exceptions import BaseError
     from obstore.store import MemoryStore, from_url
 

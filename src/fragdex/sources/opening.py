@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     import httpx
+    from fsspec import AbstractFileSystem
     from obstore.store import ObjectStore
 
 __all__ = ["SourceLike", "SourceOptions", "check_options", "open_source"]
@@ -52,6 +53,7 @@ class SourceOptions(TypedDict, total=False):
         headers: sent with every HTTP request.
         client: an httpx.Client to use instead of an own one.
         store: an obstore store in which names are looked up.
+        filesystem: an fsspec file system in which names are looked up.
     """
 
     retries: int
@@ -60,6 +62,7 @@ class SourceOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     client: httpx.Client | None
     store: ObjectStore | None
+    filesystem: AbstractFileSystem | None
 
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.ASCII | re.IGNORECASE)
@@ -86,14 +89,16 @@ def open_source(
     headers: Mapping[str, str] | None = None,
     client: httpx.Client | None = None,
     store: ObjectStore | None = None,
+    filesystem: AbstractFileSystem | None = None,
 ) -> Source:
     """Open anything that can be read at any position.
 
     Args:
         what: a path (str or PathLike, also a file:// URL), bytes or anything that lends its bytes,
             an open binary file that can seek, an http:// or https:// URL (extra `http`), an s3://,
-            gs://, az:// or memory:// URL (extra `object-store`), the name of an object in `store`,
-            a view, or a source, which is returned as it is (with the budget, if one is given here).
+            gs://, az:// or memory:// URL (extra `object-store`), the name of an object in `store`
+            or of a file in `filesystem`, a view, or a source, which is returned as it is (with the
+            budget, if one is given here).
         max_bytes, max_requests: budget; a read that would exceed it raises BudgetExceeded.
         retries: how often a read of a remote source is retried.
         timeout: seconds without an answer that count as a failure.
@@ -101,6 +106,7 @@ def open_source(
         headers: sent with every HTTP request.
         client: an httpx.Client to use instead of an own one.
         store: an obstore store.
+        filesystem: an fsspec file system.
 
     Raises:
         SourceNotFound: there is no such file. URLs are not requested before the first read.
@@ -125,6 +131,10 @@ def open_source(
     if isinstance(what, (str, os.PathLike)):
         name = os.fsdecode(what)
         scheme = _URL.match(name) if isinstance(what, str) and "://" in name else None
+        if filesystem is not None:
+            from fragdex.sources.filesystems import FilesystemSource
+
+            return FilesystemSource(name, filesystem, connections=connections, **budget)
         if store is not None or (scheme and scheme[1].lower() in OBJECT_STORE_SCHEMES):
             _need("obstore", "object-store", name)
             from fragdex.sources.objects import ObjectSource

@@ -1,0 +1,190 @@
+"""Folders, globs, URLs and buckets to the names of films."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fragdex.errors import SourceError, SourceNotFound
+from fragdex.sources.filesystems import in_this_process, known_of
+from fragdex.sources.opening import OBJECT_STORE_SCHEMES
+
+__all__ = ["SUFFIXES", "Listed", "listed", "split_url"]
+
+SUFFIXES: Final = (".mp4", ".m4v", ".mov", ".qt", ".3gp", ".3g2", ".f4v", ".cmfv")
+"""How the names of films end that a folder stands for."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Listed:
+    """A film, and what the listing says of it.
+
+    Attributes:
+        name: path, URL, or name in a store or file system.
+        size: bytes, or None.
+        etag: its version, or None.
+        mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
+
+    >>> Listed("a.mp4").size is None
+    True
+    """
+
+    name: str
+    size: int | None = None
+    etag: str | None = None
+    mtime_ns: int | None = None
+
+
+def listed(what: str | Iterable[str], *, store: Any = None, filesystem: Any = None) -> list[Listed]:
+    """The films that names stand for, each once, by name.
+
+    Args:
+        what: paths, folders (all films below them), globs with `**`, URLs, and the same for
+            buckets (`s3://bucket/folder/`, `s3://bucket/**/*.mp4`). A name that is no folder and
+            no glob is taken as it is.
+        store: an obstore store in which names are looked up.
+        filesystem: an fsspec file system in which names are looked up.
+
+    Raises:
+        SourceNotFound: a folder or glob has no film.
+        SourceError: a bucket cannot be listed.
+
+    >>> [one.name for one in listed("fixtures/open-*.mp4")]
+    ['fixtures/open-gop.mp4']
+    """
+    found: dict[str, Listed] = {}
+    for name in [what] if isinstance(what, str) else what:
+        several = list(_films(os.fspath(name), store, filesystem))
+        if not several:
+            raise SourceNotFound(
+                f"there is no film in {name}",
+                expected="files that end in " + ", ".join(SUFFIXES),
+                advice="name the files, or give a glob",
+            )
+        found.update((one.name, one) for one in several)
+    return [found[name] for name in sorted(found)]
+
+
+def split_url(url: str) -> tuple[str, str] | None:
+    """The address of a bucket, and the name in it; None: it is no URL of an object store.
+
+    >>> split_url("s3://bucket/a/b.mp4"), split_url("https://host/a.mp4")
+    (('s3://bucket', 'a/b.mp4'), None)
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme.lower() not in OBJECT_STORE_SCHEMES:
+        return None
+    bucket, _, name = rest.partition("/")
+    return f"{scheme}://{bucket}", name
+
+
+def _films(name: str, store: Any, filesystem: Any) -> Iterator[Listed]:
+    if filesystem is not None:
+        yield from _in_filesystem(name, in_this_process(filesystem))
+    elif store is not None or split_url(name):
+        yield from _in_bucket(name, store)
+    elif re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
+        yield Listed(name)
+    elif os.path.isdir(name):
+        for folder, folders, names in os.walk(name):
+            folders.sort()
+            yield from (_local(os.path.join(folder, one)) for one in names if _is_film(one))
+    elif glob.has_magic(name) and not os.path.lexists(name):
+        paths = glob.glob(name, recursive=True)
+        plain = name.endswith("*")
+        yield from (
+            _local(path) for path in paths if os.path.isfile(path) and (_is_film(path) or not plain)
+        )
+    else:
+        yield _local(name)
+
+
+def _local(path: str) -> Listed:
+    try:
+        found = os.stat(path)
+    except OSError:  # named when it is indexed
+        return Listed(path)
+    return Listed(path, found.st_size, None, found.st_mtime_ns)
+
+
+def _in_bucket(name: str, store: Any) -> Iterator[Listed]:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    from fragdex.sources.objects import store_for
+
+    parts = ("", name) if store is not None else split_url(name)
+    assert parts is not None
+    address, wanted = parts
+    start = address + "/" if address else ""
+    if not glob.has_magic(wanted) and _is_film(wanted):
+        yield Listed(name)
+        return
+    pattern = _pattern(wanted)
+    prefix = re.split(r"[*?\[]", wanted)[0].rpartition("/")[0] if glob.has_magic(wanted) else wanted
+    opened = store if store is not None else store_for(f"{address}/", 3, 30.0)
+    try:
+        for page in obstore.list(opened, prefix.strip("/") or None, chunk_size=1000):
+            for one in page:
+                if pattern.fullmatch(one["path"]):
+                    shown = one["path"].replace("%", "%25") if start else one["path"]
+                    yield Listed(start + shown, one["size"], one["e_tag"])
+    except (BaseError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise SourceError(f"{name} cannot be listed: {reason}") from error
+
+
+def _in_filesystem(name: str, filesystem: Any) -> Iterator[Listed]:
+    plain = filesystem._strip_protocol(name)
+    try:
+        if glob.has_magic(plain):
+            found = filesystem.glob(plain, detail=True)
+        elif filesystem.isdir(plain):
+            found = filesystem.find(plain, detail=True)
+        else:
+            found = {plain: filesystem.info(plain)}
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SourceError(f"{name} cannot be listed: {error}") from error
+    exact = len(found) == 1 and plain in found
+    for path, info in found.items():
+        if info.get("type") != "directory" and (_is_film(path) or exact):
+            yield Listed(path, *known_of(info))
+
+
+def _is_film(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def _pattern(wanted: str) -> re.Pattern[str]:
+    """What names in a bucket look like that a glob or the name of a folder stands for.
+
+    >>> bool(_pattern("a/**").fullmatch("a/b/c.mp4")), bool(_pattern("a/*.mp4").fullmatch("a/b/c"))
+    (True, False)
+    """
+    films = "|".join(re.escape(suffix) for suffix in SUFFIXES)
+    below = f"(?:.*/)?[^/]*(?i:{films})"
+    if not glob.has_magic(wanted):
+        folder = wanted.strip("/")
+        return re.compile((re.escape(folder) + "/" if folder else "") + below)
+    text = ""
+    for part in re.split(r"(\*\*/|\*\*$|\*|\?|\[[^\]]+\])", wanted):
+        match part:
+            case "**/":
+                text += "(?:.*/)?"
+            case "**":
+                text += below
+            case "*":
+                text += "[^/]*"
+            case "?":
+                text += "[^/]"
+            case _ if part.startswith("[") and part.endswith("]"):
+                text += "[" + part[1:-1].replace("!", "^", 1).replace("\\", r"\\") + "]"
+            case _:
+                text += re.escape(part)
+    return re.compile(text)

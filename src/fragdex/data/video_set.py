@@ -1,0 +1,226 @@
+"""A set of films, opened."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from fragdex.data.connections import Connections
+from fragdex.data.set_parts import opened_set
+from fragdex.data.set_rows import Groups
+from fragdex.decoding.video_track import chosen_track
+from fragdex.errors import UndecodableMedia
+from fragdex.formats.fidx import read
+from fragdex.frames import Frames
+from fragdex.seeking.model import FragmentIndex
+from fragdex.sources import SourceOptions, check_options
+
+__all__ = ["Video", "VideoSet"]
+
+_COLUMNS = [
+    "path", "size", "etag", "error",
+    *(f"tracks.list.element.{name}" for name in
+      ("id", "codec", "width", "height", "timescale", "frames", "start", "end")),
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """A film of a set, and its first track of pictures.
+
+    Attributes:
+        path: as the set has it.
+        size: bytes.
+        track: track_ID.
+        codec: its RFC 6381 string, or None.
+        width, height: as coded, or None.
+        frames: how many there are.
+        timescale: ticks a second.
+        start, end: ticks of presentation time at which the first frame begins to be shown, and the
+            last one ends.
+        row: of the set.
+
+    >>> Video("a.mp4", 1000, 1, "avc1.64001f", 640, 360, 50, 25, 0, 50, 0).duration
+    2.0
+    """
+
+    path: str
+    size: int | None
+    track: int
+    codec: str | None
+    width: int | None
+    height: int | None
+    frames: int
+    timescale: int
+    start: int
+    end: int
+    row: int
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return (self.end - self.start) / self.timescale
+
+
+class VideoSet(Sequence[Video]):
+    """The films of a set that have frames, by path.
+
+    Args:
+        path: of the Parquet file that `write_set` or `fragdex index` wrote.
+        root: folder or URL that relative paths of films are seen from; None: where the set is.
+        options: passed on to `open_source`.
+
+    Attributes:
+        broken: path → what is wrong with it, of films that could not be indexed.
+
+    Small when it is pickled: only the path of the set and the choice of films go to another
+    process. The indexes of films are read one by one, when they are opened.
+
+    Raises:
+        DamagedIndex: the file is no set.
+        MissingExtra: pyarrow is not installed.
+        OSError: it cannot be opened.
+
+    >>> import os, tempfile
+    >>> from fragdex.data import write_set
+    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
+    >>> _ = write_set("fixtures/open-gop.mp4", path)
+    >>> videos = VideoSet(path)
+    >>> len(videos), videos[0].frames, videos[0].duration, videos.frames(0)[[3, 40]].data.shape
+    (1, 50, 2.0, (2, 48, 64, 3))
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        root: str | os.PathLike[str] | None = None,
+        **options: Unpack[SourceOptions],
+    ) -> None:
+        check_options("VideoSet", options, ("root",))
+        self._path = os.path.abspath(path)
+        self._root = os.path.dirname(self._path) if root is None else os.fspath(root)
+        self._options = options
+        self._chosen: list[int] | None = None
+        self._connections = Connections()
+        self._open()
+
+    def _open(self) -> None:
+        self._file = opened_set(self._path)
+        self._pid = os.getpid()
+        counts = [
+            self._file.metadata.row_group(n).num_rows for n in range(self._file.num_row_groups)
+        ]
+        self._ends = np.cumsum(counts)
+        self.broken: dict[str, str] = {}
+        videos: list[Video] = []
+        for row, one in enumerate(self._file.read(_COLUMNS).to_pylist()):
+            if one["error"] is not None:
+                self.broken[one["path"]] = one["error"]
+            elif one["tracks"] and one["tracks"][0]["frames"]:
+                track = one["tracks"][0]
+                videos.append(
+                    Video(
+                        one["path"], one["size"], track["id"], track["codec"], track["width"],
+                        track["height"], track["frames"], track["timescale"], track["start"],
+                        track["end"], row,
+                    )
+                )  # fmt: skip
+        chosen = range(len(videos)) if self._chosen is None else self._chosen
+        self._all, self._videos = videos, [videos[number] for number in chosen]
+
+    def __len__(self) -> int:
+        return len(self._videos)
+
+    def __getitem__(self, number: Any) -> Any:
+        """The video of this number; negative from the end."""
+        return self._videos[number]
+
+    def __iter__(self) -> Iterator[Video]:
+        return iter(self._videos)
+
+    def select(self, wanted: Callable[[Video], bool] | Sequence[int]) -> VideoSet:
+        """A set of some of the films.
+
+        Args:
+            wanted: whether a video is wanted, or the numbers of those that are.
+        """
+        if callable(wanted):
+            keep = [number for number, video in enumerate(self._videos) if wanted(video)]
+        else:
+            keep = list(wanted)
+        before = range(len(self._all)) if self._chosen is None else self._chosen
+        made = VideoSet.__new__(VideoSet)
+        made.__dict__.update(self.__dict__)
+        made._chosen = [before[number] for number in keep]
+        made._videos = [self._all[number] for number in made._chosen]
+        return made
+
+    def groups(self, number: int) -> Groups:
+        """The groups of pictures of a film, in file order."""
+        column = "tracks.list.element.gops.list.element"
+        row = self._row(self._videos[number].row, [f"{column}.{name}" for name in Groups._fields])
+        gops = row["tracks"][0]["gops"]
+        return Groups(*(np.array([one[name] for one in gops], np.int64) for name in Groups._fields))
+
+    def frames(self, number: int, **options: Any) -> Frames:
+        """The frames of a film.
+
+        Args:
+            options: as `fragdex.Frames` takes them.
+
+        Raises: as `fragdex.Frames`; SourceChanged where the film is not the one that was indexed.
+        """
+        video = self._videos[number]
+        index, init = self._index(video)
+        name = self._address(video.path)
+        opening = self._connections.options(name, self._options)
+        track = chosen_track(index, None)
+        made = Frames(name, index, track, init=init, **{**opening, **options})
+        try:
+            index.source.refuse_other(name, mtime_ns=made.source.mtime_ns)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _index(self, video: Video) -> tuple[FragmentIndex, bytes | None]:
+        row = self._row(video.row, ["index", "init"])
+        if row["index"] is None:
+            raise UndecodableMedia(f"{video.path} has no index in the set")
+        return read(row["index"]), row["init"]
+
+    def _row(self, number: int, columns: list[str]) -> dict[str, Any]:
+        if self._pid != os.getpid():  # a file that was opened before a fork has one position
+            self._open()
+        group = int(np.searchsorted(self._ends, number, side="right"))
+        first = int(self._ends[group - 1]) if group else 0
+        table = self._file.read_row_group(group, columns, use_threads=False)
+        found: dict[str, Any] = table.slice(number - first, 1).to_pylist()[0]
+        return found
+
+    def _address(self, path: str) -> str:
+        if any(self._options.get(name) is not None for name in ("store", "filesystem")):
+            return path
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) or os.path.isabs(path):
+            return path
+        if "://" in self._root:
+            return f"{self._root.rstrip('/')}/{path}"
+        return os.path.join(self._root, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("_path", "_root", "_options", "_chosen")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._connections = Connections()
+        self._open()
+
+    def __repr__(self) -> str:
+        frames = sum(video.frames for video in self._videos)
+        return f"<VideoSet {self._path!r}: {len(self)} films of {frames} frames>"

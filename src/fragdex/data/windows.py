@@ -1,0 +1,217 @@
+"""Windows of frames of the films of a set, by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.data.open_films import OpenFilms
+from fragdex.data.video_set import VideoSet
+from fragdex.fragments.table import Int64
+from fragdex.frames import Frames
+from fragdex.frames.pixels import Converter, PixelFormat
+from fragdex.seeking.times import exact_time
+
+__all__ = ["Sample", "Windows"]
+
+Sample = dict[str, Any]
+CACHE: Final = 64 << 20
+OPEN_FILMS: Final = 8
+
+
+class Windows(Sequence[Sample]):
+    """All windows of n frames of the films of a set: a map-style data set.
+
+    A window is a dict of what torch's default collation puts into batches:
+
+    | Key | Value |
+    |---|---|
+    | `frames` | the pixels, as `fragdex.Frames` gives them: (n, height, width, channels) |
+    | `times` | when each frame is shown, seconds, float64 |
+    | `numbers` | of the frames in their film, int64 |
+    | `video`, `window` | number of the film in the set, and of the window in this data set |
+    | `cost` | int64: decoded frames, bytes, requests; the first of those read together has all |
+    | `valid` | only with `damaged="blank"`: bool, whether each frame could be decoded |
+
+    Args:
+        videos: the set.
+        frames: n.
+        stride: every so many frames of the film, or of the rate.
+        step: frames (of the film, or of the rate) from the start of a window to that of the next;
+            None: n × stride, so that windows of a film follow one another.
+        fps: None: the frames of the film; else frames a second, each the one that is shown then.
+        transform: called with each window, gives what is handed out in its place.
+        format, size, rotate, damaged: as `fragdex.Frames` takes them. Films of several sizes need
+            `size` to be put into batches.
+        threads: that decode; 1 where several workers do.
+        cache: bytes of pictures and samples that are held in each process.
+        open_films: that stay open in each process.
+
+    It goes to other processes, by fork too; each opens films for itself. `[i]` gives one window;
+    `__getitems__`, which torch's loader calls, several, and frames that windows share or that lie
+    in one group of pictures are decoded once.
+
+    Raises:
+        ValueError: a number that is none.
+
+    >>> import os, tempfile
+    >>> from fragdex.data import VideoSet, write_set
+    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
+    >>> _ = write_set("fixtures/open-gop.mp4", path)
+    >>> windows = Windows(VideoSet(path), frames=8, stride=2)
+    >>> len(windows), windows[1]["frames"].shape, windows[1]["numbers"].tolist()
+    (3, (8, 48, 64, 3), [16, 18, 20, 22, 24, 26, 28, 30])
+    >>> Windows(VideoSet(path), frames=4, fps=5)[1]["times"].tolist()
+    [0.8, 1.0, 1.2, 1.4]
+    """
+
+    def __init__(
+        self,
+        videos: VideoSet,
+        frames: int,
+        *,
+        stride: int = 1,
+        step: int | None = None,
+        fps: float | Fraction | None = None,
+        transform: Callable[[Sample], Any] | None = None,
+        format: PixelFormat = "rgb",
+        size: tuple[int, int] | None = None,
+        rotate: bool = True,
+        damaged: Literal["raise", "blank"] = "raise",
+        threads: int = 1,
+        cache: int = CACHE,
+        open_films: int = OPEN_FILMS,
+    ) -> None:
+        step = frames * stride if step is None else step
+        for name, number in (
+            ("frames", frames), ("stride", stride), ("step", step), ("threads", threads),
+            ("open_films", open_films),
+        ):  # fmt: skip
+            if number < 1:
+                raise ValueError(f"{name} is 1 or more, not {number!r}")
+        rate = None if fps is None else Fraction(exact_time(fps))
+        if rate is not None and rate <= 0:
+            raise ValueError(f"fps is above 0, not {fps!r}")
+        Converter(format, size)
+        self.videos, self.length, self.stride, self.step, self.fps = (
+            videos, frames, stride, step, rate,
+        )  # fmt: skip
+        self._transform = transform
+        self._blank = damaged == "blank"
+        options = {
+            "format": format, "size": size, "rotate": rotate, "damaged": damaged,
+            "threads": threads,
+        }  # fmt: skip
+        self._films = OpenFilms(videos, cache, open_films, options)
+        span = (frames - 1) * stride + 1
+        lengths = [
+            video.frames if rate is None
+            else -(-(video.end - video.start) * rate // video.timescale)
+            for video in videos
+        ]  # fmt: skip
+        counts = [max(0, (int(length) - span) // step + 1) for length in lengths]
+        self._ends: Int64 = np.cumsum(counts, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def __getitem__(self, number: Any) -> Any:
+        """One window; negative from the end.
+
+        Raises:
+            IndexError: there is no such window.
+            And what opening and reading the film raise.
+        """
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
+        """Several windows, in the order that is asked for."""
+        asked = [self._checked(int(number)) for number in numbers]
+        by_film: dict[int, list[int]] = {}
+        for place, number in enumerate(asked):
+            by_film.setdefault(self.video_of(number), []).append(place)
+        found: list[Any] = [None] * len(asked)
+        for video, places in by_film.items():
+            for place, sample in zip(
+                places, self._of(video, [asked[place] for place in places]), strict=True
+            ):
+                found[place] = sample
+        return found if self._transform is None else [self._transform(one) for one in found]
+
+    def video_of(self, number: int) -> int:
+        """The number of the film that a window is of."""
+        return int(np.searchsorted(self._ends, number, side="right"))
+
+    def groups(self) -> npt.NDArray[np.int64]:
+        """For each window, which group of pictures its first frame is in; counted over all films.
+
+        Reads the groups of each film from the set.
+        """
+        found = []
+        before = 0
+        first = 0
+        for number, end in enumerate(self._ends.tolist()):
+            starts = np.arange(end - first, dtype=np.int64) * self.step
+            groups = self.videos.groups(number) if end > first else None
+            if groups is not None:
+                begins = np.sort(groups.frame).astype(np.float64)
+                if self.fps is not None:
+                    video = self.videos[number]
+                    begins = np.sort(groups.start - video.start) * float(self.fps / video.timescale)
+                inside = np.searchsorted(begins, starts, side="right")
+                found.append(before + inside)
+                before += len(begins) + 1
+            first = end
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def _checked(self, number: int) -> int:
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there is no window {number}: there are {len(self)}")
+        return number % len(self)
+
+    def _of(self, video: int, windows: list[int]) -> list[Sample]:
+        """Windows of one film, read and decoded together."""
+        frames = self._films.frames(video)
+        before = frames.decoded, frames.source.bytes_read, frames.source.requests
+        first = int(self._ends[video - 1]) if video else 0
+        numbers = [self._numbers(video, frames, window - first) for window in windows]
+        batch = frames[np.concatenate(numbers)]
+        after = frames.decoded, frames.source.bytes_read, frames.source.requests
+        cost = np.subtract(after, before, dtype=np.int64)
+        times, count = batch.times, self.length
+        samples = []
+        for place, window in enumerate(windows):
+            part = slice(place * count, (place + 1) * count)
+            data = batch.data
+            sample: Sample = {
+                "frames": tuple(p[part] for p in data) if isinstance(data, tuple) else data[part],
+                "times": times[part],
+                "numbers": batch.numbers[part],
+                "video": video,
+                "window": window,
+                "cost": cost if not place else np.zeros_like(cost),
+            }
+            if self._blank:
+                inside = range(part.start, part.stop)
+                sample["valid"] = np.array([n not in batch.missing for n in inside])
+            samples.append(sample)
+        return samples
+
+    def _numbers(self, video: int, frames: Frames, window: int) -> Int64:
+        places: Int64 = window * self.step + np.arange(self.length) * self.stride
+        if self.fps is None:
+            return places
+        start = Fraction(self.videos[video].start, self.videos[video].timescale)
+        at: Int64 = frames.numbers_at([start + int(place) / self.fps for place in places])
+        return at
+
+    def close(self) -> None:
+        """Close the films that are open in this process."""
+        self._films.close()
+
+    def __repr__(self) -> str:
+        return f"<Windows of {self.length} frames: {len(self)} of {len(self.videos)} films>"

@@ -1,0 +1,317 @@
+"""Sets of many films: what their rows say, and what a second run does."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fragdex
+from decoding.filming import number_in, numbered
+from fragdex.data import VideoSet, film_listing, set_parts, write_set
+from fragdex.data.set_rows import groups_of
+from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
+from fragdex.frames.decode_plan import SyncStarts
+from fragdex.frames.numbering import Numbering
+from fragdex.testing import RangeServer
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+FOUR = ["a.mp4", "b.mp4", "more/c.mp4", "more/deep/d.MOV"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Four films, something else, and a file that is none."""
+    (tmp_path / "films" / "more" / "deep").mkdir(parents=True)
+    for number, name in enumerate(FOUR):
+        film = numbered(20 + number, 10, keys=5 + number, size=(64, 16))
+        (tmp_path / "films" / name).write_bytes(film)
+    (tmp_path / "films" / "notes.txt").write_text("no film")
+    (tmp_path / "films" / "broken.mp4").write_bytes(b"no film")
+    return tmp_path / "films"
+
+
+def names(path):
+    return [video.path for video in VideoSet(path)]
+
+
+def test_groups_are_where_decoding_begins():
+    """For every fixture: each frame is in the group of the sync sample that it is decoded from."""
+    seen = 0
+    for path in sorted(FIXTURES.iterdir()):
+        try:
+            track = next(t for t in fragdex.index(path, exact=True).tracks if t.kind == "video")
+            samples = track.samples
+        except (FragdexError, StopIteration, IsADirectoryError):
+            continue
+        numbering = Numbering(track, samples)
+        if not len(numbering):
+            continue
+        starts = SyncStarts(samples)
+        expected = {}
+        for number, sample in enumerate(numbering.sample.tolist()):
+            expected.setdefault(starts.of(sample), []).append(number)
+        groups = groups_of(samples, numbering)
+        assert groups.frame.tolist() == [min(expected[start]) for start in sorted(expected)]
+        assert groups.frames.tolist() == [len(expected[start]) for start in sorted(expected)]
+        ends = [
+            max(int(numbering.ticks[n] + numbering.durations[n]) for n in expected[start])
+            for start in sorted(expected)
+        ]
+        assert groups.end.tolist() == ends
+        assert (groups.bytes <= groups.stop - groups.offset).all()
+        assert groups.bytes.sum() <= samples.size.sum()
+        seen += 1
+    assert seen > 50
+
+
+def test_a_set_of_a_folder(folder):
+    told = {}
+    summary = write_set(folder, folder.parent / "set.parquet", each=told.__setitem__, jobs=2)
+    assert (summary.films, summary.indexed, summary.unchanged, summary.gone) == (5, 4, 0, 0)
+    assert list(summary.broken) == ["films/broken.mp4"]
+    assert told == {f"films/{name}": None for name in FOUR} | summary.broken
+    videos = VideoSet(folder.parent / "set.parquet")
+    assert videos.broken == summary.broken
+    assert names(folder.parent / "set.parquet") == [f"films/{name}" for name in FOUR]
+    assert [video.frames for video in videos] == [20, 21, 22, 23]
+    assert [video.duration for video in videos] == [2.0, 2.1, 2.2, 2.3]
+    assert videos.groups(1).frame.tolist() == [0, 6, 12, 18]
+    with videos.frames(2, format="gray") as frames:
+        assert [number_in(frame[..., 0]) for frame in frames[[20, 3]].data] == [20, 3]
+        # the set has all that is needed to begin: nothing but the group is read
+        assert frames.source.requests == len(frames.plan([20, 3]).reads)
+    # films may be elsewhere, beside the set or not
+    folder.rename(folder.parent / "moved")
+    with pytest.raises(SourceNotFound):
+        videos.frames(0)
+    os.symlink(folder.parent / "moved", folder.parent / "elsewhere")
+    (folder.parent / "root").mkdir()
+    os.symlink(folder.parent / "moved", folder.parent / "root" / "films")
+    assert len(VideoSet(folder.parent / "set.parquet", root=folder.parent / "root").frames(0)) == 20
+
+
+def test_a_set_is_small_when_it_is_pickled(folder):
+    write_set(folder, folder.parent / "set.parquet")
+    videos = VideoSet(folder.parent / "set.parquet").select(lambda video: video.frames > 20)
+    data = pickle.dumps(videos)
+    assert len(data) < 1000
+    assert list(copy.deepcopy(videos)) == list(videos)
+    assert [video.frames for video in videos.select([2, 0])] == [23, 21]
+
+
+def test_a_second_run_indexes_what_is_new_or_changed(folder, monkeypatch):
+    path = folder.parent / "set.parquet"
+    write_set(folder, path)
+    before = path.read_bytes()
+    again = write_set(folder, path)
+    assert (again.indexed, again.unchanged, len(again.broken)) == (0, 4, 1)
+    assert path.read_bytes() == before
+    (folder / "b.mp4").write_bytes(numbered(9, 10, keys=5, size=(64, 16)))
+    (folder / "broken.mp4").write_bytes(numbered(8, 10, keys=5, size=(64, 16)))
+    (folder / "a.mp4").unlink()
+    third = write_set(folder, path)
+    assert (third.films, third.indexed, third.unchanged, third.gone) == (4, 2, 2, 1)
+    assert [v.frames for v in VideoSet(path)] == [9, 8, 22, 23]
+
+
+KILLED = """
+import os, signal, sys
+from fragdex.data import set_parts, write_set
+set_parts._GROUP_ROWS = 1
+done = []
+def each(name, error):
+    done.append(name)
+    if len(done) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+write_set(sys.argv[1], sys.argv[2], jobs=1, each=each)
+"""
+
+
+def test_a_run_that_is_killed_goes_on(folder):
+    path = folder.parent / "set.parquet"
+    ended = subprocess.run([sys.executable, "-c", KILLED, folder, path], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert not path.exists()
+    summary = write_set(folder, path)
+    assert (summary.indexed, summary.unchanged) == (2, 2)
+    assert names(path) == [f"films/{name}" for name in FOUR]
+    assert sorted(os.listdir(folder.parent)) == [folder.name, path.name]
+
+
+def test_a_run_that_fails_keeps_what_it_has(folder):
+    path = folder.parent / "set.parquet"
+
+    def each(name, error):
+        if name.endswith("c.mp4"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_set(folder, path, each=each, jobs=1)
+    summary = write_set(folder, path)
+    assert summary.unchanged == 3
+
+
+def test_row_groups_are_small(folder, monkeypatch):
+    monkeypatch.setattr(set_parts, "_GROUP_ROWS", 2)
+    path = folder.parent / "set.parquet"
+    write_set(folder, path)
+    videos = VideoSet(path)
+    assert videos._file.num_row_groups == 3
+    assert [len(videos.frames(number)) for number in range(4)] == [20, 21, 22, 23]
+
+
+def test_what_is_no_set_is_refused(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and so on")
+    parquet.write_table(pa.table({"path": ["a.mp4"]}), tmp_path / "b.parquet")
+    for name in ("a.parquet", "b.parquet"):
+        with pytest.raises(DamagedIndex, match=name):
+            VideoSet(tmp_path / name)
+        with pytest.raises(DamagedIndex):
+            write_set(FIXTURES / "open-gop.mp4", tmp_path / name)
+    with pytest.raises(SourceNotFound, match="no film"):
+        write_set(tmp_path, tmp_path / "c.parquet")
+    with pytest.raises(FileNotFoundError):
+        VideoSet(tmp_path / "d.parquet")
+
+
+def test_a_film_that_changed_is_refused(folder):
+    path = folder.parent / "set.parquet"
+    write_set(folder, path)
+    videos = VideoSet(path)
+    film = folder / "a.mp4"
+    data = film.read_bytes()
+    film.write_bytes(data[:-8] + bytes(8))
+    os.utime(film, ns=(1, 1))
+    with pytest.raises(SourceChanged, match=r"a\.mp4"):
+        videos.frames(0)
+    film.write_bytes(data + bytes(8))
+    with pytest.raises(SourceChanged):
+        videos.frames(0)
+
+
+def test_films_of_a_server(tmp_path):
+    films = {f"{number}.mp4": numbered(20, 10, keys=5, size=(64, 16)) for number in range(2)}
+    with RangeServer(films) as server:
+        urls = [server.at(name) for name in films]
+        summary = write_set(urls, tmp_path / "set.parquet")
+        assert summary.indexed == 2
+        before = len(server.requests)
+        assert write_set(urls, tmp_path / "set.parquet").unchanged == 2
+        assert len(server.requests) - before == 2
+        videos = VideoSet(tmp_path / "set.parquet")
+        before = len(server.requests)
+        with videos.frames(1, format="gray") as frames:
+            assert number_in(frames[7].data[..., 0]) == 7
+            assert len(server.requests) - before == 1
+        films["1.mp4"] += bytes(8)
+        with videos.frames(1) as frames, pytest.raises(SourceChanged):
+            frames[7]
+        assert write_set(urls, tmp_path / "set.parquet").indexed == 1
+
+
+def test_buckets_and_file_systems_are_listed_and_read(tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+    from obstore.store import MemoryStore
+
+    film = numbered(12, 10, keys=5, size=(64, 16))
+    store, filesystem = MemoryStore(), MemoryFileSystem()
+    for name in ("x/a.mp4", "x/y/b 1%.mp4", "x/y/c.txt", "z.mov"):
+        store.put(name, film)
+        filesystem.pipe("/data/" + name, film)
+    for options, start in (({"store": store}, ""), ({"filesystem": filesystem}, "/data/")):
+        listed = {
+            what: [one.name.removeprefix(start) for one in film_listing.listed(what, **options)]
+            for what in (start + "x", start + "**/*.mp4", start + "x/*.mp4", start + "z.mov")
+        }
+        assert [*listed.values()] == [
+            ["x/a.mp4", "x/y/b 1%.mp4"], ["x/a.mp4", "x/y/b 1%.mp4"], ["x/a.mp4"], ["z.mov"],
+        ]  # fmt: skip
+        path = tmp_path / f"{len(start)}.parquet"
+        assert write_set(start + "x", path, **options).indexed == 2
+        assert write_set(start + "x", path, **options).unchanged == 2
+        videos = VideoSet(path, **options)
+        for number in (0, 1):
+            with videos.frames(number, format="gray") as frames:
+                assert number_in(frames[8].data[..., 0]) == 8
+        with pytest.raises(SourceNotFound):
+            film_listing.listed(start + "nothing", **options)
+
+
+def test_a_set_of_a_bucket_by_its_url(tmp_path, monkeypatch):
+    boto3 = pytest.importorskip("boto3")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+        keys |= {"AWS_ENDPOINT": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true"}
+        for name, value in {**keys, "AWS_REGION": "us-east-1"}.items():
+            monkeypatch.setenv(name, value)
+        client = boto3.client("s3", endpoint_url=keys["AWS_ENDPOINT"], region_name="us-east-1")
+        client.create_bucket(Bucket="films")
+        film = numbered(40, 10, keys=8, size=(64, 16))
+        for name in ("train/a.mp4", "train/x/b 1.mp4", "test/c.mp4"):
+            client.put_object(Bucket="films", Key=name, Body=film)
+        for what in ("s3://films/train/**", "s3://films/train", "s3://films/train/**/*.mp4"):
+            assert write_set(what, tmp_path / "set.parquet").films == 2
+        assert write_set(what, tmp_path / "set.parquet").unchanged == 2
+        videos = VideoSet(tmp_path / "set.parquet")
+        assert [video.path for video in videos] == [
+            "s3://films/train/a.mp4", "s3://films/train/x/b 1.mp4",
+        ]  # fmt: skip
+        windows = fragdex.data.Windows(videos, frames=8, format="gray")
+        groups = videos.groups(1)
+        for window in (8, 5, 9):
+            sample = windows[window]
+            assert [number_in(one[..., 0]) for one in sample["frames"]] == sample[
+                "numbers"
+            ].tolist()
+            decoded, size, requests = sample["cost"].tolist()
+            assert (decoded, requests) == (8, 1)
+            assert size <= 1.05 * groups.bytes[window - 5]
+    finally:
+        server.stop()
+
+
+def test_the_command(folder, monkeypatch):
+    pytest.importorskip("typer")
+    monkeypatch.chdir(folder.parent)
+
+    def call(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "fragdex", "index", *words],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    done = call("films", "-o", "set.parquet", "--jobs", "2")
+    assert done.returncode == 2
+    assert done.stdout == "set.parquet: 5 films, 4 indexed, 1 broken\n"
+    assert done.stderr.startswith("fragdex: films/broken.mp4: ")
+    (folder / "broken.mp4").unlink()
+    done = call("films/**", "-o", "set.parquet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "set.parquet: 4 films, 0 indexed, 4 unchanged\n"
+    assert call("films", "-o", "set.parquet", "--samples").returncode == 2
+
+
+def test_the_library_and_its_data_sets_import_nothing_that_is_not_needed():
+    program = "import sys, fragdex; {} print([n for n in sys.modules if n in {}])"
+    for first, names in (
+        ("", ["fragdex.data", "pyarrow", "torch"]),
+        ("import fragdex.data;", ["pyarrow", "torch", "fsspec", "obstore", "httpx", "av"]),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(first, names)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == "[]\n"
