@@ -49,6 +49,7 @@ from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
+from fragdex.service.transcriptions.readiness import engine_state
 from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
@@ -152,7 +153,8 @@ def open_database(settings: Settings) -> Database:
     reserve.give_up()
     with suppress(FileNotFoundError):  # a file of SQLite's that another process takes away
         _close_to_others(settings)
-    database = Database(settings.database_url)
+    grace = timedelta(seconds=settings.deletion_grace_seconds)
+    database = Database(settings.database_url, grace=grace)
     database.before_write = reserve.give_up
     upgrade(database)
     return database
@@ -269,10 +271,22 @@ def _application(
     app.state.draining = asyncio.Event()
     app.state.browser = partial(readiness.browser_state, context)
     app.state.no_browser = readiness.NOT_FOUND
+    app.state.engine = partial(engine_state, context)
     app.state.stuck_jobs = []
     problems.install(app)
     app.add_middleware(Front, metrics=context.metrics, access_log=context.settings.access_log)
     return app
+
+
+def _wait(settings: Settings, ended: threading.Event, seconds: float) -> None:
+    """Wait, unless a disk becomes nearly full meanwhile."""
+    ends = time.monotonic() + seconds
+    while (left := ends - time.monotonic()) > 0:
+        if ended.wait(min(left, HURRIED_SECONDS)):
+            return
+        with suppress(OSError):
+            if disks_nearly_full(settings):
+                return
 
 
 def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
@@ -306,6 +320,6 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
         except Exception:
             # A thread that dies would leave everything to lie for ever.
             log.exception("housekeeping goes on after an error")
-        ended.wait(wait)
+        _wait(context.settings, ended, wait)
     with suppress(FragdexError):
         context.part(KeyUses).write(context.database)

@@ -187,6 +187,12 @@ class Settings(BaseSettings):
     upload_hours: float = Field(
         24, gt=0, description="how long an unfinished upload is kept after its last byte"
     )
+    deletion_grace_seconds: float = Field(
+        3600,
+        ge=0,
+        description="how long deleted bytes stay in the store, for downloads and back-ups that "
+        "have begun; less where a disk is nearly full",
+    )
     url_token_seconds: int = Field(3600, ge=1, description="how long a URL token is valid")
 
     heartbeat_seconds: float = Field(

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
+from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError
+from fragdex.service.records.state_metrics import StateMetrics
 
 
 def test_an_order_that_is_rolled_back_was_never_given(yard):
@@ -99,6 +101,7 @@ def test_a_cancelled_job_ends_with_all_its_slices(yard):
     job = yard.order("sliced", "film", count=8, seconds=300)
     yard.begun(f"{job}-s0")
     yard.begun(f"{job}-s1")
+    yard.until(lambda: waiting_slices(yard) == {"slice": 2}, "two slices wait")
 
     assert yard.jobs.cancel(job)
     assert not yard.jobs.cancel(job)
@@ -110,6 +113,14 @@ def test_a_cancelled_job_ends_with_all_its_slices(yard):
     assert [yard.jobs.status(f"{job}-s{n}") for n in range(4, 8)] == [None] * 4
     assert len(yard.lines("begin")) == 3
     assert not yard.lines("end")
+    assert waiting_slices(yard) == {}, "they were never begun, and wait no longer"
+
+
+def waiting_slices(yard):
+    """What `/metrics` tells of slices, by work."""
+    found = StateMetrics(Settings(data=yard.folder), yard.database).collect()
+    (gauge,) = (one for one in found if one.name == "fragdex_waiting_slices")
+    return {sample.labels["work"]: sample.value for sample in gauge.samples}
 
 
 def test_jobs_that_wait_for_slices_keep_nobody_waiting(yard):

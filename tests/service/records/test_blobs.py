@@ -15,6 +15,7 @@ from fragdex import ByteRange
 from fragdex.errors import SourceNotFound
 from fragdex.service.errors import Unavailable
 from fragdex.service.records import blobs, deletion, tables, trash
+from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.store.disk import DiskStore
 
@@ -213,10 +214,11 @@ def test_bytes_that_were_never_expected_are_not_kept(database, tenants):
     assert rows(database, tables.blobs) == rows(database, tables.blob_uses) == []
 
 
-def test_many_come_and_go_at_once(database, store, tenants, monkeypatch):
+def test_many_come_and_go_at_once(database_url, store, tenants, monkeypatch):
     """Threads keep and release the same bytes while others sweep all that is due."""
     grace = 0.5
     monkeypatch.setattr(trash, "GRACE", timedelta(seconds=grace))
+    database = Database(database_url, grace=timedelta(seconds=grace))
     failures, stop = [], threading.Event()
 
     def live(record):
@@ -255,6 +257,7 @@ def test_many_come_and_go_at_once(database, store, tenants, monkeypatch):
     let_all_be_due(database)
     blobs.sweep(database, store)
     assert list(store.keys()) == []
+    database.close()
 
 
 # ---- drafts and records ---------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import signal
 import socket
 import sys
+from importlib.metadata import version
 from urllib.parse import urlsplit
 
 import httpx
@@ -73,22 +74,26 @@ def test_readyz_tells_the_browser_and_its_version(site, tmp_path):
     child = site.serve(chromium=found, job_workers=1)
     answer = asked(child.url, "/readyz")
     assert (answer.status_code, answer.json()["browser"]) == (200, "Chromium 130.0.1 built on x")
+    assert answer.json()["engine"] == f"pocketsphinx {version('pocketsphinx')}"
     child.end()
 
 
 @pytest.mark.parametrize(("needed", "status"), [("false", 200), ("true", 503)])
 def test_a_worker_without_a_browser_is_ready_unless_it_is_set_otherwise(site, needed, status):
     more = {"chromium": "/no/such/program", "ready_needs_browser": needed}
+    more |= {"speech_engine": "faster-whisper", "whisper_model": "/no/such/folder"}
     child = site.serve(job_workers=1, **more)
     answer = asked(child.url, "/readyz")
     assert answer.status_code == status
     assert answer.json()["browser"] == "not found"
+    assert "not found" in answer.json()["engine"]
     assert answer.json()["database"] == "ok"
     child.end()
     # a process that works on no jobs renders nothing
     other = site.serve(job_workers=0, **more)
     answer = asked(other.url, "/readyz")
     assert (answer.status_code, answer.json()["browser"]) == (200, "not used here")
+    assert answer.json()["engine"] == "not used here"
     other.end()
 
 

@@ -10,10 +10,11 @@ from datetime import timedelta
 import pytest
 from processes import MIB, announced_track, emptied, md5_of, next_byte, noise, span, until
 
+from fragdex.service import app
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.store.disk import DiskStore
-from service.serving import API
+from service.serving import API, serving
 from service.working import announced, fixture_bytes, uploaded
 
 pytestmark = pytest.mark.slow
@@ -47,6 +48,30 @@ def with_index(client):
     sent = client.post(f"{API}/isobmff_files/{file['id']}/index/upload", content=index)
     assert sent.status_code in (200, 201), sent.text
     return file["id"]
+
+
+def test_what_is_deleted_stays_for_the_grace_that_is_set(tmp_path):
+    with serving(tmp_path, deletion_grace_seconds=0) as served:
+        image = uploaded(served.client, SVG % 1, "a.svg", "image_files")["id"]
+        blobs.sweep(served.context.database, served.context.store)
+        assert len(list(served.context.store.keys())) == 1
+        served.client.delete(f"{API}/image_files/{image}")
+        blobs.sweep(served.context.database, served.context.store)
+        assert list(served.context.store.keys()) == []
+
+
+def test_a_disk_that_becomes_full_ends_the_grace(tmp_path, monkeypatch):
+    little = []
+    monkeypatch.setattr(app, "disks_nearly_full", lambda _: little)
+    monkeypatch.setattr(app, "HOUSEKEEPING_SECONDS", 3600)
+    monkeypatch.setattr(app, "HURRIED_SECONDS", 0.05)
+    with serving(tmp_path) as served:
+        image = uploaded(served.client, SVG % 1, "a.svg", "image_files")["id"]
+        served.client.delete(f"{API}/image_files/{image}")
+        blobs.sweep(served.context.database, served.context.store)
+        assert len(list(served.context.store.keys())) == 1
+        little.append("1 MiB of 100 MiB are left")
+        until(lambda: not list(served.context.store.keys()))
 
 
 def test_deleted_records_of_every_kind_leave_nothing(site):

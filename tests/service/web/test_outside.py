@@ -36,6 +36,7 @@ def test_readyz_says_what_does_not_answer(tmp_path):
             "store": "does not answer",
             "draining": "no",
             "browser": "not used here",
+            "engine": "not used here",
             "disk": "ok",
         }
         object.__setattr__(served.context, "store", store)

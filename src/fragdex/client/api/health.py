@@ -22,5 +22,8 @@ def get_metrics() -> Request[bytes]:
 
 
 def get_readiness() -> Request[Mapping[str, Any]]:
-    """Whether requests can be answered now: database, store, and no end in sight; the browser."""
+    """Whether requests can be answered now: database, store, and no end in sight.
+
+    It also names the browser, the speech engine and how full the disks are.
+    """
     return Request("GET", "/readyz", result=Mapping[str, Any])

@@ -160,7 +160,11 @@ class Runs:
                 self.metrics.count_wait(work.name, max(0.0, waited.total_seconds()))
             if parent is not None:
                 over = select(jobs.c.cancelled_at).where(jobs.c.id == parent)
-                if connection.execute(over).scalar_one_or_none() is not None:
+                at = connection.execute(over).scalar_one_or_none()
+                if at is not None:
+                    # it waits no longer
+                    mine = update(jobs).where(jobs.c.id == job_id)
+                    connection.execute(mine.values(cancelled_at=at))
                     return None, None
             begun = 0 if known is None else known.attempt
             problem = None if known is None else known.problem

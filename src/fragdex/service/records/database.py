@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,7 +26,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from fragdex.service.errors import ConfigError, ServiceError, StoreFull, Unavailable
 from fragdex.service.records.fast_reads import FastReads
 
-__all__ = ["Database", "insert"]
+__all__ = ["DELETION_GRACE", "Database", "deletion_grace", "insert"]
 
 BUSY_MS = 30_000
 """How long a transaction on SQLite waits for that of another thread, and of another process."""
@@ -37,6 +37,10 @@ CONNECT_S = 5
 RETRY_S = 2.0
 """When a caller may come again after the database did not answer."""
 
+DELETION_GRACE = timedelta(hours=1)
+"""How long bytes stay in the store after their last record went, unless it is set otherwise."""
+
+_GRACE = "fragdex_deletion_grace"
 _READ_ONLY = "fragdex_read"
 _PASSING = "fragdex_passing"
 _REMAKING = "fragdex_remaking"
@@ -56,6 +60,7 @@ class Database:
 
     Args:
         url: `sqlite:///PATH` or `postgresql+psycopg://…` (`postgresql://` means the same).
+        grace: see DELETION_GRACE.
 
     Raises:
         ConfigError: the URL cannot be read, or names another database, or SQLite without a file.
@@ -66,8 +71,9 @@ class Database:
     'sqlite'
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, grace: timedelta = DELETION_GRACE) -> None:
         self.url = _url(url)
+        options = {_GRACE: grace}
         self.secrets: dict[str, bytes] = {}
         self.blocking = True
         if self.url.get_backend_name() == "sqlite":
@@ -75,6 +81,7 @@ class Database:
                 self.url,
                 pool_size=20,
                 max_overflow=60,
+                execution_options=options,
                 connect_args={"timeout": BUSY_MS / 1000},
             )
             sa.event.listen(self.engine, "connect", _prepare_sqlite)
@@ -84,6 +91,7 @@ class Database:
                 self.url,
                 pool_size=10,
                 max_overflow=20,
+                execution_options=options,
                 # One round trip a transaction, for never meeting a connection that has died.
                 pool_pre_ping=True,
                 connect_args={"connect_timeout": CONNECT_S},
@@ -209,6 +217,12 @@ class Database:
         self.engine.dispose()
         if self._fast_reads is not None:
             self._fast_reads.close()
+
+
+def deletion_grace(connection: Connection) -> timedelta:
+    """How long what this transaction lets go stays in the store."""
+    found: timedelta = connection.get_execution_options().get(_GRACE, DELETION_GRACE)
+    return found
 
 
 def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

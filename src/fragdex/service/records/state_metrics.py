@@ -33,6 +33,14 @@ BYTES_SECONDS: Final = 300.0
 """The same for stored bytes: their sum reads an index of all objects."""
 
 
+_WAITING_SLICES: Final = (
+    sa.select(jobs.c.name, sa.func.count())
+    # as the index has it, word by word
+    .where(jobs.c.tenant_id.is_(None), sa.text("attempt = 0"), jobs.c.cancelled_at.is_(None))
+    .group_by(jobs.c.name)
+)
+
+
 class StateMetrics(Collector):
     """Gauges of the state in the database, and of this machine's disks."""
 
@@ -82,9 +90,13 @@ class StateMetrics(Collector):
             "fragdex_oldest_waiting_job_seconds", "age of the oldest job that has not begun",
             labels=["work"],
         )  # fmt: skip
+        slices = GaugeMetricFamily(
+            "fragdex_waiting_slices", "slices of jobs in the queue that have not begun",
+            labels=["work"],
+        )  # fmt: skip
         workers = GaugeMetricFamily("fragdex_workers", "processes that work on jobs and are alive")
         begun = jobs.c.attempt > 0
-        # slices are without a tenant, and counted by the processes that work on them
+        # slices are without a tenant; those that run are counted by the processes that run them
         going = (
             sa.select(jobs.c.name, begun, sa.func.count(), sa.func.min(jobs.c.created_at))
             .where(jobs.c.tenant_id.is_not(None), jobs.c.ended_at.is_(None))
@@ -97,13 +109,15 @@ class StateMetrics(Collector):
                 counts.add_metric([work, "running" if running else "waiting"], count)
                 if not running:
                     ages.add_metric([work], max(0.0, (now - oldest).total_seconds()))
+            for work, count in connection.execute(_WAITING_SLICES):
+                slices.add_metric([work], count)
             since = now - timedelta(seconds=self._settings.lease_seconds)
             # a name with ~ is a lock, not a worker
             alive = sa.select(sa.func.count()).where(
                 executors.c.seen_at >= since, executors.c.id.not_like("~%")
             )
             workers.add_metric([], connection.scalar(alive) or 0)
-        yield from (counts, ages, workers)
+        yield from (counts, ages, slices, workers)
 
     def _bytes(self) -> Iterator[Metric]:
         sizes = GaugeMetricFamily("fragdex_stored_bytes", "bytes of all objects in the store")

@@ -16,14 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fragdex.service.records import tables
-from fragdex.service.records.database import Database, insert
+from fragdex.service.records.database import Database, deletion_grace, insert
 from fragdex.service.records.identifiers import instant
 from fragdex.service.store.contract import Store
 
 __all__ = ["GRACE", "claim", "discard", "empty", "expect", "hurry", "renew"]
 
 GRACE = timedelta(hours=1)
-"""How long an object stays that no record names: longer than any answer reads from it."""
+"""How long an object waits for the record that is going to name it."""
 
 AGAIN = timedelta(days=1)
 """When an object is deleted once more, in case that somebody has written it late."""
@@ -38,7 +38,7 @@ def expect(connection: Connection, *keys: str) -> None:
     To be committed before the first byte is written. Keys are written once: a sweeper who slept
     may yet delete an object that was let go.
     """
-    _put(connection, keys, let_go_at=None)
+    _put(connection, keys, GRACE, let_go_at=None)
 
 
 def renew(connection: Connection, key: str) -> bool:
@@ -61,12 +61,17 @@ def claim(connection: Connection, *keys: str) -> bool:
 
 
 def discard(connection: Connection, *keys: str | None) -> None:
-    """Let objects go that the record being changed or deleted was the last to name."""
-    _put(connection, keys, let_go_at=instant())
+    """Let objects go that the record being changed or deleted was the last to name.
+
+    They stay for the grace of the database: longer than any answer reads from them.
+    """
+    _put(connection, keys, deletion_grace(connection), let_go_at=instant())
 
 
-def _put(connection: Connection, keys: Iterable[str | None], let_go_at: datetime | None) -> None:
-    values = {"delete_after": instant() + GRACE, "let_go_at": let_go_at}
+def _put(
+    connection: Connection, keys: Iterable[str | None], grace: timedelta, let_go_at: datetime | None
+) -> None:
+    values = {"delete_after": instant() + grace, "let_go_at": let_go_at}
     for key in sorted({key for key in keys if key}):  # in one order: no two wait for each other
         statement = insert(connection, tables.trash).values(store_key=key, **values)
         connection.execute(

@@ -40,6 +40,11 @@ class Readiness(BaseModel):
     database: str
     store: str
     draining: str
+    browser: str = Field(description="its version, `not found`, or `not used here`")
+    engine: str = Field(
+        description="the speech engine and its version, what it lacks, or `not used here`; the "
+        "service is available either way"
+    )
     disk: str = Field(description="`ok` or `nearly full`; the service is available either way")
 
 
@@ -68,7 +73,10 @@ async def healthz() -> Response:
     },
 )
 def readyz(request: Request) -> Response:
-    """Whether requests can be answered now: database, store, and no end in sight; the browser."""
+    """Whether requests can be answered now: database, store, and no end in sight.
+
+    It also names the browser, the speech engine and how full the disks are.
+    """
     context, state = the_context(request), request.app.state
     ending = state.ending or state.draining.is_set()
     found = {
@@ -79,6 +87,7 @@ def readyz(request: Request) -> Response:
     ready = found == {"database": "ok", "store": "ok", "draining": "no"}
     # without a browser all but renders is answered
     found["browser"] = state.browser()
+    found["engine"] = state.engine()
     if context.settings.ready_needs_browser and found["browser"] == state.no_browser:
         ready = False
     # what is here can be read and deleted, which makes room

@@ -38,6 +38,15 @@ Index(
     postgresql_where=_GOING,
 )
 
+# Slices that wait; of those that were begun nobody asks.
+_WAITING_SLICES = text("tenant_id IS NULL AND attempt = 0 AND cancelled_at IS NULL")
+Index(
+    "ix_fragdex_jobs_waiting_slices",
+    jobs.c.name,
+    sqlite_where=_WAITING_SLICES,
+    postgresql_where=_WAITING_SLICES,
+)
+
 executors = table(
     "executors",
     Column("id", String(80), primary_key=True),

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0016"
+revision = "0017"
 down_revision = None
 
 _ID = sa.String(36)
@@ -345,6 +345,13 @@ def _work() -> None:
         jobs.c.created_at,
         sqlite_where=going,
         postgresql_where=going,
+    )
+    slices = sa.text("tenant_id IS NULL AND attempt = 0 AND cancelled_at IS NULL")
+    sa.Index(
+        "ix_fragdex_jobs_waiting_slices",
+        jobs.c.name,
+        sqlite_where=slices,
+        postgresql_where=slices,
     )
     _table("executors", _key(sa.String(80), "id"), _needed(_INSTANT, "seen_at"))
     _table(
