@@ -58,6 +58,32 @@ def on_timeline(data):
 
 
 @given(MOVIES, st.sampled_from([None, 0.3, 1, 4]))
+def test_players_need_no_time_before_zero(data, seconds):
+    """Browsers drop what is before 0, and all up to the next key picture with it."""
+    index = fragdex.index(data, exact=True)
+    made = packaged(data, seconds=seconds)
+    for one in made.title.of("video"):
+        pieces = [made[name].read(source=data) for _, name in played(made["v1.m3u8"].read())]
+        init = made["v1/init.mp4"].read()
+        track, rows = on_timeline(b"".join([init, *pieces]))
+        scale = track.timescale
+        own = index.track(one.track.id)
+        was = (own.samples.cts + round(own.shift)).tolist()
+        ends = [*sorted(was)[1:], max(was) + int(own.samples.duration[was.index(max(was))])]
+        begun = [(max(at, 0), end) for at, end in zip(sorted(was), ends, strict=True) if end > 0]
+        hidden = len(was) - len(begun)
+        shown = [Fraction(at, scale) for at, _ in rows]
+        assert shown[0] >= 0
+        assert len(shown) == len(was)
+        assert one.media.hidden == hidden
+        # all that is hidden is over within half a millisecond; the rest is where it was
+        assert all(at < Fraction(1, 2000) for at in shown[:hidden])
+        for at, (real, _) in zip(shown[hidden:], begun, strict=True):
+            assert 0 <= at - Fraction(real, own.timescale) <= Fraction(1, 2000)
+        assert [at for at, _ in rows] == sorted({at for at, _ in rows})
+
+
+@given(MOVIES, st.sampled_from([None, 0.3, 1, 4]))
 def test_what_the_playlist_says_is_what_segments_are(data, seconds):
     made = packaged(data, seconds=seconds)
     for one in made.title.renditions:
@@ -78,8 +104,8 @@ def test_what_the_playlist_says_is_what_segments_are(data, seconds):
             reached += lasts
             assert len(piece) == one.segments[number].size
             moofs = [box for box in parse(piece) if box.type == "moof"]
-            # what begins after the title has a fragment without samples in front
-            late = number == 0 and rows[0][0] > one.edges[0]
+            # what begins a millisecond or more after the title has a fragment without samples first
+            late = number == 0 and rows[0][0] - one.edges[0] > one.timescale // 1000
             assert len(moofs) == (2 if late else 1)
             assert len(find_all(moofs, "moof/traf")) == len(moofs)
         assert set(made) >= {name for _, name in segments}
@@ -203,6 +229,24 @@ def test_the_rules_of_hls_and_cmaf(path):
         segments = [made[f"{rendition.name}/{s.time}.m4s"].read() for s in rendition.segments]
         broken = [one for one in check_cmaf(init, segments) if one.rule != "sample-duration"]
         assert broken == []
+
+
+def test_a_trimmed_film(tmp_path):
+    path = tmp_path / "trimmed.mp4"
+    index = fragdex.index(FIXTURES / "faststart.mp4", exact=True)
+    path.write_bytes(fragdex.view(index, "clip", start=0.75).read())
+    test_the_rules_of_hls_and_cmaf(path)
+    index = fragdex.index(path, exact=True)
+    (one,) = fragdex.package(index).title.of("video")
+    assert one.media.hidden > 0
+    # what cannot be seen makes no more pictures a second
+    whole = fragdex.package(fragdex.index(FIXTURES / "faststart.mp4", exact=True))
+    assert abs(one.frame_rate - whole.title.of("video")[0].frame_rate) < 1
+    for growing in (False, "ended", True):
+        made = packaged(movie(9, samples=5, fps=5, edit=3500), growing=growing)
+        master = made["master.m3u8"].read().decode()
+        # a film that grows is played from where it is live
+        assert ("#EXT-X-START" in master) == (growing is not True)
 
 
 def test_a_title_that_begins_late():

@@ -24,17 +24,18 @@ def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
 
     Args:
         init: the source's ftyp and moov.
-        media: the tracks; an edit list of one entry says their `media_time`.
+        media: the tracks, with their timescales; an edit list of one entry says their
+            `media_time`.
 
     Raises:
         BuildError: there is no moov.
     """
-    taken_off = {one.track.id: one.media_time for one in media}
+    known = {one.track.id: one for one in media}
     made = []
-    for piece in clip_init(init, set(taken_off), delays=False, from_samples=True):
+    for piece in clip_init(init, set(known), delays=False, from_samples=True):
         if piece[4:8] == b"moov":
             (moov,) = parse(piece)
-            piece = build(moov.replace(children=[_child(box, taken_off) for box in moov.children]))
+            piece = build(moov.replace(children=[_child(box, known) for box in moov.children]))
         elif piece[4:8] == b"ftyp" and len(media) == 1:
             (ftyp,) = parse(piece)
             brands = (*ftyp["compatible_brands"], CMAF)
@@ -43,19 +44,26 @@ def init_segment(init: bytes, media: Sequence[Media]) -> bytes:
     return b"".join(piece for piece in made if piece[4:8] in (b"ftyp", b"moov"))
 
 
-def _child(box: Box, taken_off: dict[int, int]) -> Box:
-    if box.type != "trak":
+def _child(box: Box, known: dict[int, Media]) -> Box:
+    media = known.get(track_id(box)) if box.type == "trak" else None
+    if media is None:
         return box
     children = []
     for child in box.children:
         if child.type == "edts":
             continue
+        if child.type == "mdia" and media.finer != 1:
+            child = child.replace(children=[_finer(one, media) for one in child.children])
         children.append(child)
-        ticks = taken_off.get(track_id(box), 0)
+        ticks = media.media_time
         if child.type == "tkhd" and ticks:
             elst = make_box("elst", version=int(ticks >= 1 << 31), entries=[(0, ticks, 1, 0)])
             children.append(make_box("edts", children=[elst]))
     return box.replace(children=children)
+
+
+def _finer(box: Box, media: Media) -> Box:
+    return box.replace(timescale=media.timescale) if box.type == "mdhd" else box
 
 
 def track_id(trak: Box) -> int:

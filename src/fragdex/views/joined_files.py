@@ -137,7 +137,7 @@ def _without_rest(media: Media) -> Media:
     """Sound without access units at the end of which less than half is heard."""
     if media.track.kind != "audio" or len(media) < 2:
         return media
-    stop = _end(media) * media.track.timescale
+    stop = _end(media) * media.timescale
     heard = np.flatnonzero(2 * media.presentation + media.durations <= ceil(2 * stop))
     high = int(heard[-1]) + 1 if len(heard) else 1
     if high == len(media):
@@ -155,7 +155,7 @@ def _without_rest(media: Media) -> Media:
 
 
 def _seconds(media: Media, ticks: int) -> Fraction:
-    return Fraction(ticks, media.track.timescale)
+    return Fraction(ticks, media.timescale)
 
 
 class _Placed:
@@ -218,7 +218,7 @@ class _Placed:
 
         Decode times are such that the least composition offset is 0.
         """
-        own, scale = media.track.timescale, self._track.timescale
+        own, scale = media.timescale, self._track.timescale
         joint = round(at * scale)
         edges = np.append(media.decode, media.decode[-1] + media.durations[-1]) - media.media_time
         edges = _ticks(edges, own, scale) + joint

@@ -97,7 +97,7 @@ def lanes_of(pieces: Sequence[Piece]) -> list[Lane]:
                 lanes.append(Lane(own if own not in used else max(used) + 1, media.track))
                 lanes[-1].members[piece.number] = media
     for lane in lanes:
-        lane.timescale = _timescale(media.track.timescale for media in lane.members.values())
+        lane.timescale = _timescale(media.timescale for media in lane.members.values())
         _describe(lane, pieces)
     return lanes
 

@@ -36,9 +36,7 @@ def write(title: Title) -> bytes:
     >>> write(Title(()))[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
-    lasts = [
-        Fraction(int(np.diff(one.edges).max()), one.track.timescale) for one in title.renditions
-    ]
+    lasts = [Fraction(int(np.diff(one.edges).max()), one.timescale) for one in title.renditions]
     longest = max(lasts, default=Fraction(2))
     total = max((one.seconds for one in title.renditions), default=Fraction(0))
     mpd = ET.Element("MPD", {"xmlns": NAMESPACE, **_kind(title, total)})
@@ -84,7 +82,7 @@ def _sets(title: Title) -> list[list[Rendition]]:
     found = [video] if video and not uneven(video) else [[one] for one in video]
     audio: dict[object, list[Rendition]] = {}
     for one in title.of("audio"):
-        key = one.language, one.track.codec, one.track.timescale, one.edges.tolist()
+        key = one.language, one.track.codec, one.timescale, one.edges.tolist()
         audio.setdefault(repr(key), []).append(one)
     return [*found, *audio.values()]
 
@@ -189,7 +187,7 @@ def _representation(adaptation: ET.Element, one: Rendition, keys: Keys | None = 
         representation,
         "SegmentTemplate",
         {
-            "timescale": str(track.timescale),
+            "timescale": str(one.timescale),
             "presentationTimeOffset": str(int(one.edges[0])),
             "initialization": "$RepresentationID$/init.mp4",
             "media": "$RepresentationID$/$Time$.m4s",
@@ -215,7 +213,7 @@ def _single_file(representation: ET.Element, one: Rendition) -> None:
         representation,
         "SegmentBase",
         {
-            "timescale": str(one.track.timescale),
+            "timescale": str(one.timescale),
             "presentationTimeOffset": str(int(one.edges[0])),
             "indexRange": f"{init}-{end - 1}",
         },

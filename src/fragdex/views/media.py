@@ -10,6 +10,10 @@ A sample lasts until the next one in presentation order is due, and decode times
 these durations. Browsers show a picture for as long as its sample lasts, which the decode times of
 a variable frame rate do not say; and each segment has the decode time at which it is presented,
 which is where players put it that read nothing else (decision 0038).
+
+Browsers drop pictures before time 0, and all up to the next key frame with them. For players,
+pictures that the edit list hides and that others need are therefore shown for an instant from time
+0 on, all of them within half a millisecond (decision 0047).
 """
 
 from __future__ import annotations
@@ -17,14 +21,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.fragments.table import FAR, Int64, SampleTable
 from fragdex.seeking.model import TrackIndex
 
 __all__ = ["Media", "media_of"]
+
+_INSTANT: Final = 2000
+"""Part of a second in which all pictures that need to be hidden are shown."""
+_FINEST: Final = 10_000_000
+"""Ticks a second: browsers count microseconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +46,7 @@ class Media:
         track: where they come from.
         source: int64 number of the source that holds each sample.
         samples: in decode order, with the times of the source.
-        presentation: int64 presentation time of each, in ticks of the track; below 0: hidden.
+        presentation: int64 presentation time of each, in ticks; below 0: hidden.
         decode: int64 decode time of each in fragments, in ticks; never below 0, nor behind the
             composition time.
         durations: int64 ticks of each to the next one in presentation order, the last one's own;
@@ -43,6 +54,8 @@ class Media:
         media_time: ticks that the edit list of the fragments takes off; 0: they have none.
         end: presentation time in ticks at which the last sample ends.
         settled: whether `media_time` and `decode` stay what they are when samples follow.
+        finer: ticks here in one of the track.
+        hidden: pictures at time 0 that are there for others alone, a tick each.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -60,6 +73,13 @@ class Media:
     media_time: int
     end: int
     settled: bool = True
+    finer: int = 1
+    hidden: int = 0
+
+    @property
+    def timescale(self) -> int:
+        """Ticks a second."""
+        return self.track.timescale * self.finer
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -72,7 +92,12 @@ class Media:
 
 
 def media_of(
-    track: TrackIndex, *, size: int | None = None, source: int = 0, growing: bool = False
+    track: TrackIndex,
+    *,
+    size: int | None = None,
+    source: int = 0,
+    growing: bool = False,
+    from_zero: bool = False,
 ) -> Media:
     """A track's samples on the timeline of fragments.
 
@@ -85,6 +110,8 @@ def media_of(
         source: its number.
         growing: whether what follows must not change the times of what is there: how long
             pictures wait because others are decoded before them is that of the first second.
+        from_zero: whether pictures that the edit list hides at the beginning have a tick each from
+            time 0 on, for players that drop what is before it.
 
     Raises:
         InexactIndex: the index does not know the track's samples.
@@ -114,27 +141,57 @@ def media_of(
     order = np.argsort(presentation, kind="stable")
     durations = np.empty(len(samples), np.int64)
     last = int(samples.duration[order[-1]])
+    if int(presentation[order[-1]]) + last <= 0:
+        raise NoSyncSample(f"the edit list hides all of track {track.id}")
+    finer, hidden = 1, 0
+    if from_zero and track.kind == "video" and int(presentation[order[0]]) < 0:
+        presentation, finer, hidden = _from_zero(presentation, order, last, track.timescale)
+        last *= finer
     durations[order] = np.diff(presentation[order], append=presentation[order[-1]] + last)
     decode = np.cumsum(durations) - durations + max(int(presentation.min()), 0)
-    first = _first_second(samples, track) if growing else len(samples)
+    first = len(samples)
+    if growing:
+        first = _first_second(samples.sync, presentation, track.timescale * finer)
     media_time = max(0, int((decode - presentation)[:first].max()))
     end = int((presentation + durations).max())
-    if end <= 0:
-        raise NoSyncSample(f"the edit list hides all of track {track.id}")
     settled = not growing or first < len(samples)
     sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
-    return Media(track, sources, samples, presentation, decode, durations, media_time, end, settled)
+    times = presentation, decode, durations, media_time, end
+    return Media(track, sources, samples, *times, settled, finer, hidden)
 
 
-def _first_second(samples: SampleTable, track: TrackIndex) -> int:
+def _from_zero(
+    presentation: Int64, order: Int64, last: int, timescale: int
+) -> tuple[Int64, int, int]:
+    """Times with a tick each for hidden pictures from 0 on, before what is on show at 0.
+
+    Args:
+        presentation: times in ticks of the track.
+        order: sample numbers by these.
+        last: duration of the last one.
+        timescale: ticks a second of the track.
+
+    Returns: the times, how many ticks of them are one of the track, and how many are hidden.
+    """
+    rising = presentation[order]
+    hidden = int(np.searchsorted(rising, 0, side="right")) - 1
+    ends = int(rising[hidden + 1]) if hidden + 1 < len(rising) else int(rising[-1]) + last
+    finer = max(1, min(ceil(Fraction(hidden * _INSTANT, timescale)), _FINEST // timescale))
+    if hidden >= ends * finer:
+        return presentation, 1, 0  # they have no place
+    times = presentation * finer
+    times[order[: hidden + 1]] = np.arange(hidden + 1)
+    return times, finer, hidden
+
+
+def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: int) -> int:
     """Samples before the first sync sample that is presented a second behind the first sample.
 
     Something later is presented behind it, so that all is known that is presented before it.
     """
-    latest = np.maximum.accumulate(samples.cts[::-1])[::-1]
-    later = samples.sync & (samples.cts >= samples.cts[0] + track.timescale)
-    later &= latest > samples.cts
-    return int(later.argmax()) if later.any() else len(samples)
+    latest = np.maximum.accumulate(presentation[::-1])[::-1]
+    later = sync & (presentation >= presentation[0] + timescale) & (latest > presentation)
+    return int(later.argmax()) if later.any() else len(presentation)
 
 
 def _until(samples: SampleTable, stop: Fraction, track: TrackIndex) -> SampleTable:

@@ -141,7 +141,7 @@ def _stretch(media: Media, start: Fraction | float, stop: Fraction | float) -> M
 
     They begin with the sync sample that decoding needs; None: nothing is shown then.
     """
-    scale = media.track.timescale
+    scale = media.timescale
     begin = max(floor(start * scale), 0) if start > 0 else 0
     end = media.end if stop == inf else min(ceil(stop * scale), media.end)
     if begin == 0 and end == media.end:

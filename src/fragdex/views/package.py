@@ -294,7 +294,7 @@ def _chosen(
         elif track.kind in (*PACKAGED, "text"):
             may_grow = bool(((track.fragments.flags & FragmentFlags.VIRTUAL) == 0).any())
             try:
-                media = media_of(track, size=size, growing=may_grow)
+                media = media_of(track, size=size, growing=may_grow, from_zero=True)
                 described = descriptions_of(traks.get(track.id), media)
             except (BuildError, NoSyncSample) as error:
                 if track.kind != "text":

@@ -42,6 +42,9 @@ def multivariant(title: Title) -> bytes:
     if all(one.starts_with_sync for one in title.renditions):
         lines.append("#EXT-X-INDEPENDENT-SEGMENTS")
     video, audio = title.of("video"), title.of("audio")
+    if any(one.media.hidden for one in video) and (not title.growth or title.growth.ended):
+        # before players play, they show the picture where they begin
+        lines.append("#EXT-X-START:TIME-OFFSET=0.001,PRECISE=YES")
     groups = _groups(audio) if video else {}
     for name, members in groups.items():
         chosen = next((one for one in members if one.track.info.enabled), members[0])
@@ -75,7 +78,7 @@ def multivariant(title: Title) -> bytes:
             lines += _variant(variant, name, members, title.subtitles)
     for one in video:
         if has_iframes(one):
-            peak, average = bit_rates(np.diff(one.edges), _pictures(one), one.track.timescale)
+            peak, average = bit_rates(np.diff(one.edges), _pictures(one), one.timescale)
             about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
             about += [*named_codecs([one.track.codec]), *picture_size(one.track), *_range(one)]
             about.append(f'URI="{one.name}-iframes.m3u8"')
@@ -181,7 +184,7 @@ def _variant(
 
 def _bit_rates(rendition: Rendition) -> tuple[int, int]:
     sizes = rendition.made.fragments.sizes
-    return bit_rates(np.diff(rendition.edges), sizes, rendition.track.timescale)
+    return bit_rates(np.diff(rendition.edges), sizes, rendition.timescale)
 
 
 def _text_rates(text: Subtitles) -> tuple[int, int]:
@@ -189,7 +192,7 @@ def _text_rates(text: Subtitles) -> tuple[int, int]:
         assert text.rendition is not None
         return _bit_rates(text.rendition)
     lasts = np.diff(text.lead.edges)[: len(text.times)]
-    return bit_rates(lasts, text.sizes, text.lead.track.timescale)
+    return bit_rates(lasts, text.sizes, text.lead.timescale)
 
 
 def _rate(rendition: Rendition) -> list[str]:
@@ -207,7 +210,7 @@ def _range(rendition: Rendition) -> list[str]:
 def _head(rendition: Rendition, title: Title) -> list[str]:
     lasts = np.diff(rendition.edges)
     lasts[0] += rendition.hidden
-    target = target_duration([Fraction(int(lasts.max()), rendition.track.timescale)])
+    target = target_duration([Fraction(int(lasts.max()), rendition.timescale)])
     return [
         "#EXTM3U",
         f"#EXT-X-VERSION:{VERSION}",
@@ -229,7 +232,7 @@ def _end(title: Title) -> list[str]:
 
 def _rounded(rendition: Rendition) -> list[str]:
     """Durations to the microsecond: of rounded ends, so that the sum does not drift."""
-    scale = rendition.track.timescale
+    scale = rendition.timescale
     edges = rendition.edges.copy()
     # Players put segments where the ones before them end; a segment lasts as long as its samples,
     # be some of them hidden.

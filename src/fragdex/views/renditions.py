@@ -79,6 +79,11 @@ class Rendition:
         return self.media.track
 
     @property
+    def timescale(self) -> int:
+        """Ticks a second of its fragments."""
+        return self.media.timescale
+
+    @property
     def kind(self) -> str:
         """Video, audio or text."""
         return self.track.kind
@@ -92,8 +97,8 @@ class Rendition:
     def made(self) -> Segments:
         """Its fragments, sizes and times."""
         # what begins after the title: players put a segment where its first tfdt is
-        begins = int(self.begins * self.track.timescale // 1)
-        late = int(self.media.decode[0]) - begins > self.track.timescale // 1000
+        begins = int(self.begins * self.timescale // 1)
+        late = int(self.media.decode[0]) - begins > self.timescale // 1000
         return Segments(
             self.source_init,
             [self.media],
@@ -113,7 +118,7 @@ class Rendition:
         """
         times = self.made.time
         edges = np.append(times, max(self.media.end, int(times[-1])))
-        edges[0] = min(int(self.begins * self.track.timescale // 1), int(times[0]))
+        edges[0] = min(int(self.begins * self.timescale // 1), int(times[0]))
         return edges
 
     @cached_property
@@ -124,7 +129,7 @@ class Rendition:
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """Its segments in order. Their seconds add up to the end of the track, exactly."""
-        scale = self.track.timescale
+        scale = self.timescale
         edges = [Fraction(at, scale) for at in self.edges.tolist()]
         sizes = self.made.fragments.sizes.tolist()
         return tuple(
@@ -137,7 +142,7 @@ class Rendition:
     @property
     def seconds(self) -> Fraction:
         """From where the title begins to its end."""
-        return Fraction(int(self.edges[-1] - self.edges[0]), self.track.timescale)
+        return Fraction(int(self.edges[-1] - self.edges[0]), self.timescale)
 
     @cached_property
     def starts_with_sync(self) -> bool:
@@ -155,7 +160,8 @@ class Rendition:
         shown = self.media.end - int(self.media.presentation.min())
         if self.kind != "video" or shown <= 0:
             return None
-        return Fraction(len(self.media) * self.track.timescale, shown).limit_denominator(1001)
+        pictures = len(self.media) - self.media.hidden
+        return Fraction(pictures * self.timescale, shown).limit_denominator(1001)
 
     @cached_property
     def offsets(self) -> Int64:

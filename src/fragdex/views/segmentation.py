@@ -58,11 +58,11 @@ def cut(media: Sequence[Media], seconds: Fraction | None, lead: Media | None = N
     """
     lead = lead or reference(media)
     numbers, times = starts(lead)
-    chosen = near(times.tolist(), lead.end, seconds, lead.track.timescale)
+    chosen = near(times.tolist(), lead.end, seconds, lead.timescale)
     found = []
     for one in media:
         same = one is lead
-        edges = numbers[chosen] if same else _nearest(one, times[chosen], lead.track.timescale)
+        edges = numbers[chosen] if same else _nearest(one, times[chosen], lead.timescale)
         found.append(np.concatenate([[0], edges[1:], [len(one)]]).astype(np.int64))
     return found
 
@@ -71,7 +71,7 @@ def starts(media: Media) -> tuple[Int64, Int64]:
     """Samples that a segment may begin with, and the presentation times from which it shows.
 
     The times rise, and but for the first they lie behind 0. Nothing behind such a sample is
-    presented earlier, be it decoded later.
+    presented earlier, be it decoded later. What is hidden is not behind 0.
     """
     numbers = np.flatnonzero(media.samples.sync)
     if not len(numbers):
@@ -80,7 +80,7 @@ def starts(media: Media) -> tuple[Int64, Int64]:
             advice="fragdex info says what its samples are; such a file has to be encoded again",
         )
     behind = np.minimum.accumulate(media.presentation[::-1])[::-1]
-    times = np.maximum(behind[numbers], 0)
+    times = np.where(behind[numbers] > media.hidden, behind[numbers], 0)
     rises = np.diff(times, prepend=-1) > 0
     return numbers[rises], times[rises]
 
@@ -121,9 +121,9 @@ def near(times: list[int], end: int | None, seconds: Fraction | None, timescale:
 def _nearest(media: Media, moments: Int64, timescale: int) -> Int64:
     """The sync samples presented nearest to some moments in ticks."""
     numbers, times = starts(media)
-    edges = numbers[nearest(times, media.track.timescale, moments, timescale)[0]]
+    edges = numbers[nearest(times, media.timescale, moments, timescale)[0]]
     # where the track has ended there is nothing to cut
-    own = media.track.timescale
+    own = media.timescale
     wanted: Any = moments.astype(_wide(times, timescale, moments, own)) * own
     edges[(wanted >= media.end * timescale).astype(np.bool_)] = len(media)
     return np.maximum.accumulate(edges)

@@ -25,14 +25,14 @@ def settled(media: Media, lead: Media, seconds: Fraction | None) -> tuple[Media,
         seconds: wanted length; None: a segment for each sync sample of the lead.
     """
     numbers, times = _known(lead)
-    chosen = near(times.tolist(), None, seconds, lead.track.timescale)
+    chosen = near(times.tolist(), None, seconds, lead.timescale)
     if media is lead:
         edges, ends = numbers[chosen], times[chosen]
     else:
         own, shown = _known(media)
         if not len(own) or not len(chosen):
             return None
-        scales = media.track.timescale, lead.track.timescale
+        scales = media.timescale, lead.timescale
         places, decided = nearest(shown, scales[0], times[chosen], scales[1])
         places = np.maximum.accumulate(places[decided])
         edges, ends = own[places], shown[places]

@@ -113,7 +113,7 @@ class Segments:
     @cached_property
     def sidx(self) -> bytes:
         """The segment index that stands between initialization segment and fragments."""
-        return build(boxes(self._subsegments, self.lead.track.id, self.lead.track.timescale))
+        return build(boxes(self._subsegments, self.lead.track.id, self.lead.timescale))
 
     @property
     def _subsegments(self) -> Subsegments:

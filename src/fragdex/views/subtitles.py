@@ -132,7 +132,7 @@ class TrackCues:
         Raises:
             BuildError: there is more text than a title has.
         """
-        media, scale = self.media, self.media.track.timescale
+        media, scale = self.media, self.media.timescale
         low, high = (int(one[0]) for one in _rows(*self._times, scale, [start], [stop]))
         rows = self._readable(slice(low, high))
         sizes = media.samples.size[rows]
@@ -167,7 +167,7 @@ class TrackCues:
         rows = self._readable(slice(0, None))
         bounds[rows + 1] = sample_bound(self.media.samples.size[rows])
         bounds = np.cumsum(bounds)
-        low, high = _rows(*self._times, self.media.track.timescale, starts, stops)
+        low, high = _rows(*self._times, self.media.timescale, starts, stops)
         found: Int64 = len(header(self.blocks).encode()) + bounds[high] - bounds[low]
         return found
 
@@ -217,7 +217,7 @@ class Subtitles:
         edges: list[int] = self.lead.edges.tolist()
         if self.growing and isinstance(self.cues, TrackCues):
             media = self.cues.media
-            reached = Fraction(media.end * self.lead.track.timescale, media.track.timescale)
+            reached = Fraction(media.end * self.lead.timescale, media.timescale)
             edges = [at for at in edges if at <= reached]
         return edges
 
@@ -237,7 +237,7 @@ class Subtitles:
     @cached_property
     def _spans(self) -> list[tuple[Fraction, Fraction | None]]:
         """What its segments hold: what is shown before or after the title, the outer ones do."""
-        scale = self.lead.track.timescale
+        scale = self.lead.timescale
         starts: list[Fraction] = [Fraction(at, scale) for at in self._edges]
         stops: list[Fraction | None] = [*starts[1:-1], *([starts[-1]] if self.growing else [None])]
         return list(zip([Fraction(0), *starts[1:-1]], stops, strict=True)) if self.times else []

@@ -74,7 +74,7 @@ def uneven(renditions: Sequence[Rendition]) -> tuple[str, ...]:
     first = renditions[0] if renditions else None
     for other in renditions[1:]:
         assert first is not None
-        mine, theirs = (one.edges[:-1] / one.track.timescale for one in (first, other))
+        mine, theirs = (one.edges[:-1] / one.timescale for one in (first, other))
         both = min(len(mine), len(theirs))
         different = np.flatnonzero(np.abs(mine[:both] - theirs[:both]) > LATE)
         apart = float(mine[different[0]]) if len(different) else None

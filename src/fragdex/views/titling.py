@@ -85,7 +85,7 @@ def titled(
     """
     lead = reference([one.media for one in found])
     begins = min(
-        Fraction(max(int(one.media.presentation.min()), 0), one.media.track.timescale)
+        Fraction(max(int(one.media.presentation.min()), 0), one.media.timescale)
         for one in found
         if one.media.track.kind in PACKAGED
     )

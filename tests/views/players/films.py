@@ -10,6 +10,7 @@ from pathlib import Path
 import av
 import numpy as np
 
+import fragdex
 from service.page.films import HEIGHT, RATE, WIDTH, picture_of, tone
 
 PICTURES = 60
@@ -100,6 +101,13 @@ def uneven(number):
     return number + number * number // 200
 
 
+def trimmed(path, start=Fraction(1, 2)):
+    """A copy that begins within a group of pictures, in the middle of one: the edit list hides."""
+    written(path)
+    index = fragdex.index(path, exact=True)
+    path.write_bytes(fragdex.view(index, "clip", start=start).read())
+
+
 MADE = {
     "avc-aac": written,
     "avc-open-gop": lambda path: written(path, options={"x264-params": "open-gop=1"}),
@@ -117,6 +125,7 @@ MADE = {
     "sound-late": lambda path: written(path, sound_late=Fraction(436, 1000)),
     "sound-long": lambda path: written(path, sound=Fraction(33, 10)),
     "languages": lambda path: written(path, languages=("deu", "fra")),
+    "trimmed": trimmed,
     "sound-alone": lambda path: written(path, None),
 }
 KID, KEY = "0123456789abcdef0123456789abcdef", "00112233445566778899aabbccddeeff"

@@ -45,9 +45,13 @@ class Film:
 
 
 def samples_of(data, track):
-    """A hash of each sample's bytes, and its presentation time in seconds."""
+    """A hash of each sample's bytes, and its presentation time in seconds.
+
+    Pictures that the edit list hides are at 0, just before the one on show there.
+    """
     rows = track.samples
-    times = ((rows.cts + round(track.shift)) / track.timescale).tolist()
+    times = (rows.cts + round(track.shift)) / track.timescale
+    times = (times.clip(min=0) if track.kind == "video" else times).tolist()
     for at, size, time in zip(rows.offset.tolist(), rows.size.tolist(), times, strict=True):
         yield (track.kind, hashlib.md5(data[at : at + size]).hexdigest()), time
 
@@ -105,6 +109,8 @@ def plays(page, film, name, player, origin, address):
     assert state["wrong"] == []
     assert not film.pictures or shown == pictures
     for time, number in seen:
+        if name == "trimmed" and address.endswith(".mpd") and time < CLOSE:
+            continue  # until it plays, the hidden key picture is seen
         # the browser may show a later one before the page looks; seeks wait for theirs
         assert number >= film.picture_at(time + CLOSE)
         assert min(abs(time - start) for start in film.pictures) < CLOSE

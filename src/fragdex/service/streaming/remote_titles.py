@@ -175,6 +175,7 @@ def _key_frames_of(rendition: Rendition) -> Rendition:
         np.diff(times, append=max(media.end, int(times[-1]) + 1)),
         hidden,
         media.end,
+        finer=media.finer,
     )
     described = rendition.descriptions
     return replace(
