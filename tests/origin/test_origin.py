@@ -281,7 +281,17 @@ def test_segments_of_a_bucket(tmp_path, monkeypatch):
         titles = Titles("s3://films/a", seconds=1)
         package = titles.open(("film.mp4",)).package
         local = fragdex.package(fragdex.index(whole, exact=True), source=whole, seconds=1)
+        client.put_object(Bucket="films", Key="b.mp4", Body=whole)
         with serving(titles) as origin:
+            # what is below the prefix alone, from a name on
+            json = {"accept": "application/json"}
+            assert [one["url"] for one in origin.get("/", headers=json).json()["films"]] == [
+                "film.mp4/"
+            ]
+            assert origin.get("/?after=film.mp4", headers=json).json() == {
+                "films": [],
+                "next": None,
+            }
             for name in [one for one in package if one.endswith(".m4s")]:
                 with titles.sources(titles.open(("film.mp4",))) as (source,):
                     before = source.requests, source.bytes_read

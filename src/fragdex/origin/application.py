@@ -29,6 +29,7 @@ from fragdex.origin import film_pages
 from fragdex.origin.access_log import AccessLog
 from fragdex.origin.addresses import Address, parse_address
 from fragdex.origin.answers import answer, has_already
+from fragdex.origin.film_list_answer import list_answer
 from fragdex.origin.growing_films import NotYet
 from fragdex.origin.lru_cache import LRUCache
 from fragdex.origin.package_files import package_file
@@ -68,7 +69,7 @@ class Settings:
         max_age: seconds for which caches may keep media without asking again.
         playlist_max_age: the same of playlists and manifests, which name what is there now.
         secret: that addresses are signed with; None: they need no signature.
-        listed: whether `/` lists the films.
+        listed: whether `/` lists the films; with a secret, its signed address does.
         log: called with a line for each request; None: nothing is logged.
         log_json: whether lines are JSON objects.
     """
@@ -219,8 +220,8 @@ class _Origin:
 
     def _found(self, request: Request) -> Response | tuple[Film, Address, Future[View]]:
         path: str = request.scope["path"][1:]
-        if not path:
-            return self._list()
+        if not path or self._names_list(path):
+            return self._list(request, path)
         path = self._checked(path)
         address = parse_address(path)
         if address is None:
@@ -233,17 +234,34 @@ class _Origin:
             self._titles.forget(film)
             raise
 
-    def _list(self) -> Response:
-        if not self._settings.listed or self._settings.secret is not None:
+    def _names_list(self, path: str) -> bool:
+        """Whether a path is the signed address of the list: `UNTIL/SIGNATURE/`, of no film."""
+        secret, parts = self._settings.secret, path.split("/")
+        return (
+            secret is not None
+            and len(parts) == 3
+            and not parts[2]
+            and may_pass(secret, "", parts[0], parts[1])
+        )
+
+    def _list(self, request: Request, path: str) -> Response:
+        """The films; where addresses are signed, for who has a signed one of the list."""
+        secret = self._settings.secret
+        if not self._settings.listed or (secret is not None and not path):
             return _refusal(404, "films are not listed here")
-        return HTMLResponse(film_pages.listing(self._titles.names()))
+        scope = "public" if secret is None else "private"
+        fields = {**CORS, "Cache-Control": f"{scope}, max-age={self._settings.playlist_max_age}"}
+        until = int(path.partition("/")[0] or 0)
+        return list_answer(request, self._titles, fields, secret, until)
 
     def _answer(
         self, request: Request, address: Address, film: Film
     ) -> Response | tuple[Film, Address, Future[View]]:
         asked = request.query_params
         if not address.action:
-            return HTMLResponse(film_pages.player(address.film.rpartition("/")[2]), headers=CORS)
+            listed = self._settings.listed and self._settings.secret is None
+            page = film_pages.player(address.film.rpartition("/")[2], listed=listed)
+            return HTMLResponse(page, headers=CORS)
         numbers = [0]
         if PREVIEW.fullmatch(address.action):
             preview = preview_of(film.indexes[0], address.action, asked)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from html import escape
-from urllib.parse import quote
 
 __all__ = ["listing", "player"]
 
@@ -29,26 +28,34 @@ def _page(title: str, body: str) -> str:
     )
 
 
-def listing(names: Iterable[str]) -> str:
+def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
     """The list of films, as a page.
 
-    >>> 'href="a%20b.mp4/"' in listing(["a b.mp4"])
+    Args:
+        films: names and addresses.
+        more: address of the next page; None: there is none.
+
+    >>> 'href="a%20b.mp4/"' in listing([("a b.mp4", "a%20b.mp4/")])
     True
     """
     lines = "".join(
         # what has no pictures, or none that can be decoded, has an empty one
-        f'<li><a href="{quote(name)}/"><img alt="" loading="lazy" '
+        f'<li><a href="{escape(address)}"><img alt="" loading="lazy" '
         'onerror="this.removeAttribute(&quot;src&quot;)" '
-        f'src="{quote(name)}/thumbnail.jpg?w=240">{escape(name)}</a>'
-        for name in names
+        f'src="{escape(address)}thumbnail.jpg?w=240">{escape(name)}</a>'
+        for name, address in films
     )
-    return _page(
-        "Films", f'<ul class="films">{lines}</ul>' if lines else "<p>There are no films here.</p>"
-    )
+    further = "" if more is None else f'<p><a href="{escape(more)}" rel="next">More films</a></p>'
+    none = "" if further else "<p>There are no films here.</p>"
+    return _page("Films", (f'<ul class="films">{lines}</ul>' if lines else none) + further)
 
 
-def player(name: str) -> str:
+def player(name: str, *, listed: bool = True) -> str:
     """A page that plays a film, with the addresses for players.
+
+    Args:
+        name: of the film.
+        listed: whether there is a list of all films, at `/`.
 
     >>> "fragmented.mp4" in player("a.mp4")
     True
@@ -69,4 +76,5 @@ def player(name: str) -> str:
         for link, what in links
     )
     video = '<video controls preload="metadata" src="fragmented.mp4"></video>'
-    return _page(name, f'{video}<dl>{rows}</dl><p><a href="/">All films</a></p>')
+    every = '<p><a href="/">All films</a></p>' if listed else ""
+    return _page(name, f"{video}<dl>{rows}</dl>{every}")

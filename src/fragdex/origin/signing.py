@@ -19,7 +19,8 @@ def signed(secret: str, film: str, until: int) -> str:
 
     Args:
         secret: known to who signs and to the server.
-        film: its name as in addresses, with commas where it has several files.
+        film: its name as in addresses, with commas where it has several files; "" for the list
+            of all films, whose addresses are signed until the same time.
         until: seconds since 1970.
 
     >>> signed("secret", "film.mp4", 2_000_000_000)

@@ -24,6 +24,7 @@ from fragdex.errors import (
     TruncatedInput,
 )
 from fragdex.origin.captions_beside import CaptionsBeside
+from fragdex.origin.film_list import FilmList, film_list, is_name
 from fragdex.origin.growing_films import (
     NotYet,
     fingerprint,
@@ -36,11 +37,8 @@ from fragdex.sources import Source, open_source
 from fragdex.views.package import Package, package
 from fragdex.views.view import View
 
-__all__ = ["SUFFIXES", "Film", "Titles"]
+__all__ = ["Film", "Titles"]
 
-SUFFIXES: Final = (".mp4", ".m4v", ".m4a", ".mov", ".3gp", ".cmfv", ".cmfa", ".mp4a", ".qt")
-"""How files end that are listed."""
-_MOST_LISTED: Final = 10_000
 _MOST_VIEWS: Final = 8
 _MOST_IDLE: Final = 16
 
@@ -185,21 +183,12 @@ class Titles:
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, ...], threading.Lock] = {}
 
-    def names(self) -> Iterator[str]:
-        """Names of the films in a folder and below, in order; none of a URL."""
-        if self.remote:
-            return
-        count = 0
-        for folder, folders, files in os.walk(self.root):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(files):
-                if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                    yield os.path.relpath(os.path.join(folder, name), self.root).replace(
-                        os.sep, "/"
-                    )
-                    count += 1
-                    if count == _MOST_LISTED:
-                        return
+    def listed(self, after: str, most: int) -> FilmList:
+        """Some films of the folder or bucket and below, by their names.
+
+        Raises: as `film_list`.
+        """
+        return film_list(self.root, self.remote, after, most, self._options)
 
     def place(self, name: str) -> str:
         """The path or URL of a file.
@@ -207,12 +196,11 @@ class Titles:
         Raises:
             SourceNotFound: the name leads out of the folder, or to no file in it.
         """
-        parts = name.split("/")
-        if any(part.startswith(".") or not part or "\\" in part or "\0" in part for part in parts):
+        if not is_name(name):
             raise SourceNotFound(f"there is no file {name!r}")
         if self.remote:
             return f"{self.root}/{quote(name)}"
-        path = os.path.realpath(os.path.join(self.root, *parts))
+        path = os.path.realpath(os.path.join(self.root, *name.split("/")))
         inside = os.path.commonpath([path, self.root]) == self.root
         if not inside or not os.path.isfile(path):
             raise SourceNotFound(f"there is no file {name!r}")

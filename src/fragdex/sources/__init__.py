@@ -14,14 +14,18 @@ from fragdex.sources.opening import SourceLike, SourceOptions, check_options, op
 
 if TYPE_CHECKING:
     from fragdex.sources.hashing import md5, md5_beside
+    from fragdex.sources.listing import Listed, list_folder, list_objects
 
 __all__ = [
     "PIECE_SIZE",
+    "Listed",
     "Source",
     "SourceLike",
     "SourceOptions",
     "check_options",
     "give_back",
+    "list_folder",
+    "list_objects",
     "md5",
     "md5_beside",
     "open_source",
@@ -31,12 +35,14 @@ __all__ = [
 if not TYPE_CHECKING:  # to type checkers, every name would be there
 
     def __getattr__(name: str) -> Any:
-        """Hashing is imported when it is asked for: few who open a file hash it."""
-        if name not in ("md5", "md5_beside"):
+        """What few need who open a file is imported when it is asked for."""
+        if name in ("md5", "md5_beside"):
+            from fragdex.sources import hashing as room
+        elif name in ("Listed", "list_folder", "list_objects"):
+            from fragdex.sources import listing as room
+        else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from fragdex.sources import hashing
-
-        return getattr(hashing, name)
+        return getattr(room, name)
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import obstore
     from obstore.store import ClientConfig, ObjectStore
 
-__all__ = ["ObjectSource", "store_for"]
+__all__ = ["STORE_TIMEOUT_S", "ObjectSource", "failure_of", "store_for"]
 
 STORE_TIMEOUT_S = 30.0
 """The time-out that stores have by themselves; only another one must be set."""
@@ -192,19 +192,23 @@ class ObjectSource(Source):
         )
 
     def _failure(self, error: Exception, offset: int | None) -> SourceError:
-        exceptions = self._obstore.exceptions
-        why = _first_line(error)
-        if isinstance(error, SourceError):
-            return error
-        if isinstance(error, exceptions.PreconditionError):
+        if isinstance(error, self._obstore.exceptions.PreconditionError):
             return self._changed(f"ETag {self.etag}", "another one")
-        if isinstance(error, (FileNotFoundError, exceptions.NotFoundError)):
-            return SourceNotFound(f"there is no object {self.name}")
-        if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)):
-            return SourceError(
-                f"{self.name} may not be read: {why}", advice="check the credentials"
-            )
-        return SourceUnavailable(f"{self.name} could not be read: {why}", offset=offset)
+        return failure_of(error, self.name, offset)
+
+
+def failure_of(error: Exception, name: str, offset: int | None = None) -> SourceError:
+    """What an error of a store means, as one of ours."""
+    from obstore import exceptions
+
+    why = _first_line(error)
+    if isinstance(error, SourceError):
+        return error
+    if isinstance(error, (FileNotFoundError, exceptions.NotFoundError)):
+        return SourceNotFound(f"there is no object {name}")
+    if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)):
+        return SourceError(f"{name} may not be read: {why}", advice="check the credentials")
+    return SourceUnavailable(f"{name} could not be read: {why}", offset=offset)
 
 
 def store_for(url: str, retries: int, timeout: float) -> ObjectStore:
