@@ -75,7 +75,7 @@ SERVICE_ROOMS = (
     "timelines",
     "transcriptions",
     "webhooks",
-    "page",
+    "console",
     "app",
 )
 # Each family of the service may have a file of each of these names: the name says its part.

@@ -21,6 +21,7 @@ from sqlalchemy.engine import make_url
 from fragdex.errors import FragdexError
 from fragdex.service.captions import routes as captions
 from fragdex.service.config import Settings
+from fragdex.service.console import routes as console
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import ConfigError
 from fragdex.service.files import routes as files
@@ -29,7 +30,6 @@ from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
 from fragdex.service.jobs.api import upgrade as upgrade_engine
 from fragdex.service.logs import explained
-from fragdex.service.page import routes as page
 from fragdex.service.processes.folders import sweep_temporary
 from fragdex.service.processes.limits import share_memory_among
 from fragdex.service.records import blobs, deletion, migrations, rate_leases, trash
@@ -103,7 +103,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     timelines.router,
     transcriptions.router,
     webhooks.router,
-    page.router,
+    console.router,
 )
 """What the families answer."""
 

@@ -8,7 +8,7 @@ import pytest
 
 import fragdex
 from fragdex.testing import movie
-from service.page import films
+from service.console import films
 from service.serving import API
 from service.working import events_of, fixture_bytes, md5_of, uploaded
 

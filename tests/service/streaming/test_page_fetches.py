@@ -19,8 +19,8 @@ from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.words import Heard, Word
-from service.page import films
-from service.page.conftest import browser  # noqa: F401
+from service.console import films
+from service.console.conftest import browser  # noqa: F401
 from service.renders.conftest import chromium  # noqa: F401
 from service.renders.test_archives import tar_of
 from service.renders.working import Renderer

@@ -17,8 +17,8 @@ from fragdex.service.renders.hosts import AllowedHosts
 from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.renders.site import ORIGIN
 from fragdex.service.streaming import remote_titles
-from service.page import films
-from service.page.conftest import browser  # noqa: F401
+from service.console import films
+from service.console.conftest import browser  # noqa: F401
 from service.serving import API, serving
 
 NAME = "media.example.org"

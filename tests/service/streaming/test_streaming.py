@@ -11,7 +11,7 @@ from PIL import Image
 import fragdex
 from fragdex.service.records import tables
 from fragdex.testing import check_dash, check_hls
-from service.page import films
+from service.console import films
 from service.serving import API, serving
 from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
 from service.working import announced, events_of, uploaded

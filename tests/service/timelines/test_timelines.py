@@ -10,7 +10,7 @@ from PIL import Image
 import fragdex
 from fragdex.service.timelines import child
 from fragdex.testing import check_hls, movie
-from service.page import films
+from service.console import films
 from service.serving import API, serving
 from service.streaming.test_streaming import numbers
 from service.working import uploaded

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from service.page.conftest import browser  # noqa: F401
+from service.console.conftest import browser  # noqa: F401
 
 MODULES = Path(__file__).parent.parent / "node" / "node_modules"
 SCRIPTS = {

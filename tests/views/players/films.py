@@ -11,7 +11,7 @@ import av
 import numpy as np
 
 import fragdex
-from service.page.films import HEIGHT, RATE, WIDTH, picture_of, tone
+from service.console.films import HEIGHT, RATE, WIDTH, picture_of, tone
 
 PICTURES = 60
 """2.4 s at 25 pictures a second, a key picture each 0.8 s."""

@@ -1,10 +1,12 @@
 // The segments of all tracks over time: a slider that is also a picture.
 
+import { bytesText, clock, count } from "./format.js";
+
 const LANE = 46; // pixels
 const AXIS = 20;
 
-class Timeline {
-  constructor(element, canvas, playhead, readout, sought) {
+export class Timeline {
+  constructor(element, canvas, playhead, readout, sought, signal) {
     Object.assign(this, { element, canvas, playhead, readout });
     this.lanes = [];
     this.time = 0;
@@ -21,8 +23,11 @@ class Timeline {
       event.preventDefault();
       sought(time);
     });
-    new ResizeObserver(() => this.draw()).observe(element);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    const sizes = new ResizeObserver(() => this.draw());
+    sizes.observe(element);
+    signal.addEventListener("abort", () => sizes.disconnect());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw(), { signal });
+    addEventListener("fragdex.theme", () => this.draw(), { signal });
   }
 
   show(lanes) {
@@ -96,8 +101,11 @@ class Timeline {
     this.canvas.height = height * scale;
     const pen = this.canvas.getContext("2d");
     pen.scale(scale, scale);
-    const style = getComputedStyle(this.element);
-    const colour = (name) => style.getPropertyValue(name);
+    const style = getComputedStyle(this.canvas);
+    const colour = (name) => {
+      this.canvas.style.color = `var(${name})`; // as it is in these colours, light or dark
+      return style.color;
+    };
     pen.font = `11px ${style.fontFamily}`;
     this.lanes.forEach((lane, row) => {
       const floor = (row + 1) * LANE;
@@ -139,32 +147,4 @@ class Timeline {
       pen.fillText(text, Math.min(Math.max(x - wide / 2, 0), width - wide), height - 4);
     }
   }
-}
-
-function clock(time, digits = 3) {
-  const factor = 10 ** digits;
-  const all = Math.round(Math.abs(time) * factor) / factor;
-  const hours = Math.floor(all / 3600);
-  const minutes = Math.floor(all / 60) % 60;
-  const seconds = (all % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
-  const sign = time < 0 && all ? "−" : "";
-  const front = hours ? `${hours}:${String(minutes).padStart(2, "0")}` : minutes;
-  return `${sign}${front}:${seconds}`;
-}
-
-// 12.5, 1:02.5 and 1:00:00 in seconds; NaN for anything else.
-function secondsOf(text) {
-  if (!/^\d+(:\d+){0,2}([.,]\d+)?$/.test(text)) return NaN;
-  return text.replace(",", ".").split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
-}
-
-function count(number) {
-  return number.toLocaleString("en");
-}
-
-function bytesText(size) {
-  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-  let unit = 0;
-  for (; size >= 1024 && unit < units.length - 1; unit++) size /= 1024;
-  return `${unit && size < 100 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }

@@ -1,13 +1,17 @@
 // Plays a file from its index and ranges of bytes alone: for a moment, the initialization segment
 // and the segment that holds the moment, each track from its own file (Media Source Extensions).
 
+import { ask } from "./api.js";
+import { defaultsOf, timesOf } from "./frames.js";
+
 const AHEAD = 10; // seconds that are fetched before they are needed, while it plays
-const WAITING = 2; // while it does not
+const WAITING = 0.5; // while it does not: a browser shows nothing before it has some pictures
+const EDGE = 0.0005; // seconds: on the right side of a picture's time, however it is rounded
 const BEHIND = 30; // seconds that are kept after they were shown
 const STEPS_BACK = 8; // segments to go back for one that can be decoded from its start
 
 // A track of the index: its segments as columns, in seconds and bytes.
-class Lane {
+export class Lane {
   constructor(id, told) {
     this.id = Number(id);
     this.told = told;
@@ -24,6 +28,7 @@ class Lane {
     this.start = this.count ? this.starts[0] : 0;
     this.end = this.count ? this.ends[this.count - 1] : 0;
     this.fetched = new Set();
+    this.frames = new Map(); // of segments that were fetched, the times of their pictures
   }
 
   // The last segment that starts at or before `time`; the first one where none does.
@@ -52,7 +57,7 @@ class Lane {
   }
 }
 
-class Player {
+export class Player {
   // `address(lane)`: where a track's bytes are. `tell`: what is called as things happen:
   // began(time) and reached(time) of a seek, fetched(lane, n, ahead) of every range, where n is a
   // segment or -1 for the initialization segment, and failed(error).
@@ -65,7 +70,7 @@ class Player {
     this.closed = new AbortController();
   }
 
-  async open(lanes) {
+  async open(lanes, start = 0) {
     this.lanes = lanes;
     const options = { signal: this.closed.signal };
     this.source = new MediaSource();
@@ -84,13 +89,28 @@ class Player {
     this.video.addEventListener("timeupdate", () => this.fill(), options);
     this.video.addEventListener("play", () => this.fill(), options);
     this.video.addEventListener("error", () => this.tell.failed(this.broken()), options);
-    this.load(this.start);
-    if (this.start > 0) this.video.currentTime = this.start;
+    const first = Math.min(Math.max(start, this.start), Math.max(this.source.duration - 0.001, 0));
+    this.load(first);
+    if (first > 0) this.video.currentTime = first;
   }
 
   seek(time) {
     const last = this.source.duration;
     this.video.currentTime = Math.min(Math.max(time, this.start), Math.max(last - 0.001, 0));
+  }
+
+  // To the next picture (by 1) or the one before (by -1), as the fragments tell their times.
+  step(by) {
+    const lane = this.lanes.find((one) => one.kind === "video");
+    if (!lane) return;
+    this.video.pause();
+    const now = this.video.currentTime + EDGE;
+    const n = lane.at(now);
+    const times = lane.frames.get(n) ?? [];
+    const wanted = times.findLastIndex((time) => time <= now) + by;
+    if (wanted >= 0 && wanted < times.length) this.seek(times[wanted] + EDGE);
+    else if (by < 0) this.seek(lane.starts[n] - 4 * EDGE);
+    else if (n + 1 < lane.count) this.seek(lane.starts[n + 1] + EDGE);
   }
 
   // Another track in the place of the one of its kind, from the moment that is shown.
@@ -199,6 +219,8 @@ class Player {
     if (response.status !== 206) throw new Error("The service answered with more than the range.");
     const bytes = await response.arrayBuffer();
     lane.fetched.add(n);
+    if (n < 0) lane.defaults = defaultsOf(bytes);
+    else if (lane.kind === "video") lane.frames.set(n, timesOf(bytes, lane, n));
     this.tell.fetched(lane, n, ahead);
     const put = () => settled(lane.buffer, () => lane.buffer.appendBuffer(bytes));
     try {

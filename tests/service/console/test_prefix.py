@@ -13,7 +13,7 @@ import fragdex
 from fragdex.formats import export
 from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.renders.site import ORIGIN
-from service.page.conftest import Opened
+from service.console.conftest import Opened
 from service.proxying import proxying
 from service.serving import API, client_of, serving
 from service.working import fixture_bytes
@@ -175,7 +175,8 @@ def test_the_page_asks_for_nothing_beside_it(browser, film, tmp_path):
         page = browser.new_page()
         try:
             opened = Opened(page, type("Below", (), {"url": proxy.url, "key": served.key}))
-            opened.unlock().choose(film.fragmented)
+            opened.unlock().send(film.fragmented)
+            page.reload()  # a deep link
             opened.ready("fragmented.mp4")
             page.get_by_role("link", name="Interface").click()
             page.get_by_role("heading", name="fragdex").wait_for()

@@ -1,15 +1,19 @@
 // A file in chunks. It goes on where the service's durable bytes end: after a lost connection, and
 // after the page was loaded anew in the same tab.
 
+import { Problem, ask, askJson, post } from "./api.js";
+import { pause } from "./dom.js";
+
 const CHUNK = 4 * 2 ** 20;
 const TRIES = 8; // one after another without a byte that arrived
 
-async function upload(file, told, signal) {
-  const name = `fragdex.upload ${file.name} ${file.size} ${file.lastModified}`;
+// `values`: of the new record, beside its size. The record comes back, its bytes all there.
+export async function upload(file, values, told, signal) {
+  const name = `fragdex.upload ${values.filename} ${file.size} ${file.lastModified}`;
   const known = sessionStorage.getItem(name);
-  let record = known && await askJson(`files/${known}`).catch(() => null);
+  let record = known && await recordOf(known).catch(() => null);
   if (!record || record.status === "failed") {
-    record = await post("files", { filename: file.name, type: "video", byte_size: file.size });
+    record = await post("files", { ...values, byte_size: file.size });
     sessionStorage.setItem(name, record.id);
   }
   const place = `files/${record.id}/upload`;
@@ -31,13 +35,19 @@ async function upload(file, told, signal) {
       const otherPlace = problem.status === 409 && problem.nextByte !== undefined;
       if (!(problem.mayPass || otherPlace) || ++failed > TRIES) throw problem;
       told(next, problem);
-      await pause(1000 * (problem.retryAfter || Math.min(2 ** failed / 4, 15)));
+      await pause(1000 * (problem.retryAfter || Math.min(2 ** failed / 4, 15)), signal);
+      signal.throwIfAborted();
       next = await durable(place, next, file.size);
     }
     told(next);
   }
   sessionStorage.removeItem(name);
   return record;
+}
+
+// An image's address answers its bytes to who does not ask for the record.
+export function recordOf(id, options = {}) {
+  return askJson(`files/${encodeURIComponent(id)}`, { ...options, headers: { Accept: "application/json" } });
 }
 
 // The first byte that the service does not have for good.

@@ -1,20 +1,17 @@
-"""The page at `/`, in a real browser, by its own controls."""
+"""A film's page, in a real browser, by its own controls."""
 
 import hashlib
 import json
-import struct
 
 import numpy as np
 import pytest
 
 import fragdex
-from service.page import films
+from service.console import films
 from service.working import events_of
 
 pytestmark = pytest.mark.slow
 
-CHUNK = 4 * 2**20
-PADDING = 9 * 2**20
 PLACES = ("25.1", "1.3", "0:37.62")
 
 
@@ -25,8 +22,7 @@ def number_at(time, start=0):
 
 def test_a_fragmented_film_is_shown_from_its_own_bytes(opened, film):
     """Nothing is processed: its fragments are its own, and so are the bytes that are fetched."""
-    opened.choose(film.fragmented)
-    opened.ready("fragmented.mp4")
+    opened.send(film.fragmented)
     track = fragdex.index(film.fragmented).tracks[0]
     start = track.start.seconds
     assert start > 0, "the pictures are in another order than coded, and no edit list says so"
@@ -44,8 +40,7 @@ def test_a_fragmented_film_is_shown_from_its_own_bytes(opened, film):
 
 
 def test_a_film_with_sound_is_processed_and_shown(opened, film):
-    opened.choose(film.progressive)
-    opened.ready("progressive.mp4")
+    opened.send(film.progressive)
     for place in PLACES:
         time, number = opened.go_to(place)
         assert number == number_at(time)
@@ -73,9 +68,7 @@ def places(rows):
 def shown(opened, film):
     """The page with the processed film, chosen from the list of files."""
     upload(opened.served, film.progressive)
-    opened.page.get_by_role("button", name="Refresh").click()
-    opened.page.get_by_role("button", name="progressive.mp4").first.click()
-    opened.ready("progressive.mp4")
+    opened.open("progressive.mp4")
     return opened
 
 
@@ -141,9 +134,7 @@ def test_fragments_that_need_the_ones_before_them(opened, film):
     client.post(place, content=data).raise_for_status()
     place = f"/api/v1/isobmff_files/{record['id']}/index/upload"
     client.post(place, json=every_fragment(index)).raise_for_status()
-    opened.page.get_by_role("button", name="Refresh").click()
-    opened.page.get_by_role("button", name="short.mp4").click()
-    opened.ready("short.mp4")
+    opened.open("short.mp4")
     start = index.tracks[0].start.seconds
     for place in ("5.75", "9.9", "2.97"):
         time, number = opened.go_to(place)
@@ -167,6 +158,7 @@ def every_fragment(index):
 def test_sound_alone_is_played(opened, film):
     path = films.film(film.folder / "sound.m4a", 500, picture=False, sound=True)
     opened.choose(path)
+    opened.page.get_by_role("link", name="Open").click()
     opened.page.get_by_role("heading", name="sound.m4a").wait_for()
     opened.page.locator("#film[data-state=ready]").wait_for()
     opened.page.get_by_label("Go to").fill("12")
@@ -198,10 +190,9 @@ async () => {
 
 def test_another_language_is_heard_from_the_moment_that_is_shown(opened, film):
     path = films.film(film.folder / "two languages.mp4", 500, sound=("eng", "deu"))
-    opened.choose(path)
-    opened.ready("two languages.mp4")
+    opened.send(path)
     page = opened.page
-    sound = page.get_by_label("Sound")
+    sound = page.get_by_label("Sound", exact=True)
     assert sound.locator("option").all_inner_texts() == ["audio 2 · English", "audio 3 · German"]
     time, number = opened.go_to("7.3")
     page.evaluate(HEAR)
@@ -257,15 +248,38 @@ def test_a_browser_plays_the_playlist_by_its_address(browser, served, film):
 
 def test_a_file_is_deleted_at_the_second_click(opened, film):
     path = films.film(film.folder / "gone.mp4", 100, fragments="key")
-    opened.choose(path)
-    opened.ready("gone.mp4")
+    opened.send(path)
     page = opened.page
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete for good").click()
     page.get_by_role("heading", name="gone.mp4").wait_for(state="hidden")
-    page.get_by_role("button", name="gone.mp4").wait_for(state="detached")
+    page.get_by_role("heading", name="Library").wait_for()
     names = [one["filename"] for one in opened.served.client.get("/api/v1/files").json()["files"]]
     assert "gone.mp4" not in names
+
+
+def test_a_step_is_one_picture(shown):
+    """Over the edges of segments too, whose pictures are told by their own boxes."""
+    _, number = shown.go_to("13.9")
+    for key, by in ((".", 1),) * 4 + ((",", -1),) * 6:
+        shown.page.keyboard.press(key)
+        _, after = shown.shown()
+        assert after == number + by
+        number = after
+
+
+def test_an_address_tells_the_moment(shown):
+    page = shown.page
+    shown.go_to("25.1")
+    page.wait_for_url("**/files/*?t=25.1")
+    page.goto(page.url.replace("t=25.1", "t=0:37.62"))
+    shown.ready("progressive.mp4")
+    assert shown.shown() == (37.62, number_at(37.62))
+    assert page.title() == "progressive.mp4 · fragdex"
+    page.go_back()
+    page.wait_for_url("**/files/*?t=25.1")
+    shown.ready("progressive.mp4")
+    assert shown.shown()[1] == number_at(25.1)
 
 
 def test_it_plays_on_over_the_edges_of_fragments(shown):
@@ -276,111 +290,3 @@ def test_it_plays_on_over_the_edges_of_fragments(shown):
     page.evaluate("document.querySelector('video').pause()")
     time, number = shown.shown()
     assert abs(number - number_at(time)) <= 1  # what is shown may be a picture behind the clock
-
-
-def test_the_key_and_the_files_are_there_after_a_reload(shown):
-    shown.page.reload()
-    shown.page.get_by_role("button", name="progressive.mp4").first.wait_for()
-    shown.page.get_by_role("button", name="Forget key").click()
-    shown.page.get_by_label("Key", exact=True).wait_for()
-    shown.page.reload()
-    shown.page.get_by_label("Key", exact=True).wait_for()
-
-
-@pytest.fixture
-def padded(film):
-    """A film of three chunks."""
-    path = film.folder / "padded.mp4"
-    box = struct.pack(">I4s", PADDING, b"free") + bytes(PADDING - 8)
-    path.write_bytes(film.fragmented.read_bytes() + box)
-    return path
-
-
-class Road:
-    """The way of chunks to the service; `lost`: which of them do not arrive, counted from 0."""
-
-    def __init__(self, page, *lost):
-        self.firsts, self.lost = [], lost
-        page.route("**/upload", self.go)
-
-    def go(self, route):
-        if route.request.method != "POST":
-            route.continue_()
-            return
-        first = route.request.headers["content-range"].split()[1].partition("-")[0]
-        self.firsts.append(int(first))
-        if len(self.firsts) - 1 in self.lost:
-            route.abort("connectionreset")
-        else:
-            route.continue_()
-
-
-def test_an_upload_goes_on_where_it_was_broken_off(opened, padded):
-    """The second chunk is lost on its way twice; no byte that arrived is sent again."""
-    road = Road(opened.page, 1, 2)
-    opened.choose(padded)
-    opened.ready("padded.mp4")
-    assert road.firsts == [0, CHUNK, CHUNK, CHUNK, 2 * CHUNK]
-    record = opened.served.client.get("/api/v1/files?limit=1").json()["files"][0]
-    assert record["md5"].replace("-", "") == hashlib.md5(padded.read_bytes()).hexdigest()
-    opened.wrong.clear()  # the browser tells of the lost requests, and of the 404 with next_byte
-
-
-def test_an_upload_that_was_stopped_goes_on_when_it_is_chosen_again(opened, padded):
-    page = opened.page
-    road = Road(page, *range(1, 100))
-    opened.choose(padded)
-    page.get_by_text("Trying again").wait_for()
-    page.get_by_role("button", name="Stop").click()
-    page.get_by_text("Stopped").wait_for()
-    tried = len(road.firsts)
-    road.lost = ()
-    opened.choose(padded)
-    opened.ready("padded.mp4")
-    assert road.firsts[tried:] == [CHUNK, 2 * CHUNK]
-    opened.wrong.clear()
-
-
-def test_what_is_no_film_is_told_in_words(opened, film):
-    path = film.folder / "notes.txt"
-    path.write_text("This is a text, and no film.\n" * 20)
-    opened.choose(path)
-    alert = opened.page.get_by_role("alert")
-    alert.wait_for()
-    record = opened.served.client.get("/api/v1/files?limit=1").json()["files"][0]
-    assert record["status"] == "failed"
-    assert alert.inner_text().lower() == record["problem"]["detail"].lower()
-    assert "failed" in opened.page.get_by_role("button", name="notes.txt").inner_text()
-
-
-def test_a_wrong_key_is_told_in_words(opened):
-    page = opened.page
-    page.get_by_role("button", name="Forget key").click()
-    page.get_by_label("Key", exact=True).fill("ef_wrong_key")
-    page.get_by_role("button", name="Open").click()
-    page.get_by_role("alert").get_by_text("key").wait_for()
-    assert page.get_by_text("Drop a video here").is_hidden()
-    opened.unlock()
-    assert page.get_by_role("alert").is_hidden()
-    opened.wrong.clear()  # the browser tells of the 401
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_it_fits_wide_and_narrow_light_and_dark(shown, tmp_path, width, scheme):
-    page = shown.page
-    page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme=scheme)
-    shown.go_to("25.1")
-    page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    # the timeline is drawn: its bars and its words have more than one colour
-    colours = page.evaluate(
-        """() => {
-          const canvas = document.querySelector("#bars");
-          const pen = canvas.getContext("2d");
-          const data = pen.getImageData(0, 0, canvas.width, canvas.height).data;
-          return new Set(new Uint32Array(data.buffer)).size;
-        }"""
-    )
-    assert colours > 6

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.page import films
+from service.console import films
 from service.working import working
 
 PATIENCE = 60_000
@@ -47,7 +47,7 @@ def film(tmp_path_factory):
 
 
 class Opened:
-    """The page as a person uses it, and all that it asked for."""
+    """The console as a person uses it, and all that it asked for."""
 
     def __init__(self, page, served):
         self.page, self.served = page, served
@@ -64,13 +64,27 @@ class Opened:
 
     def unlock(self, key=None):
         self.page.get_by_label("Key", exact=True).fill(key or self.served.key)
-        self.page.get_by_role("button", name="Open").click()
-        self.page.get_by_text("Drop a video here").wait_for()
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.get_by_role("heading", name="Library").wait_for()
         return self
 
     def choose(self, *paths):
-        """Give files to the page, as its dialogue does."""
+        """Give files to the console, as its dialogue does."""
         self.page.set_input_files("#file", paths)
+
+    def send(self, path):
+        """Give a film to the console, and open it once its bytes are there."""
+        self.choose(path)
+        upload = self.page.locator(".upload", has_text=path.name)
+        upload.get_by_role("link", name="Open").click()
+        upload.get_by_role("button", name="Dismiss").click()
+        self.ready(path.name)
+
+    def open(self, name):
+        """Open the newest film of this name from the library."""
+        self.page.get_by_role("link", name="Library").first.click()
+        self.page.get_by_role("link", name=name).first.click()
+        self.ready(name)
 
     def ready(self, name):
         """Wait until a film is shown at its beginning."""
@@ -102,7 +116,7 @@ class Opened:
 
 @pytest.fixture
 def opened(browser, served):
-    """The page, unlocked; nothing may go wrong in it."""
+    """The console, signed in; nothing may go wrong in it."""
     with browser.new_context(viewport={"width": 1280, "height": 1000}) as context:
         opened = Opened(context.new_page(), served).unlock()
         yield opened

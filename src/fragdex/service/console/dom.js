@@ -1,0 +1,94 @@
+// Elements, made without markup: what a name says is text, whatever is in it.
+
+export const $ = (id) => document.getElementById(id);
+
+// h("button.quiet#go", { onclick }, "Go"): an element, its properties, and what is in it.
+export function h(what, values = {}, ...inside) {
+  const [, name, rest] = what.match(/^(\w+)(.*)$/);
+  const element = document.createElement(name);
+  for (const [, kind, word] of rest.matchAll(/([.#])([\w-]+)/g)) {
+    if (kind === "#") element.id = word;
+    else element.classList.add(word);
+  }
+  for (const [key, value] of Object.entries(values)) {
+    if (value === undefined || value === null) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key.startsWith("data-") || key.startsWith("aria-") || key === "role" || key === "for") {
+      element.setAttribute(key, value);
+    } else element[key] = value;
+  }
+  element.append(...inside.flat().filter((one) => one !== null && one !== undefined && one !== false));
+  return element;
+}
+
+const PATHS = {
+  film: "M3 4h18v16H3zM7 4v16M17 4v16M3 9h4M3 15h4M17 9h4M17 15h4",
+  sound: "M9 18V6l10-2v12M9 18a3 3 0 1 1-3-3h3zM19 16a3 3 0 1 1-3-3h3z",
+  play: "M7 4l13 8-13 8z",
+  pause: "M7 4v16M17 4v16",
+  warn: "M12 3l10 18H2zM12 10v5M12 18v.5",
+  speaker: "M4 9v6h4l5 4V5L8 9zM16 9a4 4 0 0 1 0 6M18.5 6.5a8 8 0 0 1 0 11",
+  mute: "M4 9v6h4l5 4V5L8 9zM17 9l5 6M22 9l-5 6",
+  whole: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
+  next: "M6 5l8 7-8 7zM18 5v14",
+  back: "M18 5l-8 7 8 7zM6 5v14",
+};
+
+export function icon(name) {
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  const path = document.createElementNS(space, "path");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  svg.classList.add("icon");
+  path.setAttribute("d", PATHS[name]);
+  svg.append(path);
+  return svg;
+}
+
+// For who listens instead of looking.
+export function say(text) {
+  $("live").textContent = "";
+  requestAnimationFrame(() => { $("live").textContent = text; });
+}
+
+export function complain(error) {
+  if (error?.name === "AbortError" || error?.status === 401) return;
+  $("problem").textContent = error?.message ?? String(error);
+  $("problem").hidden = false;
+  $("problem").scrollIntoView({ block: "nearest" });
+}
+
+export function clean() {
+  $("problem").hidden = true;
+  $("problem").textContent = "";
+}
+
+// A button whose deed cannot be undone asks first: it is done at the second click.
+export function twice(label, sure, deed) {
+  const button = h("button.quiet", { type: "button" }, label);
+  const doubt = (now) => {
+    button.classList.toggle("sure", now);
+    button.textContent = now ? sure : label;
+  };
+  button.addEventListener("click", async () => {
+    if (!button.classList.contains("sure")) return doubt(true);
+    button.disabled = true;
+    try {
+      await deed();
+    } catch (error) {
+      complain(error);
+    }
+    button.disabled = false;
+    doubt(false);
+  });
+  button.addEventListener("blur", () => doubt(false));
+  return button;
+}
+
+export function pause(milliseconds, signal) {
+  return new Promise((done) => {
+    const timer = setTimeout(done, milliseconds);
+    signal?.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+  });
+}

@@ -1,0 +1,154 @@
+"""The console: one document at every address of its views, its modules and styles beside it.
+
+Links in the document are relative to a base that the depth of its own address tells, so that a
+proxy may put the service below any path, with or without saying so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from fragdex.service.errors import RecordNotFound
+from fragdex.service.web.negotiation import has_already
+from fragdex.service.web.routing import HeadRoute
+
+__all__ = ["SECTIONS", "asset", "document", "router", "version"]
+
+router = APIRouter(include_in_schema=False, route_class=HeadRoute)
+
+SECTIONS = ("files",)
+"""First parts of the addresses that the console has views for."""
+
+FIRST = ("console.css", "theme.js")
+TYPES = {"js": "text/javascript", "css": "text/css"}
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        # what is played is made by the page itself, piece by piece, or is a stored file
+        "media-src 'self' blob:",
+        "img-src 'self' data: blob:",
+        "base-uri 'self'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+
+
+def page(request: Request) -> Response:
+    """The document, at any address of the console."""
+    depth = request.scope["path"].count("/") - 1
+    body, etag = document(max(depth, 0))
+    headers = {
+        "Content-Security-Policy": POLICY,
+        "Cache-Control": "no-cache",
+        "Referrer-Policy": "no-referrer",
+        "ETag": etag,
+    }
+    if has_already(request.headers, etag):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="text/html", headers=headers)
+
+
+router.routes.extend(
+    HeadRoute(path, page, include_in_schema=False)
+    for path in ("/", *(f"/{one}{rest}" for one in SECTIONS for rest in ("", "/{id}")))
+)
+
+
+@router.get("/console/{made}/{name}")
+def part(made: str, name: str, request: Request) -> Response:
+    """A module or a style; of a version of its own, so that browsers need not ask again."""
+    body, media_type = asset(name)
+    # while versions change, an old document may be answered by a new process
+    same = made == version()
+    etag = f'"{version()}-{name}"'
+    headers = {
+        "Cache-Control": "public, max-age=31536000, immutable" if same else "no-cache",
+        "ETag": etag,
+    }
+    if has_already(request.headers, etag):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=media_type, headers=headers)
+
+
+@cache
+def document(depth: int) -> tuple[bytes, str]:
+    """The HTML document for addresses with so many slashes after the first, and its ETag.
+
+    >>> body, etag = document(1)
+    >>> b'<base href="../">' in body, etag == document(0)[1]
+    (True, False)
+    """
+    html = _text("console.html").replace("{version}", version())
+    html = html.replace("{base}", "../" * depth or "./")
+    preloads = (
+        f'<link rel="modulepreload" href="console/{version()}/{name}">'
+        for name in _names()
+        if name in _shell()
+    )
+    html = html.replace("{preloads}", "\n".join(preloads))
+    body = html.encode()
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+@cache
+def version() -> str:
+    """A name for the modules and styles as they are.
+
+    >>> len(version())
+    16
+    """
+    whole = hashlib.sha256()
+    for name in _names():
+        whole.update(f"{name}\0".encode() + _text(name).encode() + b"\0")
+    return whole.hexdigest()[:16]
+
+
+def asset(name: str) -> tuple[bytes, str]:
+    """The bytes of a module or style, and their media type.
+
+    Raises:
+        RecordNotFound: there is none of this name.
+
+    >>> asset("theme.js")[1]
+    'text/javascript'
+    """
+    if name not in _names():
+        raise RecordNotFound("the console has no file of this name")
+    return _text(name).encode(), TYPES[name.rpartition(".")[2]]
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    own = (one.name for one in files(__package__).iterdir())
+    return tuple(sorted(name for name in own if name.rpartition(".")[2] in TYPES))
+
+
+@cache
+def _shell() -> frozenset[str]:
+    """The modules that every view needs: those that the first one imports, and so on."""
+    found, ahead = set(), ["app.js"]
+    while ahead:
+        name = ahead.pop()
+        if name in found:
+            continue
+        found.add(name)
+        ahead += re.findall(r'^(?:import|\}) .*from "\./([^"]+)";$', _text(name), re.MULTILINE)
+    return frozenset(found)
+
+
+@cache
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")

@@ -1,0 +1,44 @@
+// The key: in this tab's memory, never on the disk; tabs hand it to one another.
+
+const KEY = "fragdex.key";
+const channel = new BroadcastChannel(`fragdex ${document.baseURI}`);
+const changed = new EventTarget();
+
+export const key = () => sessionStorage.getItem(KEY) ?? "";
+
+export function signIn(given) {
+  sessionStorage.setItem(KEY, given);
+  channel.postMessage({ key: given });
+}
+
+export function signOut() {
+  sessionStorage.removeItem(KEY);
+  channel.postMessage({ gone: true });
+}
+
+// Called when another tab signs in or out.
+export function onChange(told) {
+  changed.addEventListener("change", told);
+}
+
+channel.onmessage = ({ data }) => {
+  if (data.asked) {
+    if (key()) channel.postMessage({ key: key() });
+    return;
+  }
+  const before = key();
+  if (data.gone) sessionStorage.removeItem(KEY);
+  else if (data.key && !before) sessionStorage.setItem(KEY, data.key);
+  if (key() !== before) changed.dispatchEvent(new Event("change"));
+};
+
+// Whether there is a key, here or in another tab of the console.
+export async function found() {
+  if (key()) return true;
+  channel.postMessage({ asked: true });
+  await new Promise((done) => {
+    const timer = setTimeout(done, 150);
+    changed.addEventListener("change", () => { clearTimeout(timer); done(); }, { once: true });
+  });
+  return Boolean(key());
+}

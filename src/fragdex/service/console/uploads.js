@@ -1,0 +1,85 @@
+// Files on their way: each goes where it belongs, one after another, and what is watched stays.
+
+import { $, h, say } from "./dom.js";
+import { bytesText } from "./format.js";
+import { upload } from "./upload.js";
+
+let queue = Promise.resolve();
+let open = null; // the film that is open: captions that come are its own
+
+export const arrived = new EventTarget(); // "change", whenever a record is made or complete
+
+export function captionsGoTo(film, signal) {
+  open = film;
+  signal.addEventListener("abort", () => { open = null; });
+}
+
+export function stemOf(name) {
+  return name.replace(/\.[^.]+$/, "");
+}
+
+// What a record of this file says of it.
+function placed(file) {
+  const end = file.name.toLowerCase().split(".").pop();
+  if (end === "vtt" || end === "srt") {
+    const stem = open && stemOf(open.filename);
+    // captions belong to the film that their name begins with
+    const own = !stem || file.name.startsWith(`${stem}.`);
+    return { type: "caption", filename: own ? file.name : `${stem}.${file.name}` };
+  }
+  const picture = ["png", "jpg", "jpeg", "webp", "svg"].includes(end);
+  return { type: picture ? "image" : "video", filename: file.name };
+}
+
+export function take(files) {
+  for (const file of files) {
+    const values = placed(file);
+    for (const old of $("tray").children) {
+      if (old.dataset.name === file.name && !old.querySelector("progress")) old.remove();
+    }
+    const bar = h("progress", { max: Math.max(file.size, 1), value: 0, "aria-label": `Upload of ${file.name}` });
+    const words = h("span.soft", {}, "Waits");
+    const ended = new AbortController();
+    const stop = h("button.quiet", { type: "button", onclick: () => ended.abort() }, "Stop");
+    const item = h("div.upload", { "data-name": file.name }, h("span.name", {}, file.name), stop, bar, words);
+    $("tray").append(item);
+    $("tray").hidden = false;
+    queue = queue.then(() => send(file, values, { item, bar, words, stop }, ended.signal));
+  }
+}
+
+async function send(file, values, { item, bar, words, stop }, signal) {
+  try {
+    signal.throwIfAborted();
+    const record = await upload(file, values, (sent, problem) => {
+      bar.value = sent;
+      const lost = problem ? ` · Trying again: ${problem.message}` : "";
+      words.textContent = `${bytesText(sent)} of ${bytesText(file.size)}${lost}`;
+      if (!sent) arrived.dispatchEvent(new Event("change"));
+    }, signal);
+    bar.remove();
+    words.textContent = values.type === "caption" ? "Captions are here." : "Is here.";
+    if (values.type === "video") stop.before(h("a", { href: `files/${record.id}` }, "Open"));
+    stop.replaceWith(dismissing(item));
+    say(`${file.name} is uploaded.`);
+  } catch (error) {
+    bar.remove();
+    words.textContent = signal.aborted ? "Stopped. Drop it again to go on." : error.message;
+    words.className = signal.aborted ? "soft" : "wrong";
+    stop.replaceWith(dismissing(item));
+    if (!signal.aborted) say(`${file.name}: ${error.message}`);
+  }
+  arrived.dispatchEvent(new CustomEvent("change", { detail: values.type }));
+}
+
+function dismissing(item) {
+  const gone = () => {
+    item.remove();
+    $("tray").hidden = !$("tray").childElementCount;
+  };
+  return h("button.quiet", { type: "button", onclick: gone }, "Dismiss");
+}
+
+addEventListener("beforeunload", (event) => {
+  if ($("tray").querySelector("progress")) event.preventDefault();
+});

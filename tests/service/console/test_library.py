@@ -1,0 +1,149 @@
+"""The console at `/`: signing in, the library as it is now, and how all of it looks."""
+
+from pathlib import Path
+
+import pytest
+
+from service.console.test_film import upload
+from service.serving import API
+from service.working import announced
+
+pytestmark = pytest.mark.slow
+
+AXE = Path(__file__).parent / "node/node_modules/axe-core/axe.min.js"
+HOSTILE = "<img src=x onerror=alert(1)>&amp;\u202e.mp4"
+SHIFTS = """
+() => new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput) sum += one.value;
+  }).observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => done(sum), 100);
+})
+"""
+
+
+def test_the_library_shows_what_comes_and_goes_by_itself(opened, film):
+    page = opened.page
+    client = opened.served.client
+    record = announced(client, b"x" * 9, HOSTILE, "files", type="video")
+    card = page.locator("#files li", has_text=HOSTILE)
+    card.get_by_text("Incomplete").wait_for()
+    client.post(f"{API}/files/{record['id']}/upload", content=b"x" * 9)
+    card.get_by_text("Failed").wait_for()
+    upload(opened.served, film.fragmented)
+    ready = page.locator("#files li", has_text="fragmented.mp4").first
+    ready.locator(".thumb.there").wait_for()
+    assert "0:40" in ready.inner_text()
+    page.keyboard.press("/")
+    page.keyboard.type("ONERROR")
+    assert page.locator("#files .name").all_inner_texts() == [HOSTILE]
+    page.wait_for_url("**/*?q=ONERROR")
+    card.click()
+    page.get_by_role("alert").wait_for()
+    assert page.title() == f"{HOSTILE} · fragdex"
+    page.go_back()
+    assert page.get_by_role("searchbox").input_value() == "ONERROR"
+    client.delete(f"{API}/files/{record['id']}")
+    page.get_by_text("No file matches.").wait_for()
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("State").select_option("Failed")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('#files li')]"
+        ".every((one) => one.textContent.includes('Failed'))"
+    )
+
+
+def test_a_long_library_is_paged(opened):
+    page = opened.page
+    for number in range(60):
+        announced(opened.served.client, b"%03d" % number, f"{number:03}.mp4", "files", type="video")
+    page.wait_for_function("() => document.querySelectorAll('#files li').length === 48")
+    page.get_by_role("button", name="Show older files").click()
+    page.get_by_role("link", name="000.mp4").wait_for()
+    listed = opened.served.client.get(f"{API}/files?type=video&limit=200").json()["files"]
+    for one in listed:
+        if one["status"] == "created":
+            opened.served.client.delete(f"{API}/files/{one['id']}")
+    page.get_by_role("link", name="000.mp4").wait_for(state="detached")
+
+
+def test_tabs_share_one_sign_in(opened):
+    page = opened.page
+    with page.context.expect_page() as opening:
+        page.evaluate("open('files')")
+    other = opening.value
+    other.get_by_role("heading", name="Library").wait_for()
+    other.reload()
+    other.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Key", exact=True).wait_for()
+    page.reload()
+    page.get_by_label("Key", exact=True).wait_for()
+
+
+def test_a_wrong_key_is_told_in_words(opened):
+    page = opened.page
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Key", exact=True).fill("ef_wrong_key")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("alert").get_by_text("key").wait_for()
+    assert page.get_by_role("navigation").is_hidden()
+    opened.unlock()
+    assert page.get_by_role("alert").is_hidden()
+    opened.wrong.clear()  # the browser tells of the 401
+
+
+def test_it_says_when_the_service_does_not_answer(opened):
+    page = opened.page
+    page.context.set_offline(True)
+    page.get_by_text("Offline: the service does not answer").wait_for()
+    page.context.set_offline(False)
+    page.get_by_text("Offline: the service does not answer").wait_for(state="hidden")
+    opened.wrong.clear()  # the browser tells of requests that failed
+
+
+def test_no_obstacles_in_any_colours_or_width(opened, film, tmp_path):
+    """No finding of axe, nothing that moves by itself, nothing wider than the window."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed (./dev setup installs it where npm can)")
+    page = opened.page
+    upload(opened.served, film.progressive)
+    opened.open("progressive.mp4")
+    opened.go_to("25.1")
+    views = ["files", page.url]
+    found = []
+    for view in views:
+        page.goto(view if "://" in view else f"{opened.served.url}/{view}")
+        page.get_by_role("heading", level=1).wait_for()
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate(SHIFTS) < 0.1, view
+        page.evaluate(AXE.read_text())
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+                page.screenshot(path=tmp_path / f"{views.index(view)}-{scheme}-{width}.png")
+                told = page.evaluate("axe.run()")
+                found += [
+                    (view, scheme, one["id"], one["nodes"][0]["html"]) for one in told["violations"]
+                ]
+    assert found == []
+    drawn = """() => {
+      const canvas = document.querySelector("#bars");
+      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      return new Set(new Uint32Array(data.buffer)).size;
+    }"""
+    assert page.evaluate(drawn) > 6, "the timeline's bars and words have more than one colour"
+
+
+def test_the_colours_that_were_chosen_stay(opened):
+    page = opened.page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(ground)
+    page.get_by_role("button", name="Colours: Auto").click()
+    page.get_by_role("button", name="Colours: Light").click()
+    assert page.evaluate(ground) != before
+    page.reload()
+    page.get_by_role("button", name="Colours: Dark").wait_for()
+    assert page.evaluate(ground) != before
