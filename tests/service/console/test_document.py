@@ -50,7 +50,7 @@ def test_nothing_runs_but_its_own_files(served):
 def test_its_files_are_kept_by_browsers_and_small(served):
     first = served.anyone.get("/")
     sizes = [len(first.content)]
-    for name in routes._names():
+    for name in routes.parts():
         answer = served.anyone.get(f"/console/{routes.version()}/{name}")
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]

@@ -18,14 +18,13 @@ from fragdex.service.errors import RecordNotFound
 from fragdex.service.web.negotiation import has_already
 from fragdex.service.web.routing import HeadRoute
 
-__all__ = ["SECTIONS", "asset", "document", "router", "version"]
+__all__ = ["SECTIONS", "asset", "document", "parts", "router", "version"]
 
 router = APIRouter(include_in_schema=False, route_class=HeadRoute)
 
 SECTIONS = ("files",)
 """First parts of the addresses that the console has views for."""
 
-FIRST = ("console.css", "theme.js")
 TYPES = {"js": "text/javascript", "css": "text/css"}
 
 POLICY = "; ".join(
@@ -83,7 +82,6 @@ def part(made: str, name: str, request: Request) -> Response:
     return Response(body, media_type=media_type, headers=headers)
 
 
-@cache
 def document(depth: int) -> tuple[bytes, str]:
     """The HTML document for addresses with so many slashes after the first, and its ETag.
 
@@ -91,15 +89,12 @@ def document(depth: int) -> tuple[bytes, str]:
     >>> b'<base href="../">' in body, etag == document(0)[1]
     (True, False)
     """
-    html = _text("console.html").replace("{version}", version())
-    html = html.replace("{base}", "../" * depth or "./")
     preloads = (
-        f'<link rel="modulepreload" href="console/{version()}/{name}">'
-        for name in _names()
-        if name in _shell()
+        f'<link rel="modulepreload" href="console/{version()}/{name}">' for name in _shell()
     )
+    html = _texts()["console.html"].replace("{version}", version())
     html = html.replace("{preloads}", "\n".join(preloads))
-    body = html.encode()
+    body = html.replace("{base}", "../" * depth or "./").encode()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
@@ -111,9 +106,18 @@ def version() -> str:
     16
     """
     whole = hashlib.sha256()
-    for name in _names():
-        whole.update(f"{name}\0".encode() + _text(name).encode() + b"\0")
+    for name in sorted(_texts()):
+        whole.update(f"{name}\0{_texts()[name]}\0".encode())
     return whole.hexdigest()[:16]
+
+
+def parts() -> list[str]:
+    """The names of all modules and styles.
+
+    >>> "app.js" in parts()
+    True
+    """
+    return sorted(name for name in _texts() if name.rpartition(".")[2] in TYPES)
 
 
 def asset(name: str) -> tuple[bytes, str]:
@@ -125,30 +129,27 @@ def asset(name: str) -> tuple[bytes, str]:
     >>> asset("theme.js")[1]
     'text/javascript'
     """
-    if name not in _names():
+    if name not in parts():
         raise RecordNotFound("the console has no file of this name")
-    return _text(name).encode(), TYPES[name.rpartition(".")[2]]
+    return _texts()[name].encode(), TYPES[name.rpartition(".")[2]]
 
 
 @cache
-def _names() -> tuple[str, ...]:
-    own = (one.name for one in files(__package__).iterdir())
-    return tuple(sorted(name for name in own if name.rpartition(".")[2] in TYPES))
-
-
-@cache
-def _shell() -> frozenset[str]:
+def _shell() -> tuple[str, ...]:
     """The modules that every view needs: those that the first one imports, and so on."""
     found, ahead = set(), ["app.js"]
     while ahead:
         name = ahead.pop()
-        if name in found:
-            continue
-        found.add(name)
-        ahead += re.findall(r'^(?:import|\}) .*from "\./([^"]+)";$', _text(name), re.MULTILINE)
-    return frozenset(found)
+        if name not in found:
+            found.add(name)
+            ahead += re.findall(
+                r'^(?:import|\}) .*from "\./([^"]+)";$', _texts()[name], re.MULTILINE
+            )
+    return tuple(sorted(found))
 
 
 @cache
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
+def _texts() -> dict[str, str]:
+    own = files(__package__).iterdir()
+    wanted = (one for one in own if one.name.rpartition(".")[2] in (*TYPES, "html"))
+    return {one.name: one.read_text("utf-8") for one in wanted}
