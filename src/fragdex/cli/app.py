@@ -103,8 +103,11 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]]
         {"limits": (tenant.limits, "Show and set the limits of a tenant.")},
     ),
     "db": (
-        "Manage the service's database.",
-        {"upgrade": (db.upgrade, "Migrate the database to this version.")},
+        "Migrate the database, check the store against it.",
+        {
+            "upgrade": (db.upgrade, "Migrate the database to this version."),
+            "check": (db.check, "Check that the store has what the database names."),
+        },
     ),
 }
 """The commands of the service, which docs/operations.md explains."""

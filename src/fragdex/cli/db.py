@@ -1,12 +1,18 @@
-"""`fragdex db upgrade`: the tables of the service."""
+"""`fragdex db upgrade|check`: the tables of the service, and the store that they name."""
 
 from __future__ import annotations
 
-from fragdex.cli import serving
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from fragdex.cli import options, serving
+from fragdex.cli.output import json_line
 from fragdex.cli.report import complain
 from fragdex.cli.serving import service, settings_of
 
-__all__ = ["upgrade"]
+__all__ = ["check", "upgrade"]
 
 
 def upgrade(
@@ -24,3 +30,44 @@ def upgrade(
     service("app").open_database(settings_of(config, data=data, database_url=database_url)).close()
     complain("the database is up to date")
     return 0
+
+
+def check(
+    contents: Annotated[
+        bool,
+        typer.Option("--contents", help="Read every byte and compare its SHA-256 as well."),
+    ] = False,
+    json: options.Json = False,
+    data: serving.Data = None,
+    config: serving.ConfigFile = None,
+    database_url: serving.DatabaseUrl = None,
+    store_url: serving.StoreUrl = None,
+) -> int:
+    """Compare the store with the database: that every object is there, in its size.
+
+    Prints what is missing or other than it was stored, and a sum. The exit code is 1 if anything
+    is. The service may run meanwhile.
+
+    Examples:
+      fragdex db check --data /srv/restored
+      fragdex db check --contents --data /srv/fragdex
+    """
+    settings = settings_of(config, data=data, database_url=database_url, store_url=store_url)
+    application = service("app")
+    database = application.open_database(settings)
+    try:
+        store = application.store_of(settings)
+        found = service("records.store_check").check_store(database, store, contents=contents)
+    finally:
+        database.close()
+    if json:
+        print(json_line(asdict(found)), end="")
+    else:
+        for fault in found.faults:
+            print(fault.key, fault.table, fault.reason, sep="\t")
+        begin = f"; {found.begin_anew} unfinished uploads begin anew" if found.begin_anew else ""
+        complain(
+            f"{found.objects} objects, {found.bytes} bytes of files: "
+            f"{len(found.faults) or 'none'} missing or changed{begin}"
+        )
+    return 1 if found.faults else 0

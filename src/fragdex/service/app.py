@@ -42,6 +42,7 @@ from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
 from fragdex.service.resumable import routes as resumable
 from fragdex.service.resumable.running import RunningUploads
+from fragdex.service.store.contract import Store
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
@@ -80,6 +81,7 @@ __all__ = [
     "make_worker_app",
     "open_context",
     "open_database",
+    "store_of",
     "upgrade",
     "work_until",
 ]
@@ -129,16 +131,21 @@ def open_context(settings: Settings) -> ServiceContext:
     """
     share_memory_among(settings.job_workers + settings.slice_workers)
     database = open_database(settings)
-    store = open_store(
+    store = store_of(settings)
+    jobs = Jobs(database, options_of(settings))
+    jobs.register(*WORK)
+    jobs.metrics.add(StateMetrics(settings, database))
+    return ServiceContext(settings, database, store, jobs)
+
+
+def store_of(settings: Settings) -> Store:
+    """The store that settings name; raises as `open_context`."""
+    return open_store(
         settings.store_url,
         settings.store_options,
         direct=settings.direct_writes,
         shared=settings.store_is_apart,
     )
-    jobs = Jobs(database, options_of(settings))
-    jobs.register(*WORK)
-    jobs.metrics.add(StateMetrics(settings, database))
-    return ServiceContext(settings, database, store, jobs)
 
 
 def open_database(settings: Settings) -> Database:

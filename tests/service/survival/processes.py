@@ -94,13 +94,14 @@ class Site:
     database_url: str = ""
     store_url: str = ""
     children: list = field(default_factory=list)
+    key: str = ""
 
     def __post_init__(self):
         self.settings = Settings(
             data=self.folder / "data", database_url=self.database_url, store_url=self.store_url
         )
         self.database = open_database(self.settings)
-        self.key = keys.create_key(self.database, "ours")
+        self.key = self.key or keys.create_key(self.database, "ours")
 
     @property
     def store(self):
