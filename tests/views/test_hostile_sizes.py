@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 import fragdex
-from fragdex.errors import NoSyncSample
+from fragdex.errors import LimitExceeded, NoSyncSample
 from fragdex.testing import movie
 
 HOUR = 3600
@@ -56,3 +56,12 @@ def test_a_film_without_a_sync_sample():
         fragdex.view(index, "clip", source=data, start=1800, stop=1801)
     # what needs no place to cut is made
     assert fragdex.view(index, "faststart", source=data).size == len(data)
+
+
+def test_more_samples_than_are_made_into_fragments(monkeypatch):
+    monkeypatch.setattr("fragdex.views.media.MAX_MADE_SAMPLES", 59)
+    few, many = movie(1, samples=59, fps=1), movie(1, samples=60, fps=1)
+    assert fragdex.view(fragdex.index(few), source=few).size
+    for make in (fragdex.package, fragdex.view):
+        with pytest.raises(LimitExceeded, match="track 1 has more samples.*at most 59.*tracks="):
+            make(fragdex.index(many), source=many)

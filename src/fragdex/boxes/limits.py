@@ -12,6 +12,7 @@ __all__ = [
     "MAX_IMPLIED_ROWS",
     "MAX_ITEMS",
     "MAX_LENT_ROWS",
+    "MAX_MADE_SAMPLES",
     "MAX_MOOV_SIZE",
     "MAX_OVERLAPPING",
     "MAX_PERIODS",
@@ -33,6 +34,10 @@ sample its own row, in one run."""
 
 MAX_ITEMS = 1 << 20
 """Items of one list that is no table of rows: eight hours of video with a part list a frame."""
+
+MAX_MADE_SAMPLES = 1 << 25
+"""Samples of a track that is made into fragments, where each takes a hundred bytes of memory: two
+weeks of video, eleven minutes of 48 kHz PCM."""
 
 MAX_MOOV_SIZE = 1 << 29
 """Bytes of a moov or moof that is read as a whole: a day of video and audio needs some 100 MB."""

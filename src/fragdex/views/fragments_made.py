@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.boxes.tfhd import (
     DEFAULT_BASE_IS_MOOF,
@@ -163,15 +164,13 @@ class _Track:
         _refuse_wide(media)
         self._media, self._edges = media, edges
         self._descriptions, self._protection = descriptions, protection
-        self._offset_from = media.offsets
         # how often each column changes, and how many are not 0, up to each sample
         self._changes = [
-            np.concatenate([[0], np.cumsum(column[1:] != column[:-1])])
-            for column in (media.durations, samples.size)
+            _counted(column[1:] != column[:-1]) for column in (media.durations, samples.size)
         ]
-        self._moved = np.concatenate([[0], np.cumsum(self._offset_from != 0)])
+        self._moved = _counted(media.offsets != 0)
         self._bytes_before = np.concatenate([[0], np.cumsum(samples.size)])
-        self._sync_before = np.concatenate([[0], np.cumsum(samples.sync)])
+        self._sync_before = _counted(samples.sync)
         self.payload: Int64 = np.diff(self._bytes_before[edges])
         runs = self._runs(edges)
         # sizes of all runs at once, then of the fragments that they are in
@@ -294,7 +293,7 @@ class _Track:
             if name == "flags":
                 rows[name] = np.where(samples.sync[low:high], SYNC_FLAGS, OTHER_FLAGS)
             elif name == "offset":
-                rows[name] = self._offset_from[low:high]
+                rows[name] = self._media.offsets_of(low, high)
             elif name == "duration":
                 rows[name] = self._media.durations[low:high]
             else:
@@ -317,6 +316,13 @@ _FLAG_OF: Final = {
     "flags": SAMPLE_FLAGS,
     "offset": SAMPLE_COMPOSITION_TIME_OFFSET,
 }
+
+
+def _counted(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """How many are so before each, and in all; a track has fewer than 2^31 samples."""
+    found = np.zeros(len(which) + 1, np.int32)
+    np.cumsum(which, dtype=np.int32, out=found[1:])
+    return found
 
 
 def _shared_flags(kind: int) -> int | None:

@@ -26,7 +26,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.errors import BuildError, NoSyncSample
+from fragdex.boxes.limits import MAX_MADE_SAMPLES
+from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FAR, Int64, SampleTable
 from fragdex.seeking.model import TrackIndex
 
@@ -87,7 +88,12 @@ class Media:
     @property
     def offsets(self) -> Int64:
         """int64 composition offset of each sample in fragments, in ticks."""
-        offsets: Int64 = self.presentation + self.media_time - self.decode
+        return self.offsets_of(0, len(self))
+
+    def offsets_of(self, low: int, high: int) -> Int64:
+        """Those of some samples, up to and without `high`."""
+        offsets = self.presentation[low:high] - self.decode[low:high]
+        offsets += self.media_time
         return offsets
 
 
@@ -117,6 +123,7 @@ def media_of(
         InexactIndex: the index does not know the track's samples.
         NoSyncSample: the track has no samples that are shown.
         BuildError: its edit list has several parts, or another rate than 1.
+        LimitExceeded: it has more samples than `MAX_MADE_SAMPLES`.
     """
     shown = [segment for segment in track.segments if segment.media_time >= 0]
     if len(shown) > 1 or any(segment.rate != 1 for segment in shown):
@@ -137,18 +144,30 @@ def media_of(
         samples = samples.rows(slice(0, int(outside[0])))
     if not len(samples):
         raise NoSyncSample(f"track {track.id} has no samples that are shown")
+    if len(samples) > MAX_MADE_SAMPLES:
+        raise LimitExceeded(
+            f"track {track.id} has more samples than are made into fragments",
+            expected=f"at most {MAX_MADE_SAMPLES}",
+            found=len(samples),
+            advice="leave it out with tracks=, or take a clip",
+        )
     presentation = samples.cts + round(track.shift)
-    order = np.argsort(presentation, kind="stable")
-    durations = np.empty(len(samples), np.int64)
-    last = int(samples.duration[order[-1]])
-    if int(presentation[order[-1]]) + last <= 0:
+    # most tracks are in order, and those with the most samples
+    rises = bool((presentation[1:] >= presentation[:-1]).all())
+    order: Int64 | slice = slice(None) if rises else np.argsort(presentation, kind="stable")
+    latest = len(samples) - 1 if isinstance(order, slice) else int(order[-1])
+    last = int(samples.duration[latest])
+    if int(presentation[latest]) + last <= 0:
         raise NoSyncSample(f"the edit list hides all of track {track.id}")
     finer, hidden = 1, 0
-    if from_zero and track.kind == "video" and int(presentation[order[0]]) < 0:
+    if from_zero and track.kind == "video" and int(presentation.min()) < 0:
         presentation, finer, hidden = _from_zero(presentation, order, last, track.timescale)
         last *= finer
-    durations[order] = np.diff(presentation[order], append=presentation[order[-1]] + last)
-    decode = np.cumsum(durations) - durations + max(int(presentation.min()), 0)
+    durations = np.empty(len(samples), np.int64)
+    durations[order] = np.diff(presentation[order], append=presentation[latest] + last)
+    decode = np.cumsum(durations)
+    decode -= durations
+    decode += max(int(presentation.min()), 0)
     first = len(samples)
     if growing:
         first = _first_second(samples.sync, presentation, track.timescale * finer)
@@ -161,13 +180,13 @@ def media_of(
 
 
 def _from_zero(
-    presentation: Int64, order: Int64, last: int, timescale: int
+    presentation: Int64, order: Int64 | slice, last: int, timescale: int
 ) -> tuple[Int64, int, int]:
     """Times with a tick each for hidden pictures from 0 on, before what is on show at 0.
 
     Args:
         presentation: times in ticks of the track.
-        order: sample numbers by these.
+        order: what puts them in their order.
         last: duration of the last one.
         timescale: ticks a second of the track.
 
@@ -180,7 +199,7 @@ def _from_zero(
     if hidden >= ends * finer:
         return presentation, 1, 0  # they have no place
     times = presentation * finer
-    times[order[: hidden + 1]] = np.arange(hidden + 1)
+    times[np.arange(len(times))[order][: hidden + 1]] = np.arange(hidden + 1)
     return times, finer, hidden
 
 
