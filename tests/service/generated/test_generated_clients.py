@@ -14,12 +14,12 @@ import pytest
 
 from fragdex.service.errors import EngineUnavailable
 from fragdex.service.renders.browser.finding import find_engine
+from service.working import fixture_bytes
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 PYTHON = ROOT / ".venv-clients" / "bin" / "python"
 NODE = HERE / "node"
-SOUND = ROOT / "fixtures" / "speech" / "pauses-flac.mp4"
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,15 @@ def document(working, tmp_path_factory):
     return path
 
 
-def test_a_client_in_Python(working, document, tmp_path, browser):
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A file that no other test sends to the service that they share."""
+    path = tmp_path_factory.mktemp("sound") / "speech.mp4"
+    path.write_bytes(fixture_bytes("speech/pauses-flac.mp4", salt="generated"))
+    return path
+
+
+def test_a_client_in_Python(working, document, sound, tmp_path, browser):
     if not PYTHON.exists():
         pytest.skip("openapi-python-client is missing: ./dev setup installs it in .venv-clients")
     package = tmp_path / "media_client"
@@ -70,11 +78,11 @@ def test_a_client_in_Python(working, document, tmp_path, browser):
     # what has no name gets that of its place, and a number
     assert not [name for name in names if "type_0" in name or "response_" in name]
     walk = shutil.copy(HERE / "walk.py", tmp_path)
-    told = run(PYTHON, walk, working.url, working.key, SOUND, browser, cwd=tmp_path)
+    told = run(PYTHON, walk, working.url, working.key, sound, browser, cwd=tmp_path)
     assert told.startswith("walked ")
 
 
-def test_a_client_in_TypeScript(working, document, tmp_path, browser):
+def test_a_client_in_TypeScript(working, document, sound, tmp_path, browser):
     if not (NODE / "node_modules" / ".bin" / "openapi-ts").exists() or not shutil.which("node"):
         pytest.skip("@hey-api/openapi-ts is missing: ./dev setup installs it where npm is there")
     for name in ("walk.ts", "tsconfig.json", "package.json"):
@@ -85,5 +93,5 @@ def test_a_client_in_TypeScript(working, document, tmp_path, browser):
     types = (tmp_path / "client" / "types.gen.ts").read_text()
     assert "200: unknown" not in types
     run(tools / "tsc", "--outDir", "built", cwd=tmp_path)
-    told = run("node", "built/walk.js", working.url, working.key, SOUND, browser, cwd=tmp_path)
+    told = run("node", "built/walk.js", working.url, working.key, sound, browser, cwd=tmp_path)
     assert told.startswith("walked ")
