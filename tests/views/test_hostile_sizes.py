@@ -63,5 +63,5 @@ def test_more_samples_than_are_made_into_fragments(monkeypatch):
     few, many = movie(1, samples=59, fps=1), movie(1, samples=60, fps=1)
     assert fragdex.view(fragdex.index(few), source=few).size
     for make in (fragdex.package, fragdex.view):
-        with pytest.raises(LimitExceeded, match="track 1 has more samples.*at most 59.*tracks="):
+        with pytest.raises(LimitExceeded, match=r"track 1 has more samples.*at most 59.*tracks="):
             make(fragdex.index(many), source=many)
