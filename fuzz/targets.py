@@ -26,7 +26,7 @@ Target = Callable[[bytes], None]
 
 MOMENTS = (0.0, 0.04, 1.0, 1e9, -1.0, math.inf)
 SPANS = ((0.0, math.inf), (0.05, 0.3), (-1.0, 0.1), (1.0, 1e9))
-FORMS = ("json", "sidx", "mfra", "hls", "dash", "torchcodec", "csv")
+FORMS = ("json", "sidx", "mfra", "hls", "dash", "torchcodec", "csv", "frames", "frames-json")
 MOST_WRITTEN = 1 << 20
 MOST_SAMPLES = 1 << 18
 """A file may rightly say that it has many samples of no bytes; they are not all asked for here."""

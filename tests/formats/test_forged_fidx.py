@@ -26,7 +26,7 @@ from fragdex.testing import movie
 from fragdex.testing.forged_indexes import NUMBERS, checksummed, forged_columns, forged_values
 from fragdex.testing.index_strategies import indexes
 
-FORMS = ("json", "sidx", "mfra", "hls", "dash", "arrow", "torchcodec", "csv", "fidx")
+FORMS = ("json", "sidx", "mfra", "hls", "dash", "arrow", "torchcodec", "csv", "frames", "fidx")
 MOMENTS = (0, 0.04, 1e9, -1, math.inf)
 WHOLE = fidx.write(
     fragdex.index(movie(fragments=2, samples=3, fps=25, tracks=2), exact=True), samples=True

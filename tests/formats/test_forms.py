@@ -14,6 +14,7 @@ from fragdex.formats.fidx import open_index
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 
 NAMES = ["fidx", "json", "sidx", "mfra", "hls", "dash", "arrow", "parquet", "torchcodec", "csv"]
+NAMES += ["frames", "frames-json"]
 EMPTY = FragmentIndex(SourceInfo("a.mp4"), How("boxes", True), ())
 
 

@@ -18,7 +18,7 @@ from fragdex.data import VideoSet, film_listing, set_parts, write_set
 from fragdex.data.set_rows import groups_of
 from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
 from fragdex.frames.decode_plan import SyncStarts
-from fragdex.frames.numbering import Numbering
+from fragdex.seeking.numbering import Numbering
 from fragdex.testing import RangeServer
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

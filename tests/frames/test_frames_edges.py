@@ -138,7 +138,7 @@ def test_what_an_edit_list_hides_is_no_frame():
     name = FIXTURES / "made" / "elst-several.mp4"
     index = fragdex.index(name, exact=True)
     track = index.track(1)
-    from fragdex.frames.numbering import Numbering
+    from fragdex.seeking.numbering import Numbering
 
     every = Numbering(track, track.samples, hidden=True)
     shown = Numbering(track, track.samples)

@@ -246,7 +246,7 @@ def test_an_edit_list_that_leads_out_of_64_bits_says_nothing(edits):
         build([changed(box, edited) for box in fragdex.parse(movie(fragments=2))]), exact=True
     )
     assert index.track(1).shift == 0
-    for form in ("json", "sidx", "hls", "dash", "csv", "torchcodec"):
+    for form in ("json", "sidx", "hls", "dash", "csv", "torchcodec", "frames"):
         assert index.export(form)
     assert fidx.read(index.export("fidx")).track(1).shift == 0
 

@@ -69,6 +69,7 @@ written: list[bytes] = [
     index.export("hls", uri="a.mp4", track=1, playlist="media", growing=False),
     index.export("dash", uri="a.mp4", source=data, track=1, min_segment_ms=0),
     index.export("torchcodec", track=1),
+    index.export("frames", track=1, order="decode"),
     index.export("csv", presentation=True, tracks=[1]),
 ]
 

@@ -20,11 +20,11 @@ from fragdex.cli.output_paths import places
 
 __all__ = ["index"]
 
-TEXT_FORMS = ("json", "csv", "hls", "dash", "torchcodec")
+TEXT_FORMS = ("json", "csv", "frames", "frames-json", "hls", "dash", "torchcodec")
 """Without -o these go to stdout; the binary ones go to a file named after the input."""
 SEGMENT_FORMS = ("json", "hls", "dash", "sidx", "embed")
 """They join fragments to segments."""
-ONE_TRACK = ("torchcodec", "hls", "dash", "sidx", "embed")
+ONE_TRACK = ("torchcodec", "frames", "frames-json", "hls", "dash", "sidx", "embed")
 """They speak of one track, or take their segments from one."""
 
 

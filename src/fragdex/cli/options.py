@@ -30,6 +30,8 @@ class Form(StrEnum):
     PARQUET = "parquet"
     TORCHCODEC = "torchcodec"
     CSV = "csv"
+    FRAMES = "frames"
+    FRAMES_JSON = "frames-json"
 
 
 def parse_time(text: str) -> Fraction | float:

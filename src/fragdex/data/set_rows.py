@@ -14,8 +14,8 @@ from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 from fragdex.formats.fidx import write
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.frames.numbering import Numbering
 from fragdex.frames.sample_entries import entries_of
+from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source, SourceOptions, open_source
 

@@ -113,6 +113,21 @@ FORMS: dict[str, Form] = {
         True,
         "one line a sample, in decode order",
     ),
+    "frames": Form(
+        "fragdex.formats.frame_table",
+        "text/csv; charset=utf-8",
+        ".frames.csv",
+        True,
+        "one line a frame: number, time, bytes",
+    ),
+    "frames-json": Form(
+        "fragdex.formats.frame_table",
+        "application/json",
+        ".frames.json",
+        True,
+        "the same as JSON",
+        "write_json",
+    ),
 }
 """Short name, as `index.export` and `--format` take it → the form."""
 

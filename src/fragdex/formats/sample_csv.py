@@ -14,7 +14,7 @@ from fragdex.fragments.samples import MAX_WITHOUT_BYTES
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
-__all__ = ["HEADER", "pieces", "write"]
+__all__ = ["HEADER", "pieces", "refuse_unheld", "write"]
 
 AT_ONCE = 1 << 17
 """Samples of whole fragments that are written out together."""
@@ -64,7 +64,7 @@ def pieces(
         if not any(track.id == track_id for track in index.tracks):
             index.track(track_id)  # raises
     chosen = [track for track in index.tracks if wanted is None or track.id in wanted]
-    _refuse_unheld(chosen, index.source.size)
+    refuse_unheld(chosen, index.source.size)
     for track in chosen:
         yield from _lines(track, presentation, several)
 
@@ -94,8 +94,12 @@ def _lines(track: TrackIndex, presentation: bool, several: bool) -> Iterator[byt
         yield from text_rows([f"{track.id},{track.timescale}".encode(), *separated, end.encode()])
 
 
-def _refuse_unheld(tracks: Sequence[TrackIndex], size: int | None) -> None:
-    """Refuse to write a line for each of samples that no byte of the file stands for."""
+def refuse_unheld(tracks: Sequence[TrackIndex], size: int | None) -> None:
+    """Refuse to write a line for each of samples that no byte of the file stands for.
+
+    Raises:
+        LimitExceeded: the tracks claim so many.
+    """
     if size is None:
         stops = [int((t.fragments.offset + t.fragments.size).max(initial=0)) for t in tracks]
         size = max(stops, default=0)

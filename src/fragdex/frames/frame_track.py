@@ -11,9 +11,9 @@ from fragdex.fragments.table import SampleTable
 from fragdex.frames.decode_plan import SyncStarts
 from fragdex.frames.decode_runs import Coding
 from fragdex.frames.decoders import Decoders
-from fragdex.frames.numbering import Numbering, Order
 from fragdex.frames.sample_entries import entries_of
 from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.numbering import Numbering, Order
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
 

@@ -22,9 +22,9 @@ from fragdex.frames.frame_cache import FrameCache
 from fragdex.frames.frame_reader import FrameReader
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.gathering import Gathering
-from fragdex.frames.numbering import Order
 from fragdex.frames.pixels import Converter, PixelFormat
 from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.numbering import Order
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source

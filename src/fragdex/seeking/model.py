@@ -319,12 +319,21 @@ class FragmentIndex:
         presentation: bool = ...,
         tracks: Iterable[int] | None = ...,
     ) -> bytes: ...
+    @overload
+    def export(
+        self,
+        form: Literal["frames", "frames-json"],
+        *,
+        track: int | None = ...,
+        order: Literal["presentation", "decode"] = ...,
+        hidden: bool = ...,
+    ) -> bytes: ...
     def export(self, form: str, **options: object) -> bytes:
         """The index in another form, as bytes.
 
         Args:
-            form: fidx, json, sidx, mfra, hls, dash, arrow, parquet, torchcodec or csv. If its name
-                is known only at run time, call `fragdex.formats.export`.
+            form: fidx, json, sidx, mfra, hls, dash, arrow, parquet, torchcodec, csv, frames or
+                frames-json. If its name is known only at run time, call `fragdex.formats.export`.
             options: those of the form; see docs/cli.md.
 
         Raises:

@@ -1,0 +1,370 @@
+/**
+ * Frames of a film by number and time in a browser: reads `.fidx` files with samples
+ * (docs/index-format.md) and answers as fragdex.Frames does. No dependency, no build step.
+ *
+ *     import { FrameIndex } from "./fidx.js";
+ *     const index = await FrameIndex.load("movie.fidx");
+ *     const frames = index.frames();
+ *     frames.length, frames.time(7), frames.numberAt(1.5), frames.range(7), frames.group(7)
+ */
+
+const MAGIC = [0x89, 0x46, 0x44, 0x58, 0x0d, 0x0a, 0x1a, 0x0a];
+const ITEM_SIZES = { "<i8": 8, "<u4": 4, "|b1": 1 };
+const VIRTUAL = 1; // a flag of a fragment: its samples are in the moov
+
+/** A `.fidx` that is damaged, of a later version, or without what is asked for. */
+export class FrameIndexError extends Error {
+  name = "FrameIndexError";
+}
+
+export class FrameIndex {
+  /** What the file says of itself: `name`, `size`, `etag` and so on of the film. */
+  source;
+  /** Tracks: `id`, `kind`, `codec`, `width`, `height`, `timescale`, `rotation`, `period`. */
+  tracks;
+
+  /** Fetch a `.fidx`; `options` are those of `fetch`. */
+  static async load(url, options) {
+    const response = await fetch(url, options);
+    if (!response.ok) throw new FrameIndexError(`${url}: HTTP status ${response.status}`);
+    return new FrameIndex(await response.arrayBuffer());
+  }
+
+  /** @param {ArrayBuffer} buffer the bytes of a `.fidx` */
+  constructor(buffer) {
+    const view = new DataView(buffer);
+    if (buffer.byteLength < 64 || MAGIC.some((byte, at) => view.getUint8(at) !== byte)) {
+      throw new FrameIndexError("this is no .fidx file");
+    }
+    const major = view.getUint16(8, true);
+    if (major > 1) throw new FrameIndexError(`this .fidx has version ${major}; 1 can be read`);
+    const size = whole(view.getBigUint64(16, true));
+    const textSize = whole(view.getBigUint64(24, true));
+    const first = whole(view.getBigUint64(32, true));
+    if (size !== buffer.byteLength || 64 + textSize > first || first > size || first % 64) {
+      throw new FrameIndexError("the .fidx file is cut off, or its parts do not fit together");
+    }
+    const text = new Uint8Array(buffer, 64, textSize);
+    const sum = crc32(text, crc32(new Uint8Array(buffer, 0, 60)));
+    if (sum !== view.getUint32(60, true)) throw new FrameIndexError("the .fidx file is damaged");
+    this._columns = { buffer, first };
+    const plain = JSON.parse(new TextDecoder().decode(text));
+    this.source = plain.source ?? {};
+    this._periods = plain.periods ?? [];
+    this.tracks = this._periods.flatMap((period, number) =>
+      (period.tracks ?? []).map((track) => {
+        const info = typeof track.info === "number" ? period.movie.tracks[track.info] : track.info;
+        const { id, kind, codec, width, height, timescale, rotation = 0 } = info;
+        const shown = { id, kind, codec, width, height, timescale, rotation, period: number };
+        // not counted when a track is printed or copied
+        Object.defineProperty(shown, "_parts", { value: { track, info, period } });
+        return shown;
+      }),
+    );
+  }
+
+  /** Byte ranges of the initialization segment (ftyp and moov) of a period: `[start, stop)`. */
+  init(period = 0) {
+    return (this._periods[period]?.init ?? []).map(([start, stop]) => ({ start, stop }));
+  }
+
+  /**
+   * The frames of a track.
+   *
+   * `track`: track_ID, or one of `tracks`; left out: the first with pictures. `order`:
+   * "presentation" or "decode". `hidden`: whether what the edit list hides has numbers, too.
+   */
+  frames({ track, order = "presentation", hidden = false } = {}) {
+    const pictures = this.tracks.filter((one) => one.kind === "video" && rows(one, "fragments"));
+    const found =
+      track === undefined
+        ? (pictures.find((one) => rows(one, "sync")) ?? pictures[0])
+        : this.tracks.find((one) => one === track || one.id === track);
+    if (!found) throw new FrameIndexError("there is no such track of pictures");
+    if (!rows(found, "samples") && rows(found, "fragments")) {
+      throw new FrameIndexError("the .fidx has no samples: fragdex index FILE --samples");
+    }
+    return new Frames(this, found, order, hidden);
+  }
+
+  /** A column of a table of a track as an array of numbers. */
+  _column(track, table, name) {
+    const places = track._parts.track.tables[table];
+    const entry = places?.columns.find((one) => one[0] === name);
+    if (!entry) throw new FrameIndexError(`the .fidx has no column ${table}.${name}`);
+    const [, type, offset] = entry;
+    const { buffer, first } = this._columns;
+    const start = first + offset;
+    const size = places.rows * ITEM_SIZES[type];
+    if (!(offset >= 0 && start + size <= buffer.byteLength) || offset % 64) {
+      throw new FrameIndexError(`the column ${table}.${name} is outside of the .fidx`);
+    }
+    if (type === "|b1") return new Uint8Array(buffer, start, places.rows);
+    if (type === "<u4") return new Uint32Array(buffer, start, places.rows);
+    return Float64Array.from(new BigInt64Array(buffer, start, places.rows), whole);
+  }
+}
+
+/** The frames of a track, numbered from 0. Made by `FrameIndex.frames`. */
+export class Frames {
+  /** How many there are. */
+  length;
+  /** Ticks a second, of `ticks` and `durations`. */
+  timescale;
+  /** When each frame is shown and for how long, in ticks: exact whole numbers. */
+  ticks;
+  durations;
+  /** The sample of each frame, counted in decode order. */
+  samples;
+
+  constructor(index, track, order, hidden) {
+    this.track = track;
+    const column = (name) => index._column(track, "samples", name);
+    this._offset = column("offset");
+    this._size = column("size");
+    this._dts = column("dts");
+    this._cts = column("cts");
+    this._duration = column("duration");
+    this._sync = column("sync");
+    const { info, track: plain, period } = track._parts;
+    const [numerator, denominator] = plain.shift.map(BigInt);
+    const scale = whole(denominator);
+    const end = index.source.size ?? Infinity;
+    const flags = index._column(track, "fragments", "flags");
+    const inEdit = hidden ? () => true : inEdits(info, period.movie.timescale, flags);
+    const cts = this._cts;
+    const shown = [];
+    for (let n = 0; n < cts.length; n++) {
+      const there = this._size[n] > 0 && this._offset[n] >= 0;
+      if (there && this._offset[n] + this._size[n] <= end && inEdit(cts[n], this._duration[n])) {
+        shown.push(n);
+      }
+    }
+    const byTime = shown.toSorted((a, b) => cts[a] - cts[b] || a - b);
+    const last = byTime.at(-1);
+    const until = byTime.map((sample, place) =>
+      place + 1 < byTime.length ? cts[byTime[place + 1]] : cts[last] + Math.max(this._duration[last], 0),
+    );
+    const decode = order === "decode";
+    const places = byTime.map((_, place) => place);
+    if (decode) places.sort((a, b) => byTime[a] - byTime[b]);
+    this.length = byTime.length;
+    this.timescale = info.timescale * scale;
+    this.samples = places.map((place) => byTime[place]);
+    this.ticks = places.map((place) => exact(cts[byTime[place]] * scale + whole(numerator)));
+    this.durations = places.map((place) => (until[place] - cts[byTime[place]]) * scale);
+    this._byTime = byTime;
+    this._numbers = new Array(places.length);
+    places.forEach((place, number) => (this._numbers[place] = number));
+    this._shift = [numerator, denominator];
+    this._syncs = [];
+    for (let n = 0; n < cts.length; n++) if (this._sync[n]) this._syncs.push(n);
+  }
+
+  /** When a frame is shown, in seconds. */
+  time(number) {
+    return this.ticks[this._checked(number)] / this.timescale;
+  }
+
+  /** For how long a frame is shown, in seconds. */
+  duration(number) {
+    return this.durations[this._checked(number)] / this.timescale;
+  }
+
+  /** Whether a frame is a sync sample. */
+  sync(number) {
+    return Boolean(this._sync[this.samples[this._checked(number)]]);
+  }
+
+  /** The frame that is shown at a time in seconds: before the first that one, after the end the last. */
+  numberAt(seconds) {
+    if (!this.length) throw new RangeError("there are no frames");
+    if (Number.isNaN(seconds)) throw new RangeError("the time is not a number");
+    const ticks = this._mediaTicks(seconds);
+    const place = after(this._byTime, (sample) => this._cts[sample] <= ticks) - 1;
+    return this._numbers[Math.max(place, 0)];
+  }
+
+  /** The bytes of a frame in the film: `start` inclusive, `stop` exclusive. */
+  range(number) {
+    const sample = this.samples[this._checked(number)];
+    return { start: this._offset[sample], stop: this._offset[sample] + this._size[sample] };
+  }
+
+  /**
+   * What is decoded for a frame: all samples from a sync sample up to it, in decode order, each
+   * `sample`, `start`, `stop`, `sync`, `cts` and `dts`; and `start` and `stop`, which they lie in.
+   */
+  group(number) {
+    const sample = this.samples[this._checked(number)];
+    const samples = [];
+    for (let n = this._startOf(sample); n <= sample; n++) {
+      const start = this._offset[n];
+      const at = { sample: n, start, stop: start + this._size[n], sync: Boolean(this._sync[n]) };
+      samples.push({ ...at, cts: this._cts[n], dts: this._dts[n] });
+    }
+    const start = samples.reduce((least, one) => Math.min(least, one.start), Infinity);
+    const stop = samples.reduce((most, one) => Math.max(most, one.stop), 0);
+    return { start, stop, samples };
+  }
+
+  /**
+   * A configuration for WebCodecs' VideoDecoder.
+   *
+   * @param {ArrayBuffer | Uint8Array} init the bytes of `index.init(track.period)`
+   */
+  decoderConfig(init) {
+    const bytes = init instanceof Uint8Array ? init : new Uint8Array(init);
+    const { codec, width, height, id } = this.track;
+    const config = { codec, codedWidth: width, codedHeight: height };
+    const description = codecRecord(bytes, id);
+    return description ? { ...config, description } : config;
+  }
+
+  _checked(number) {
+    if (!Number.isInteger(number) || number < 0 || number >= this.length) {
+      throw new RangeError(`there is no frame ${number}: there are ${this.length}`);
+    }
+    return number;
+  }
+
+  /** The last whole tick of the media at or before a presentation time; doubles are exact. */
+  _mediaTicks(seconds) {
+    if (!Number.isFinite(seconds)) return seconds;
+    const [numerator, denominator] = this._shift;
+    const [over, under] = fraction(seconds);
+    const timescale = BigInt(this.track.timescale);
+    return Number(floorDivide(over * timescale * denominator - numerator * under, under * denominator));
+  }
+
+  _startOf(sample) {
+    const syncs = this._syncs;
+    let place = after(syncs, (sync) => sync <= sample) - 1;
+    // A leading picture may refer to the group before the sync sample that it follows.
+    while (place > 0 && this._cts[sample] < this._cts[syncs[place]]) place--;
+    return place < 0 || this._cts[sample] < this._cts[syncs[place]] ? 0 : syncs[place];
+  }
+}
+
+/** Whether any moment of a sample is in the edit list (ISO/IEC 14496-12, 8.6.6). */
+function inEdits(info, movieTimescale, flags) {
+  const far = 2 ** 62;
+  const edits = info.edits ?? [];
+  const segments = [];
+  if (!edits.some((edit) => Math.max(edit.media_time, edit.duration) >= far)) {
+    for (const { duration, media_time: begin, rate = 1 } of edits) {
+      const timed = duration > 0 && movieTimescale > 0;
+      if (begin >= 0) {
+        const [over, under] = fraction(rate);
+        const length = timed
+          ? -Number(floorDivide(
+              -BigInt(duration) * over * BigInt(info.timescale), BigInt(movieTimescale) * under))
+          : Infinity;
+        segments.push({ begin, stop: rate ? begin + length : begin + 1, timed });
+        if (!timed) break;
+      }
+    }
+  }
+  if (!segments.length) return () => true;
+  const virtual = Array.from(flags, (flag) => flag & VIRTUAL);
+  // The moov of a hybrid file was written when the rest was not there yet.
+  const hybrid = virtual.some(Boolean) && !virtual.every(Boolean);
+  return (cts, duration) =>
+    segments.some(
+      ({ begin, stop, timed }) =>
+        cts + Math.max(duration, 1) > begin && (!timed || hybrid || cts < stop),
+    );
+}
+
+/** How many elements at the start of a sorted array pass. */
+function after(array, passes) {
+  let [low, high] = [0, array.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (passes(array[middle])) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A double as the fraction that it is: two BigInts. */
+function fraction(number) {
+  let under = 1n;
+  while (!Number.isInteger(number)) {
+    number *= 2;
+    under *= 2n;
+  }
+  return [BigInt(number), under];
+}
+
+function floorDivide(over, under) {
+  const quotient = over / under;
+  return over % under < 0n ? quotient - 1n : quotient;
+}
+
+function rows(track, table) {
+  return track._parts.track.tables[table]?.rows ?? 0;
+}
+
+function whole(big) {
+  return exact(Number(big));
+}
+
+function exact(number) {
+  // −2^63 stands for an unknown number
+  if (Math.abs(number) > Number.MAX_SAFE_INTEGER && number !== -(2 ** 63)) {
+    throw new FrameIndexError("the .fidx has numbers that a browser cannot count in");
+  }
+  return number;
+}
+
+/** The codec's record in the sample entry of a track (avcC, hvcC and so on), without its header. */
+function codecRecord(bytes, trackId) {
+  const named = (parent, type) => boxes(bytes, parent).find((box) => box.type === type);
+  const moov = named({ start: 0, stop: bytes.length }, "moov");
+  const traks = moov ? boxes(bytes, moov).filter((box) => box.type === "trak") : [];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (const trak of traks) {
+    const tkhd = named(trak, "tkhd");
+    const at = tkhd && tkhd.start + (bytes[tkhd.start] === 1 ? 20 : 12);
+    if (!tkhd || view.getUint32(at) !== trackId) continue;
+    let found = trak;
+    for (const type of ["mdia", "minf", "stbl", "stsd"]) found = found && named(found, type);
+    const [entry] = found ? boxes(bytes, { start: found.start + 8, stop: found.stop }) : [];
+    const inside = entry && boxes(bytes, { start: entry.start + 78, stop: entry.stop });
+    const record = inside?.find((box) => ["avcC", "hvcC", "vvcC", "av1C"].includes(box.type));
+    return record && bytes.slice(record.start, record.stop);
+  }
+  return undefined;
+}
+
+/** The boxes in a stretch of bytes: type, and where their content starts and stops. */
+function boxes(bytes, { start, stop }) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const found = [];
+  while (start + 8 <= stop) {
+    let size = view.getUint32(start);
+    let header = 8;
+    if (size === 1 && start + 16 <= stop) {
+      size = Number(view.getBigUint64(start + 8));
+      header = 16;
+    } else if (size === 0) size = stop - start;
+    if (size < header || start + size > stop) break;
+    const type = String.fromCharCode(...bytes.subarray(start + 4, start + 8));
+    found.push({ type, start: start + header, stop: start + size });
+    start += size;
+  }
+  return found;
+}
+
+let crcTable;
+
+function crc32(bytes, before = 0) {
+  crcTable ??= Uint32Array.from({ length: 256 }, (_, value) => {
+    for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0xedb88320 : value >>> 1;
+    return value;
+  });
+  let sum = ~before;
+  for (const byte of bytes) sum = crcTable[(sum ^ byte) & 255] ^ (sum >>> 8);
+  return ~sum >>> 0;
+}
