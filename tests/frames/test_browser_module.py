@@ -16,7 +16,7 @@ from fragdex.errors import FragdexError
 from fragdex.formats import fidx
 from fragdex.frames.decode_plan import SyncStarts
 from fragdex.seeking.numbering import Numbering
-from service.page.conftest import browser  # noqa: F401
+from service.console.conftest import browser  # noqa: F401
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MODULE = Path(fidx.__file__).with_suffix(".js")
