@@ -42,8 +42,8 @@ from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
 from fragdex.service.resumable import routes as resumable
 from fragdex.service.resumable.running import RunningUploads
+from fragdex.service.store.composing import ComposingStore
 from fragdex.service.store.contract import Store
-from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
 from fragdex.service.streaming import routes as streaming
@@ -140,12 +140,13 @@ def open_context(settings: Settings) -> ServiceContext:
 
 def store_of(settings: Settings) -> Store:
     """The store that settings name; raises as `open_context`."""
-    return open_store(
+    plain = open_store(
         settings.store_url,
         settings.store_options,
         direct=settings.direct_writes,
         shared=settings.store_is_apart,
     )
+    return ComposingStore(plain)
 
 
 def open_database(settings: Settings) -> Database:
@@ -318,8 +319,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             idempotency.forget(context)
             webhook_operations.forget_deliveries(context)
             blobs.sweep(context.database, context.store, age)
-            if isinstance(context.store, DiskStore):
-                context.store.sweep_temporary()
+            context.store.sweep_temporary()
             context.sweep_work()
             sweep_temporary()
         except (FragdexError, OSError) as error:

@@ -76,6 +76,12 @@ class Settings(BaseSettings):
     direct_writes: bool = Field(
         True, description="whether uploads to a local disk bypass the page cache, if possible"
     )
+    keep: str = Field(
+        "original",
+        pattern="^(tracks|original|both)$",
+        description="what is stored of an upload that was processed: `original`: its own bytes, of "
+        "which copied tracks are composed when they are read; `tracks`; or `both`",
+    )
     public_url: str = Field(
         "", description="scheme, host, port and path under which clients see the service"
     )

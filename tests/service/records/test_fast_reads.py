@@ -28,7 +28,7 @@ def test_a_fast_read_gives_what_a_query_gives(database):
         row = {"id": tenant, "name": "ours", "created_at": instant()}
         connection.execute(tables.tenants.insert().values(**row))
         row = {"tenant_id": tenant, "md5": bytes(range(16)), "sha256": bytes(32), "byte_size": 5}
-        row |= {"store_key": "é", "created_at": instant()}
+        row |= {"store_key": "é", "stored_bytes": 5, "created_at": instant()}
         connection.execute(tables.blobs.insert().values(**row))
     for statement, values in (
         (TRASH, {"key": "a"}),

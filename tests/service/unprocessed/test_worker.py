@@ -11,39 +11,17 @@ import av
 import pytest
 import sqlalchemy as sa
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import worker_program
-
 import fragdex
 from fragdex import ByteRange
 from fragdex.service.errors import Unprocessable
-from fragdex.service.jobs.api import Job, Stop, upgrade
-from fragdex.service.records import blobs, migrations, tables
+from fragdex.service.jobs.api import Job, Stop
+from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.unprocessed import worker
+from service.unprocessed import worker_program
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 PATIENCE = 90
-
-
-@pytest.fixture
-def context(database_url, tmp_path):
-    opened = worker_program.open_context(database_url, tmp_path)
-    migrations.upgrade(opened.database)
-    upgrade(opened.database)
-    yield opened
-    opened.jobs.close()
-    opened.database.close()
-
-
-@pytest.fixture
-def tenant(context):
-    tenant = new_id()
-    with context.database.write() as connection:
-        values = {"id": tenant, "name": tenant, "created_at": instant()}
-        connection.execute(tables.tenants.insert().values(**values))
-    return tenant
 
 
 def upload(context, tenant, data, filename="film.mov"):

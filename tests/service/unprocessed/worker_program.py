@@ -8,11 +8,11 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import JobOptions, Jobs
 from fragdex.service.records.database import Database
-from fragdex.service.store import open_store
+from fragdex.service.store import ComposingStore, open_store
 from fragdex.service.unprocessed.worker import WORK
 
 
-def open_context(url, data):
+def open_context(url, data, **settings):
     """What this work needs of a context."""
     database = Database(url)
     options = JobOptions(
@@ -21,8 +21,9 @@ def open_context(url, data):
     )  # fmt: skip
     jobs = Jobs(database, options)
     jobs.register(*WORK)
-    settings = Settings(data=data, database_url=url)
-    return ServiceContext(settings, database, open_store(data / "store"), jobs)
+    settings = Settings(data=data, database_url=url, **settings)
+    store = ComposingStore(open_store(data / "store"))
+    return ServiceContext(settings, database, store, jobs)
 
 
 def main():

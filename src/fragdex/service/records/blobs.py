@@ -30,6 +30,7 @@ from fragdex.service.records import tables, trash
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tenant_limits import need_within_quota
+from fragdex.service.store.composing import COMPOSED, is_composed
 from fragdex.service.store.contract import Store
 
 _PIECE = 1 << 20
@@ -41,6 +42,7 @@ _CACHES = frozenset({"derived"})
 
 __all__ = [
     "Blob",
+    "ComposedOf",
     "expect",
     "expect_again",
     "find",
@@ -65,25 +67,45 @@ class Blob:
     store_key: str
 
 
-def new_key(tenant_id: str, sha256: bytes) -> str:
+@dataclass(frozen=True, slots=True)
+class ComposedOf:
+    """What an object is composed of: a tenant's bytes under their key, named by its own record.
+
+    Attributes:
+        record_bytes: of the record, which is all that is stored of the object itself.
+    """
+
+    sha256: bytes
+    store_key: str
+    record_bytes: int
+
+
+def new_key(tenant_id: str, sha256: bytes, *, composed: bool = False) -> str:
     """A store key for a tenant's bytes, which nobody had before.
+
+    Args:
+        composed: of an object that is composed of another.
 
     >>> new_key("t1", bytes(32))[:77]
     'blobs/t1/00/0000000000000000000000000000000000000000000000000000000000000000.'
     """
     digits = sha256.hex()
-    return f"blobs/{tenant_id}/{digits[:2]}/{digits}.{token_hex(8)}"
+    folder = COMPOSED if composed else "blobs/"
+    return f"{folder}{tenant_id}/{digits[:2]}/{digits}.{token_hex(8)}"
 
 
-def expect(connection: Connection, tenant_id: str, sha256: bytes) -> str:
+def expect(connection: Connection, tenant_id: str, sha256: bytes, *, composed: bool = False) -> str:
     """The store key to write these bytes under. To be committed before the object is written.
 
     Where the tenant has these bytes, it is that of their object.
+
+    Args:
+        composed: the object is going to be composed of another.
     """
     known = find(connection, tenant_id, sha256, lock=True)
     if known is not None:
         return known.store_key  # what a record uses already is not for the trash
-    key = new_key(tenant_id, sha256)
+    key = new_key(tenant_id, sha256, composed=composed)
     trash.expect(connection, key)
     return key
 
@@ -132,7 +154,8 @@ def expect_again(connection: Connection, tenant_id: str, sha256: bytes, key: str
     known = find(connection, tenant_id, sha256, lock=True)
     if known is not None:
         return known.store_key
-    return key if trash.renew(connection, key) else None
+    # what it was composed of may be gone
+    return key if not is_composed(key) and trash.renew(connection, key) else None
 
 
 def keep(
@@ -144,25 +167,37 @@ def keep(
     family: str,
     record_id: str,
     store_key: str,
+    *,
+    composed_of: ComposedOf | None = None,
 ) -> None:
     """Say that a record uses these bytes. Repeating it is harmless.
 
     Args:
         store_key: what `expect` gave, where the object is written. Another writer of the same
             bytes may have kept them meanwhile; then this object stays in the trash.
+        composed_of: what the object is composed of, which stays as long as it.
 
     Raises:
-        Unavailable: the object was swept meanwhile, or never expected: write it again.
+        Unavailable: the object was swept meanwhile, or never expected, or what it is composed of
+            is gone: write it again.
         QuotaExceeded: the tenant may not store so much.
     """
+    if composed_of is not None:
+        # before what is composed of it, as `release` does
+        source = find(connection, tenant_id, composed_of.sha256, lock=True)
+        composable = source is not None and source.store_key == composed_of.store_key
+    else:
+        composable = not is_composed(store_key)
     if find(connection, tenant_id, sha256, lock=True) is None:
-        if trash.claim(connection, store_key):
+        if composable and trash.claim(connection, store_key):
             row = {
                 "tenant_id": tenant_id,
                 "md5": md5,
                 "sha256": sha256,
                 "byte_size": byte_size,
                 "store_key": store_key,
+                "stored_bytes": byte_size if composed_of is None else composed_of.record_bytes,
+                "source_sha256": None if composed_of is None else composed_of.sha256,
                 "created_at": instant(),
             }
             adding = insert(connection, tables.blobs).values(**row).on_conflict_do_nothing()
@@ -234,24 +269,33 @@ def _blob(row: Any) -> Blob:
 def release(connection: Connection, family: str, *record_ids: str) -> None:
     """Say that records use no bytes any more; the last use gone, they go into the trash.
 
-    What was derived of them goes with them.
+    What was derived of them goes with them. So do the bytes that they were composed of, where
+    nothing else needs those.
     """
-    use = tables.blob_uses.c
+    row, use = tables.blobs.c, tables.blob_uses.c
     which = (use.family == family) & use.record_id.in_(record_ids)
-    query = sa.select(use.tenant_id, use.sha256).where(which).distinct()
-    # in one order: no two transactions wait for each other
+    same = (row.tenant_id == use.tenant_id) & (row.sha256 == use.sha256)
+    query = sa.select(use.tenant_id, use.sha256, row.source_sha256).distinct()
+    query = query.select_from(tables.blob_uses.outerjoin(tables.blobs, same)).where(which)
+    whole: set[tuple[str, bytes]] = set()
+    composed: set[tuple[str, bytes]] = set()
+    for tenant_id, sha256, source in connection.execute(query):
+        (whole if source is None else composed).add((tenant_id, bytes(sha256)))
+        if source is not None:
+            whole.add((tenant_id, bytes(source)))
+    # In one order, and what others are composed of first: no two transactions wait for each other.
+    for one in sorted(whole) if composed else ():
+        find(connection, *one, lock=True)
     gone = []
-    for tenant_id, sha256 in sorted((row[0], bytes(row[1])) for row in connection.execute(query)):
-        blob = find(connection, tenant_id, sha256, lock=True)
-        same = (use.tenant_id == tenant_id) & (use.sha256 == sha256)
-        connection.execute(tables.blob_uses.delete().where(which & same))
-        left = connection.execute(sa.select(use.record_id).where(same).limit(1)).first()
-        if blob is not None and left is None:
-            row = tables.blobs.c
-            own = (row.tenant_id == tenant_id) & (row.sha256 == sha256)
+    for one in [*sorted(composed), *sorted(whole)]:
+        blob = find(connection, *one, lock=True)
+        its = (use.tenant_id == one[0]) & (use.sha256 == one[1])
+        connection.execute(tables.blob_uses.delete().where(which & its))
+        if blob is not None and not _is_needed(connection, *one):
+            own = (row.tenant_id == one[0]) & (row.sha256 == one[1])
             connection.execute(tables.blobs.delete().where(own))
             trash.discard(connection, blob.store_key)
-            gone.append((tenant_id, sha256))
+            gone.append(one)
     derived = tables.derived_files.c
     for tenant_id, sha256 in gone:
         made = (derived.tenant_id == tenant_id) & (derived.source_sha256 == sha256)
@@ -259,6 +303,14 @@ def release(connection: Connection, family: str, *record_ids: str) -> None:
         if ids:
             connection.execute(tables.derived_files.delete().where(made))
             release(connection, "derived", *ids)
+
+
+def _is_needed(connection: Connection, tenant_id: str, sha256: bytes) -> bool:
+    """Whether a record uses these bytes, or an object is composed of them."""
+    row, use = tables.blobs.c, tables.blob_uses.c
+    used = sa.select(use.record_id).where(use.tenant_id == tenant_id, use.sha256 == sha256)
+    of_it = sa.select(row.sha256).where(row.tenant_id == tenant_id, row.source_sha256 == sha256)
+    return any(connection.execute(query.limit(1)).first() for query in (used, of_it))
 
 
 def sweep(database: Database, store: Store, upload_age: timedelta = timedelta(days=1)) -> int:

@@ -122,7 +122,7 @@ class StateMetrics(Collector):
     def _bytes(self) -> Iterator[Metric]:
         sizes = GaugeMetricFamily("fragdex_stored_bytes", "bytes of all objects in the store")
         # the index of tenants and sizes answers it
-        whole = sa.select(sa.func.coalesce(sa.func.sum(blobs.c.byte_size), 0))
+        whole = sa.select(sa.func.coalesce(sa.func.sum(blobs.c.stored_bytes), 0))
         with self._database.read() as connection:
             sizes.add_metric([], float(connection.scalar(whole) or 0))
         yield sizes

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from fragdex import ByteRange
-from fragdex.errors import SourceNotFound
+from fragdex.errors import SourceError, SourceNotFound, SourceUnavailable
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database
 from fragdex.service.records.deletion import FAMILIES
@@ -79,7 +79,7 @@ def check_store(database: Database, store: Store, *, contents: bool = False) -> 
             if reason is not None and not _is_named(database, column, row):
                 continue
             found.objects += 1
-            found.bytes += size or 0
+            found.bytes += 0 if size is None else row.stored_bytes
             if reason is not None:
                 found.faults.append(Fault(key, table.name, reason))
     for row in _rows(database, tables.uploads):
@@ -102,6 +102,10 @@ def _fault(store: Store, key: str, wanted: int | None, sha256: bytes | None) -> 
             return "its bytes are others (SHA-256)"
     except SourceNotFound:
         return "it is missing"
+    except SourceUnavailable:
+        raise
+    except SourceError as error:  # of a composed object: its record, or what it is composed of
+        return error.message
     return None
 
 

@@ -137,13 +137,14 @@ def set_limits(
 def stored_bytes(connection: Connection, tenant_id: str) -> int:
     """Bytes that count for a tenant's quota.
 
-    Its bytes in the store, once per SHA-256 and whoever made them, and unfinished uploads: with
+    Its bytes in the store, once per SHA-256 and whoever made them (of what is composed, those of
+    its record), and unfinished uploads: with
     their announced size where they were announced, or got a byte, within a day, else with what is
     here of them. Indexes do not count.
     """
     row = uploads.c
     since = instant() - _RESERVED_FOR
-    stored = sa.select(sa.func.coalesce(sa.func.sum(blobs.c.byte_size), 0)).where(
+    stored = sa.select(sa.func.coalesce(sa.func.sum(blobs.c.stored_bytes), 0)).where(
         blobs.c.tenant_id == tenant_id
     )
     size = sa.case((_is_reserved(since), row.byte_size), else_=row.next_byte)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from fragdex import ByteRange, Source
 from fragdex.errors import SourceNotFound
+from fragdex.service.processes.folders import OwnFolder
 
 PIECE_BYTES = 256 << 10
 """The largest piece that `Store.read` yields."""
@@ -179,6 +180,9 @@ class Store(Protocol):
     def path(self, key: str) -> Path | None:
         """Where the object lies on the local disk, for sendfile and X-Accel; None elsewhere."""
 
+    def sweep_temporary(self) -> int:
+        """Remove what killed processes left half written; returns how many files."""
+
     def check(self) -> None:
         """Write, read and delete a small object: what readiness asks.
 
@@ -186,6 +190,21 @@ class Store(Protocol):
             Unavailable: the store does not answer.
             StoreFull: no room.
         """
+
+
+@contextmanager
+def local_copy(store: Store, key: str) -> Iterator[Path]:
+    """A copy of an object in a temporary file, removed when the context ends.
+
+    Raises:
+        SourceNotFound: there is no such object.
+    """
+    size = store.size(key)
+    with OwnFolder() as folder:
+        path = folder / "object"
+        with path.open("wb") as file:
+            file.writelines(store.read(key, ByteRange(0, size)))
+        yield path
 
 
 def gives_back(store: Store) -> bool:

@@ -10,7 +10,7 @@ object is whole or not there, so every write is durable once it is answered.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,7 @@ import obstore
 from fragdex import ByteRange, Source, open_source
 from fragdex.errors import InvalidRange
 from fragdex.service.errors import Unavailable
-from fragdex.service.processes.folders import OwnFolder
-from fragdex.service.store.contract import PIECE_BYTES, checked, gives_back
+from fragdex.service.store.contract import PIECE_BYTES, checked, gives_back, local_copy
 from fragdex.service.store.object_draft import HeldBytes, ObjectDraft, gapless
 from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove
 
@@ -130,21 +129,18 @@ class ObjectStore:
             names.setdefault(name, []).append((int(start), size))
         yield from sorted(name for name, pieces in names.items() if gapless(pieces))
 
-    @contextmanager
-    def local(self, key: str) -> Iterator[Path]:
+    def local(self, key: str) -> AbstractContextManager[Path]:
         """A copy in a temporary file, removed when the context ends."""
-        size = self.size(key)
-        with OwnFolder() as folder:
-            path = folder / "object"
-            with path.open("wb") as file:
-                for piece in self.read(key, ByteRange(0, size)):
-                    file.write(piece)
-            yield path
+        return local_copy(self, key)
 
     def path(self, key: str) -> Path | None:
         """None: the bytes are elsewhere."""
         checked(key)
         return None
+
+    def sweep_temporary(self) -> int:
+        """0: nothing is half written there."""
+        return 0
 
     def check(self) -> None:
         """Write, read and delete a small object."""

@@ -22,6 +22,8 @@ class Made:
         path, index_path: the fragmented file, and its index (`.fidx`).
         duration_ms: from its first presentation time to its end.
         probe_info: what the source's stream was, whether it was copied, and why not.
+        ranges_path: a file of `COPIED_RANGE`s: where the source has its bytes; "" where nobody
+            looked.
     """
 
     track_id: int
@@ -32,3 +34,4 @@ class Made:
     byte_size: int
     duration_ms: int
     probe_info: dict[str, Any]
+    ranges_path: str = ""

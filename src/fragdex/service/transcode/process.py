@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -13,6 +13,7 @@ import av.error
 import fragdex
 from fragdex.errors import FragdexError
 from fragdex.service.errors import Unprocessable
+from fragdex.service.transcode.copied_ranges import COPIED_RANGE, copied_ranges
 from fragdex.service.transcode.made import SCRUB_TRACK, Made
 from fragdex.service.transcode.probe import StreamInfo, opened, probe
 from fragdex.service.transcode.survey import StreamSurvey, packets, survey
@@ -36,6 +37,7 @@ def process_file(
     progress: Callable[[float], None] = lambda _: None,
     *,
     scrub_alone: bool = False,
+    ranges: bool = False,
 ) -> list[Made]:
     """Make all tracks of a media file.
 
@@ -44,12 +46,13 @@ def process_file(
         folder: empty; the tracks are written here.
         progress: called with 0…1, often; may raise to end it all.
         scrub_alone: only the scrub track; none of a file without video.
+        ranges: also find out where the file has the bytes of copied tracks.
 
     Raises:
         Unprocessable: not a media file, nothing in it that can be made into a track.
     """
     try:
-        return _process(file, folder, progress, scrub_alone)
+        return _process(file, folder, progress, scrub_alone, ranges)
     except MemoryError:  # ENOMEM of FFmpeg's is one, too
         raise
     except (av.error.FFmpegError, UnicodeError) as error:
@@ -59,7 +62,11 @@ def process_file(
 
 
 def _process(
-    file: BinaryIO, folder: Path, progress: Callable[[float], None], scrub_alone: bool
+    file: BinaryIO,
+    folder: Path,
+    progress: Callable[[float], None],
+    scrub_alone: bool,
+    ranges: bool,
 ) -> list[Made]:
     size = file.seek(0, os.SEEK_END) or 1
     file.seek(0)
@@ -84,7 +91,7 @@ def _process(
             made.packet(packet)
             progress(_SURVEY_PART + (0.98 - _SURVEY_PART) * min(1.0, done / whole))
         made.flush()
-    results = made.close()
+    results = made.close(file if ranges else None)
     progress(1.0)
     return results
 
@@ -154,13 +161,20 @@ class _Tracks:
                 for encoder in encoders:
                     encoder.frame(frame)
 
-    def close(self) -> list[Made]:
+    def close(self, source: BinaryIO | None) -> list[Made]:
+        """Complete the tracks.
+
+        Args:
+            source: the file, where its ranges are to be found.
+        """
         made = []
         for index, info in self.infos.items():
             writers = [*self.encoders[index]]
             copier = self.copiers.get(index)
             if copier is not None and copier.close():
-                made.append(self._made(info, info.track_id, info.codec, copier.file.path))
+                path, places = copier.file.path, copier.places
+                one = self._made(info, info.track_id, info.codec, path, (places, source))
+                made.append(one)
             for writer in writers:
                 if not writer.close():
                     continue
@@ -172,7 +186,14 @@ class _Tracks:
             raise Unprocessable("nothing in the file could be decoded")
         return made
 
-    def _made(self, info: StreamInfo, track_id: int, codec: str, path: Path) -> Made:
+    def _made(
+        self,
+        info: StreamInfo,
+        track_id: int,
+        codec: str,
+        path: Path,
+        copied: tuple[Sequence[int], BinaryIO | None] = ((), None),
+    ) -> Made:
         try:
             index = fragdex.index(path, exact=True, md5=True)
         except FragdexError as error:
@@ -184,6 +205,11 @@ class _Tracks:
         (track,) = index.tracks
         reasons = self.found[info.index].reasons
         more = {"copied": track_id != SCRUB_TRACK and not reasons, "reasons": reasons}
+        ranges_path = ""
+        places, source = copied
+        if source is not None:
+            ranges_path = str(path.with_suffix(".ranges"))
+            copied_ranges(track, path, places, source).astype(COPIED_RANGE.base).tofile(ranges_path)
         return Made(
             track_id,
             info.type,
@@ -193,6 +219,7 @@ class _Tracks:
             path.stat().st_size,
             _duration_ms(track),
             info.as_json() | more,
+            ranges_path,
         )
 
 

@@ -28,7 +28,7 @@ _GROWTH: Final = 8
 # … or this, for a small input whose pictures are large.
 _LEAST_BOUND: Final = 4 << 30
 _CPU_SECONDS: Final = 24 * 3600
-_PATHS: Final = ("path", "index_path")
+_PATHS: Final = ("path", "index_path", "ranges_path")
 _FAILURES: Final = Failures("the media process", "this file")
 _REPORT_SECONDS: Final = 0.2
 # Of its memory: a codec asks for some pictures at once, and gets none of them.
@@ -42,6 +42,7 @@ def run(
     check: Callable[[], None] = lambda: None,
     *,
     scrub_alone: bool = False,
+    ranges: bool = False,
     stall_seconds: float = STALL_SECONDS,
 ) -> list[Made]:
     """Make the tracks of a media file in a child process.
@@ -52,6 +53,7 @@ def run(
         progress: called with 0…1, in this thread.
         check: called several times a second; what it raises ends the child.
         scrub_alone: only the scrub track; none of a file without video.
+        ranges: also find out where the file has the bytes of copied tracks.
 
     Raises:
         Unprocessable: the file is none that can be processed, or breaks the libraries.
@@ -72,13 +74,15 @@ def run(
         ) as child:  # fmt: skip
             made = child.do(
                 "process", check=check, on_message=on_message, files=[file.fileno()],
-                scrub_alone=scrub_alone,
+                scrub_alone=scrub_alone, ranges=ranges,
             )["made"]  # fmt: skip
     return [Made(**one | {name: _own(folder, one[name]) for name in _PATHS}) for one in made]
 
 
 def _own(folder: Path, name: str) -> str:
     """A file of the folder: whoever broke a child may have named or made any other."""
+    if not name:
+        return ""
     path = folder / Path(name).name
     take_file(path, path)
     return str(path)
@@ -100,10 +104,10 @@ def main(channel: Channel) -> None:
             last = now
             channel.send(progress=round(part, 4))
 
-    def process(files: list[int], scrub_alone: bool) -> dict[str, Any]:
+    def process(files: list[int], scrub_alone: bool, ranges: bool) -> dict[str, Any]:
         try:
             with opened(files[0], "file") as file:
-                made = process_file(file, Path(), progress, scrub_alone=scrub_alone)
+                made = process_file(file, Path(), progress, scrub_alone=scrub_alone, ranges=ranges)
         except Unprocessable as error:
             # Codecs without memory say that a sample is damaged, or that something went wrong.
             left, most = data_left(os.getpid(), least=True) or (1, 1)

@@ -9,6 +9,7 @@ priming. That one players know.
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -45,7 +46,11 @@ with the time that it claims."""
 
 
 class Copier:
-    """A track whose packets stay as they are."""
+    """A track whose packets stay as they are.
+
+    Attributes:
+        places: where the source has each of them, as its demuxer says.
+    """
 
     def __init__(self, path: Path, track_id: int, source: Any) -> None:
         self.file = TrackFile(path, track_id)
@@ -58,6 +63,7 @@ class Copier:
         self.video = source.type == "video"
         self.access = random_access(source)
         self.began = False
+        self.places = array("q")
         self.filter: BitStreamFilterContext | None = None
         if codec_of(source) == "aac" and not source.codec_context.extradata:
             # ADTS headers stand in MPEG-TS and bare streams; in MP4 the sample entry says it once.
@@ -71,7 +77,9 @@ class Copier:
                 return  # a recording that begins inside of a group of pictures
             packet.is_keyframe = access
         self.began = True
+        place = -1 if packet.pos is None else packet.pos
         for ready in (packet,) if self.filter is None else self.filter.filter(packet):
+            self.places.append(place)
             self.file.mux(ready)
 
     def close(self) -> int:

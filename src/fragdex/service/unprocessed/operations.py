@@ -106,7 +106,11 @@ def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) ->
     one_at_a_time = sa.select(tenants.c.id).where(tenants.c.id == tenant_id)
     # does not wait for those who insert rows of this tenant, only for those who ask the same
     connection.execute(one_at_a_time.with_for_update(key_share=True))
-    return UNPROCESSED.known(connection, tenant_id, md5, byte_size)
+    known = UNPROCESSED.known(connection, tenant_id, md5, byte_size)
+    if known is not None and processing.is_over(connection, known):
+        deletion.remove(connection, FAMILY, known.id)  # to be sent again
+        return None
+    return known
 
 
 def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:

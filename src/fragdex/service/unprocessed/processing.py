@@ -30,6 +30,7 @@ from fragdex.service.unprocessed.worker import PROCESS, publish
 __all__ = [
     "cancel_all",
     "delete_process",
+    "is_over",
     "process",
     "start",
     "track_of",
@@ -46,7 +47,7 @@ def process(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Proc
 
     Raises:
         RecordNotFound: this tenant has no such file.
-        Conflict: bytes of it are missing.
+        Conflict: bytes of it are missing, or all that was kept of it was deleted.
         Unprocessable: it is known to be no media file.
         TooManyRequests: too many jobs of the tenant are in progress.
     """
@@ -56,6 +57,11 @@ def process(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Proc
         going = _going(connection, file_id)
         blob = blobs.used_by(connection, tenant_id, "unprocessed", file_id)
         if going is None:
+            if blob is None:
+                raise Conflict(
+                    "only the tracks of this file were kept, and they were deleted",
+                    advice="send the file again",
+                )
             context.jobs.need_room(connection, tenant_id)
     if going is not None:
         return process_record(going), False
@@ -184,6 +190,13 @@ def delete_process(context: ServiceContext, tenant_id: str, process_id: str) -> 
         PROCESSES.row(connection, tenant_id, process_id)
         context.jobs.cancel(_job(process_id), connection)
         connection.execute(processes.delete().where(_RUN.id == process_id))
+
+
+def is_over(connection: Connection, row: Row[Any]) -> bool:
+    """Whether a file was complete, and neither its bytes nor what was made of them are here."""
+    if row.completed_at is None or _going(connection, row.id) is not None:
+        return False
+    return blobs.used_by(connection, row.tenant_id, "unprocessed", row.id) is None
 
 
 def cancel_all(context: ServiceContext, connection: Connection, file_id: str) -> None:

@@ -24,6 +24,7 @@ from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_tracks
 from fragdex.service.transcode.made import Made
+from fragdex.service.unprocessed.composed_tracks import Original, record_of_track
 
 __all__ = ["StagedTrack", "clear", "keep", "put_track", "work_folder"]
 
@@ -32,13 +33,18 @@ _PIECE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class StagedTrack:
-    """A track whose bytes and index are objects of the store."""
+    """A track whose bytes and index are objects of the store.
+
+    Attributes:
+        composed_of: what its object is composed of; None where all its bytes are in it.
+    """
 
     made: Made
     md5: bytes
     sha256: bytes
     store_key: str
     index_key: str
+    composed_of: blobs.ComposedOf | None = None
 
 
 def work_folder(context: ServiceContext, job: Job) -> Path:
@@ -60,10 +66,12 @@ def keep(
     made: list[Made],
     check: Callable[[], None],
     progress: Callable[[float], None] = lambda _: None,
+    original: Original | None = None,
 ) -> list[StagedTrack]:
     """Write tracks and indexes into the store.
 
     Args:
+        original: what they are composed of, where it has their bytes; None: all are stored.
         check: called for each piece; what it raises ends the work.
         progress: called with 0…1.
     """
@@ -84,15 +92,22 @@ def keep(
         for piece in pieces(one.path):
             md5.update(piece)
             sha256.update(piece)
+        record = None
+        if original is not None and one.ranges_path:
+            record = record_of_track(one, original, check)
         index_key = f"indexes/{tenant_id}/{new_id()}.fidx"
         with context.database.write() as connection:
-            key = blobs.expect(connection, tenant_id, sha256.digest())
+            key = blobs.expect(connection, tenant_id, sha256.digest(), composed=record is not None)
             trash.expect(connection, index_key)
             known = blobs.find(connection, tenant_id, sha256.digest()) is not None
-        if not known:
+        of = None
+        if not known and record is not None and original is not None:
+            context.store.write(key, [record])
+            of = blobs.ComposedOf(original.blob.sha256, original.blob.store_key, len(record))
+        elif not known:
             context.store.write(key, pieces(one.path))
         context.store.write(index_key, pieces(one.index_path))
-        kept.append(StagedTrack(one, md5.digest(), sha256.digest(), key, index_key))
+        kept.append(StagedTrack(one, md5.digest(), sha256.digest(), key, index_key, of))
     return kept
 
 
@@ -103,9 +118,14 @@ def put_track(connection: Connection, file_id: str, tenant_id: str, kept: Staged
     here = (row.file_id == file_id) & (row.track_id == made.track_id)
     old = connection.scalar(sa.select(row.index_key).where(here))
     trash.discard(connection, old)
-    blobs.release(connection, "tracks", record_id)
+    before = blobs.used_by(connection, tenant_id, "tracks", record_id)
+    if before is not None and before.sha256 != kept.sha256:
+        blobs.release(connection, "tracks", record_id)
     own = (kept.md5, kept.sha256, made.byte_size)
-    blobs.keep(connection, tenant_id, *own, "tracks", record_id, kept.store_key)
+    blobs.keep(
+        connection, tenant_id, *own, "tracks", record_id, kept.store_key,
+        composed_of=kept.composed_of,
+    )  # fmt: skip
     if not trash.claim(connection, kept.index_key):
         raise Unavailable("the index of a track was not kept in time", retry_after=1)
     now = instant()

@@ -29,8 +29,10 @@ from fragdex.service.records.tables import (
     processes,
     unprocessed_files,
 )
+from fragdex.service.store.composing import is_composed
 from fragdex.service.transcode.running import run as run_media
 from fragdex.service.unprocessed import scrubbing
+from fragdex.service.unprocessed.composed_tracks import Original
 from fragdex.service.unprocessed.records import file_data
 from fragdex.service.unprocessed.staging import StagedTrack, clear, keep, put_track, work_folder
 
@@ -54,17 +56,23 @@ def _run(context: ServiceContext, job: Job) -> None:
             raise Unprocessable("the bytes of the file are not here")
     folder = work_folder(context, job)
     progress = _Progress(context, job)
+    rest = 0.99 - _MEDIA_PART
+    # what is composed itself may be composed of something that goes
+    composing = context.settings.keep == "original" and not is_composed(blob.store_key)
     try:
         with context.store.local(blob.store_key) as path:
-            made = run_media(path, folder, lambda part: progress(_MEDIA_PART * part), job.check)
-        rest = 0.99 - _MEDIA_PART
-        kept = keep(
-            context,
-            found["tenant_id"],
-            made,
-            job.check,
-            lambda part: progress(_MEDIA_PART + rest * part),
-        )
+            made = run_media(
+                path, folder, lambda part: progress(_MEDIA_PART * part), job.check,
+                ranges=composing,
+            )  # fmt: skip
+            kept = keep(
+                context,
+                found["tenant_id"],
+                made,
+                job.check,
+                lambda part: progress(_MEDIA_PART + rest * part),
+                Original(blob, path) if composing else None,
+            )
         with context.database.write() as connection:
             publish(context, connection, job.record_id, kept)
     finally:
@@ -146,6 +154,8 @@ def publish(
     file_id = isobmff_file(connection, found)
     for one in kept:
         put_track(connection, file_id, found.tenant_id, one)
+    if context.settings.keep == "tracks":
+        blobs.release(connection, "unprocessed", found.id)
     connection.execute(
         isobmff_files.update().where(isobmff_files.c.id == file_id).values(index_completed_at=now)
     )

@@ -7,7 +7,7 @@
 | rates | how far a key has used its rate |
 | secrets | what this installation signs and hashes with, made on first start |
 | blobs | bytes in the store, once per tenant and SHA-256 |
-| blob_uses | a record that needs a blob; the last one gone, the bytes go |
+| blob_uses | a record that needs a blob; without one, and none composed of it, the bytes go |
 | derived_files | what was made of stored bytes when it was asked for, such as a picture |
 | trash | an object of the store that no record names any more, until it is deleted |
 | uploads | bytes on their way in, one per record that takes bytes |

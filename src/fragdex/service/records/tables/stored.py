@@ -15,6 +15,10 @@ blobs = table(
     md5(needed=True),
     Column("byte_size", BigInteger, nullable=False),
     Column("store_key", Text, nullable=False),
+    # of its object: less than byte_size where that is composed
+    Column("stored_bytes", BigInteger, nullable=False),
+    # of the bytes that its object is composed of, which stay as long; null: of none
+    Column("source_sha256", LargeBinary(32)),
     at("created_at", needed=True),
 )
 
@@ -75,7 +79,8 @@ uploads = table(
 Index(None, blobs.c.store_key)
 Index(None, blobs.c.tenant_id, blobs.c.md5)
 # what a tenant stores is summed up from the index alone
-Index(None, blobs.c.tenant_id, blobs.c.byte_size)
+Index(None, blobs.c.tenant_id, blobs.c.stored_bytes)
+Index(None, blobs.c.tenant_id, blobs.c.source_sha256)
 Index(None, blob_uses.c.family, blob_uses.c.record_id)
 Index(
     None,

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0017"
+revision = "0018"
 down_revision = None
 
 _ID = sa.String(36)
@@ -90,8 +90,10 @@ def _stored() -> None:
         _needed(_MD5, "md5"),
         _needed(sa.BigInteger(), "byte_size"),
         _needed(sa.Text(), "store_key"),
+        _needed(sa.BigInteger(), "stored_bytes"),
+        _optional(_SHA256, "source_sha256"),
         _created(),
-        indexes=["store_key", "tenant_id md5", "tenant_id byte_size"],
+        indexes=["store_key", "tenant_id md5", "tenant_id stored_bytes", "tenant_id source_sha256"],
     )
     _table(
         "blob_uses",
