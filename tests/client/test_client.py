@@ -403,3 +403,12 @@ def test_a_folder_is_packed_and_sent(client, tmp_path):
     record = client.render(site, width=64, height=64, fps=10, duration_ms=200)
     assert record.status in ("pending", "rendering", "complete")
     assert client.send(api.get_render(record.id)).id == record.id
+
+
+def test_a_site_that_is_refused_leaves_no_render(client, tmp_path):
+    broken = tmp_path / "site.zip"
+    broken.write_bytes(b"PK no archive" * 100)
+    before = {one.id for one in client.send(api.list_renders()).renders}
+    with pytest.raises(client_room.InvalidRequest):
+        client.render(broken, width=64, height=64)
+    assert {one.id for one in client.send(api.list_renders()).renders} == before

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from fragdex.client import api
-from fragdex.client.errors import InvalidRequest
+from fragdex.client.errors import ClientError, InvalidRequest, TooLarge
 from fragdex.client.exchange import Await, Procedure, Retries, exchange
 from fragdex.client.sites import packed
 from fragdex.client.uploads import CHUNK, Progress, Upload, background
@@ -99,4 +100,10 @@ def render(
             chunk=CHUNK,
             progress=progress,
         )
-        return (yield from upload.run(0, retries))
+        try:
+            return (yield from upload.run(0, retries))
+        except (InvalidRequest, TooLarge):
+            # it would wait for its page for ever
+            with suppress(ClientError):
+                yield from exchange(api.delete_render(record.id), retries)
+            raise

@@ -4,6 +4,7 @@ import hashlib
 import os
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from fragdex.service.records import blobs, tables
 from fragdex.service.renders.worker import RENDER
 from service.renders.test_archives import tar_of, zip_of
-from service.serving import API
+from service.serving import API, serving
 from service.working import events_of
 
 SITE = tar_of(("index.html", b"<h1>Hi"), ("noise", os.urandom(200_000)))
@@ -218,3 +219,31 @@ def test_an_upload_that_breaks_off_goes_on(begun, client, server):
             break
         time.sleep(int(answer.headers["Retry-After"]))
     assert (answer.status_code, answer.json()["status"]) == (201, "pending")
+
+
+def test_an_upload_that_ends_and_one_that_begins_anew_do_not_wait_for_each_other(
+    tmp_path, new_postgres
+):
+    """Each holds the upload before the render."""
+    with serving(tmp_path, database_url=new_postgres()) as served:
+        client, database = served.client, served.context.database
+        for path, begin in (
+            ("upload", lambda url: client.post(url, **chunk(SITE + b"x", 0, 1000))),
+            ("", lambda url: client.delete(url.rstrip("/"))),
+        ):
+            record = client.post(f"{API}/renders", json={}).json()
+            assert post(client, record, "/upload", **chunk(SITE, 0, 1000)).status_code == 202
+            upload, render = tables.uploads, tables.renders
+            with ThreadPoolExecutor(1) as other:
+                with database.write() as connection:
+                    mine = upload.c.record_id == record["id"]
+                    connection.execute(upload.update().where(mine).values(next_byte=1000))
+                    answer = other.submit(begin, f"{API}/renders/{record['id']}/{path}")
+                    while not connection.scalar(sa.text(WAITING)):
+                        time.sleep(0.01)
+                    own = render.c.id == record["id"]
+                    connection.execute(render.update().where(own).values(is_archive=False))
+                assert answer.result().status_code in (202, 204), answer.result().text
+
+
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"

@@ -84,6 +84,20 @@ def test_a_token_opens_nothing_else(server):
         assert client.post("/api/v1/url-token", json={"url": BYTES}).status_code == 403
 
 
+def test_a_token_for_parameters_opens_requests_that_have_them(server):
+    wanted = {"url": BYTES, "params": {"a": "x y&z", "b": ""}}
+    token = server.client.post("/api/v1/url-token", json=wanted).json()["token"]
+    right = "a=x+y%26z&b="
+    with client_of(server.url, token) as client:
+        # parameters that the route does not know are refused later
+        assert client.get(f"{BYTES}?{right}").status_code == 422
+        for wrong in ("", "a=x+y%26z", f"{right}&a=other", f"a=other&{right}", "a=x%20y&b="):
+            assert client.get(f"{BYTES}?{wrong}").status_code == 403, wrong
+    long = {"url": BYTES, "params": {f"p{n}": "x" * 2000 for n in range(2)}}
+    refused = server.client.post("/api/v1/url-token", json=long)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "#/params")
+
+
 def test_a_token_of_another_origin_is_403(server):
     with client_of(server.url, token_for(server, f"https://example.org{BYTES}")) as client:
         assert client.get(BYTES).status_code == 403

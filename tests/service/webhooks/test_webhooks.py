@@ -1,6 +1,9 @@
 """Webhooks: what is delivered, what comes of attempts, and who may be asked. Jobs are run here."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -294,6 +297,27 @@ def test_a_tenant_has_so_many_and_no_more(served):
         assert stranger.post(f"{API}/webhooks", json=body).status_code == 201
     answer = stranger.post(f"{API}/webhooks", json=body)
     assert (answer.status_code, answer.json()["limit"]) == (409, operations.MOST_WEBHOOKS)
+
+
+def test_as_many_at_once_are_no_more(tmp_path, new_postgres, monkeypatch):
+    monkeypatch.setattr(operations, "MOST_WEBHOOKS", 2)
+    wanted = {"json": {"url": "https://example.org/"}}
+    with serving(tmp_path, database_url=new_postgres()) as served:
+        served.client.post(f"{API}/webhooks", **wanted)
+        # both have counted before either has committed, unless they wait for each other
+        database, both = served.context.database, threading.Barrier(2)
+
+        def counted(connection, cursor, statement, *_):
+            if statement.startswith("SELECT fragdex_webhooks.id"):
+                with suppress(threading.BrokenBarrierError):
+                    both.wait(1)
+
+        sa.event.listen(database.engine, "after_cursor_execute", counted)
+        with ThreadPoolExecutor(2) as threads:
+            answers = list(threads.map(
+                lambda _: served.client.post(f"{API}/webhooks", **wanted).status_code, range(2)
+            ))  # fmt: skip
+    assert sorted(answers) == [201, 409]
 
 
 def test_deliveries_that_wait_count_as_nobodys_work(served, receiver, webhook):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fragdex.client.api.tokens_records import UrlToken
 from fragdex.client.request import Request
 
 __all__ = ["create_url_token"]
 
 
-def create_url_token(*, url: str) -> Request[UrlToken]:
+def create_url_token(*, url: str, params: Mapping[str, str] | None = None) -> Request[UrlToken]:
     """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for an hour.
 
     It is sent as `Authorization: Bearer TOKEN`, or as `?token=TOKEN` where no header can be sent.
 
     Args:
+        params: parameters that the query of each request must have, once each, with these
+            values; others may be beside them.
         url: absolute, or a path of this service.
     """
-    return Request("POST", "/api/v1/url-token", body={"url": url}, result=UrlToken)
+    return Request(
+        "POST", "/api/v1/url-token", body={"params": params, "url": url}, result=UrlToken
+    )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
@@ -143,23 +143,59 @@ def open_upload(
     limit = context.settings.max_render_upload_bytes
     if byte_size > limit:
         raise TooLarge(f"the archive is over the limit of {limit} bytes", more={"limit": limit})
-    mine = (uploads.c.family == FAMILY) & (uploads.c.record_id == render_id)
-    how, empty = arrival(context), None
+    empty = None
     if not byte_size:
         with context.database.read() as connection:
             RENDERS.row(connection, tenant_id, render_id)
-        empty = no_bytes(context, tenant_id, FAMILY, render_id, 0, None, how)
+        empty = no_bytes(context, tenant_id, FAMILY, render_id, 0, None, arrival(context))
+    while not _announced(context, tenant_id, render_id, byte_size, start, empty):
+        pass
+
+
+def _announced(
+    context: ServiceContext,
+    tenant_id: str,
+    render_id: str,
+    byte_size: int,
+    start: int,
+    empty: Arrived | None,
+) -> bool:
+    """Whether the upload is made ready; False: another request changed it at this moment."""
     with context.database.write() as connection:
-        row = RENDERS.row(connection, tenant_id, render_id, lock=True)
-        known = connection.execute(sa.select(uploads).where(mine)).one_or_none()
+        held = _locked(connection, tenant_id, render_id)
+        if held is None:
+            return False
+        known, row = held
         if known is not None and (known.byte_size == byte_size or known.completed_at is not None):
-            return
+            return True
         if known is not None and start > 0:
-            return  # of a file of another size: the upload says so
+            return True  # of a file of another size: the upload says so
         if row.status != RenderStatus.CREATED:
             raise Conflict("the render has its page already", more={"state": row.status})
         deletion.forget_upload(connection, FAMILY, render_id)
+        how = arrival(context)
         begin(context, connection, tenant_id, FAMILY, render_id, byte_size, None, how, empty)
+        return True
+
+
+def _locked(
+    connection: Connection, tenant_id: str, render_id: str
+) -> tuple[Row[Any] | None, Row[Any]] | None:
+    """The upload of a render, if one was announced, and the render; held in this order.
+
+    An upload that ends holds its row before it changes the render. None: one was announced between
+    the two; a new transaction holds it.
+
+    Raises:
+        RecordNotFound: this tenant has no such render.
+    """
+    mine = (uploads.c.family == FAMILY) & (uploads.c.record_id == render_id)
+    query = sa.select(uploads).where(mine, uploads.c.tenant_id == tenant_id)
+    known = connection.execute(query.with_for_update()).one_or_none()
+    row = RENDERS.row(connection, tenant_id, render_id, lock=True)
+    if known is None and connection.execute(query).one_or_none() is not None:
+        return None
+    return known, row
 
 
 def upload_of(context: ServiceContext, tenant_id: str, render_id: str) -> Progress:
@@ -210,13 +246,20 @@ def delete_render(context: ServiceContext, tenant_id: str, render_id: str) -> No
     Raises:
         RecordNotFound: this tenant has none of this id.
     """
+    while not _deleted(context, tenant_id, render_id):
+        pass
+
+
+def _deleted(context: ServiceContext, tenant_id: str, render_id: str) -> bool:
+    """Whether it is; False: another request announced an upload for it at this moment."""
     own = sa.select(render_slices.c.id).where(render_slices.c.render_id == render_id)
     with context.database.write() as connection:
-        RENDERS.row(connection, tenant_id, render_id, lock=True)
+        if _locked(connection, tenant_id, render_id) is None:
+            return False
         context.jobs.cancel(_job(render_id), connection)
         for slice_id in connection.scalars(own).all():
             deletion.remove(connection, "render_slices", slice_id)
-        deletion.remove(connection, FAMILY, render_id)
+        return deletion.remove(connection, FAMILY, render_id)
 
 
 def result_of(context: ServiceContext, tenant_id: str, render_id: str, suffix: str) -> StoredBytes:

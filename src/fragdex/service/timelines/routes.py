@@ -23,6 +23,7 @@ routes.creation(
     InvalidRequest,
     RecordNotFound,
     said="Join files to one timeline. Nothing is copied; the files stay what they are.",
+    always_new=True,
 )
 
 

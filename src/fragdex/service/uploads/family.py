@@ -94,8 +94,13 @@ class Family:
         create: Callable[[ServiceContext, str, New], tuple[Record, bool]],
         *refusals: type[FragdexError],
         said: str = "",
+        always_new: bool = False,
     ) -> None:
-        """POST of a new record: 201, or 200 where `create` gives one that was there."""
+        """POST of a new record: 201, or 200 where `create` gives one that was there.
+
+        Args:
+            always_new: it never does.
+        """
 
         def post(new: Any, response: Response, caller: Asking, context: InContext) -> Any:
             made, is_new = create(context, caller.tenant_id, new)
@@ -112,7 +117,7 @@ class Family:
             description=said or f"Announce {self._one}; its bytes follow by upload.",
             status_code=201,
             response_model=record,
-            responses={**answers(*refusals), 200: known},
+            responses=answers(*refusals) | ({} if always_new else {200: known}),
             dependencies=[Depends(idempotency_key)],
         )(post)
 

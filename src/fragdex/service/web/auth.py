@@ -49,7 +49,6 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing (RFC 9110, 9.2.1)."""
 
 MAX_REMEMBERED = 10_000
-MAX_BEARER = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ class Authenticator:
         return await asyncio.shield(asking)
 
     def _look_up(self, bearer: str) -> Caller:
-        if len(bearer) > MAX_BEARER:
+        if len(bearer) > tokens.MAX_BEARER:
             raise Unauthenticated("this is not a key")
         if bearer.count(".") == 2:
             grant = tokens.read_token(self.signing_secret(), bearer)
@@ -238,8 +237,10 @@ async def authenticate(request: Request) -> Caller:
     caller = await authenticator.caller(_sent_bearer(request))
     grant = caller.grant
     path = public_path(request["path"])
-    if grant is not None and not grant.opens(request.method, own_origin(request), path):
-        raise Forbidden("this token opens another URL")
+    if grant is not None:
+        query = request.query_params.multi_items() if grant.params else ()
+        if not grant.opens(request.method, own_origin(request), path, query):
+            raise Forbidden("this token opens another URL")
     _need_scope(request, caller)
     request.scope[CALLER] = caller
     return caller

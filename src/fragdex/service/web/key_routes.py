@@ -6,7 +6,8 @@ The functions are those of `fragdex key`. Each change is a line of the log (`log
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Any
 
 from fastapi import Response
 from pydantic import BaseModel, Field
@@ -34,16 +35,33 @@ __all__ = ["router"]
 
 router = api_router("keys")
 
-Scope = Literal["read", "write", "admin"]
 NOT_FOUND = answers(RecordNotFound)
 LONGEST_GRACE = 30 * 86_400  # seconds
+
+
+class KeyScope(StrEnum):
+    """What a key may do; each includes those before it."""
+
+    READ = keys.READ
+    WRITE = keys.WRITE
+    ADMIN = keys.ADMIN
+
+
+class KeyStatus(StrEnum):
+    """Whether a key opens anything."""
+
+    VALID = "valid"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
 
 
 class NewKey(BaseModel):
     """What a new key is for, and what it may do."""
 
     name: Annotated[str, Field(max_length=1024, examples=["the web site"]), NO_NUL] = ""
-    scope: Scope = Field("write", description="each includes those before it; it never changes")
+    scope: KeyScope = Field(
+        KeyScope.WRITE, description="each includes those before it; it never changes"
+    )
     expires_at: Instant | None = Field(None, description="null: it does not expire")
 
 
@@ -52,8 +70,8 @@ class ApiKey(BaseModel):
 
     id: str
     name: str
-    scope: Scope
-    status: Literal["valid", "expired", "revoked"]
+    scope: KeyScope
+    status: KeyStatus
     created_at: str
     expires_at: str | None
     revoked_at: str | None

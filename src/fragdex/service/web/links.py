@@ -19,6 +19,10 @@ __all__ = ["router"]
 router = api_router("url-token")
 
 
+MOST_PARAMS = 20
+ParamValue = Annotated[str, Field(max_length=tokens.MAX_URL)]
+
+
 class WantedToken(BaseModel):
     """What is to be opened."""
 
@@ -29,6 +33,13 @@ class WantedToken(BaseModel):
     ] = Field(
         description="absolute, or a path of this service",
         examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
+    )
+
+    params: Annotated[dict[str, ParamValue], Field(max_length=MOST_PARAMS)] | None = Field(
+        None,
+        description="parameters that the query of each request must have, once each, with these "
+        "values; others may be beside them",
+        examples=[{"url": "https://example.org/film.mp4"}],
     )
 
 
@@ -58,5 +69,6 @@ def create_url_token(
         own_origin=own_origin(request),
         own_path=context.settings.public_path,
         seconds=context.settings.url_token_seconds,
+        params=wanted.params,
     )
     return UrlToken(token=signed)

@@ -1,5 +1,7 @@
 """URL tokens: a signed bearer that opens GET and HEAD of one URL, and what lies below it.
 
+Parameters may be named that each request has to have, such as the `url` of media elsewhere.
+
 A JWT (RFC 7519, HS256) with `exp`, so that players can tell when to fetch another. It is bound to
 an origin, a path by whole segments, a tenant and the key that asked for it, and dies with that key.
 
@@ -12,8 +14,9 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from fragdex.service.errors import InvalidRequest, Unauthenticated
@@ -21,11 +24,22 @@ from fragdex.service.errors import InvalidRequest, Unauthenticated
 if TYPE_CHECKING:
     from jwt.types import Options
 
-__all__ = ["MAX_URL", "OVER", "URL", "Grant", "origin_of", "read_token", "segments", "sign"]
+__all__ = [
+    "MAX_BEARER",
+    "MAX_URL",
+    "OVER",
+    "URL",
+    "Grant",
+    "origin_of",
+    "read_token",
+    "segments",
+    "sign",
+]
 
 ALGORITHM = "HS256"
 PORTS = {"http": 80, "https": 443}
 MAX_URL = 2048
+MAX_BEARER = 4096
 OVER = "the time of this token is over"
 
 _SLASH = "(?:/|%2[Ff])"
@@ -54,8 +68,12 @@ class Grant:
     path: tuple[str, ...]
     ends: float = math.inf
     """Seconds since 1970 by this machine's clock: from then on it opens nothing."""
+    params: tuple[tuple[str, str], ...] = ()
+    """What the query of each request has, once each and decoded, whatever else it has."""
 
-    def opens(self, method: str, origin: str, path: str) -> bool:
+    def opens(
+        self, method: str, origin: str, path: str, query: Sequence[tuple[str, str]] = ()
+    ) -> bool:
         """Whether a request is inside of the grant.
 
         >>> grant = Grant("t", "k", "http://localhost:8000", ("api", "v1", "files", "1"))
@@ -63,12 +81,19 @@ class Grant:
         True
         >>> grant.opens("GET", "http://localhost:8000", "/api/v1/files/12")
         False
+
+        Args:
+            query: its parameters, decoded.
         """
         asked = segments(path)
         return (
             method in ("GET", "HEAD")
             and origin == self.origin
             and asked[: len(self.path)] == self.path
+            and all(
+                [value for own, value in query if own == name] == [wanted]
+                for name, wanted in self.params
+            )
         )
 
 
@@ -100,11 +125,16 @@ def sign(
     own_origin: str,
     own_path: str,
     seconds: int,
+    params: Mapping[str, str] | None = None,
 ) -> str:
     """A token for `url`, which is absolute or a path of this service.
 
+    Args:
+        params: see `Grant`.
+
     Raises:
-        InvalidRequest: it is no http URL, or its path is not plain.
+        InvalidRequest: it is no http URL, or its path is not plain; or the token would be longer
+            than one that is accepted.
     """
     parts = _URL.fullmatch(url)
     if parts is None:
@@ -115,7 +145,7 @@ def sign(
     if scheme is None:
         path = _below(segments(own_path), path)
     now = int(time.time())
-    claims = {
+    claims: dict[str, Any] = {
         "iat": now,
         "exp": now + seconds,
         "sub": tenant_id,
@@ -123,9 +153,19 @@ def sign(
         "origin": origin,
         "path": "/" + "/".join(path),
     }
+    if params:
+        claims["params"] = dict(params)
     import jwt  # with cryptography, 10 MB; many a service never signs
 
-    return jwt.encode(claims, secret, algorithm=ALGORITHM)
+    token = jwt.encode(claims, secret, algorithm=ALGORITHM)
+    if len(token) > MAX_BEARER:
+        raise InvalidRequest(
+            "these parameters make too long a token",
+            pointer="/params",
+            expected=f"a token of at most {MAX_BEARER} characters",
+            found=len(token),
+        )
+    return token
 
 
 def _below(prefix: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...]:
@@ -158,4 +198,5 @@ def read_token(secret: bytes, token: str) -> Grant:
     except jwt.InvalidTokenError:
         raise Unauthenticated("this is not a token of this service") from None
     path = segments(claims["path"])
-    return Grant(claims["sub"], claims["key"], claims["origin"], path, float(claims["exp"]))
+    params = tuple(claims.get("params", {}).items())
+    return Grant(claims["sub"], claims["key"], claims["origin"], path, float(claims["exp"]), params)

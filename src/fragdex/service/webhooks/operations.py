@@ -17,6 +17,7 @@ from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import webhook_deliveries, webhooks
+from fragdex.service.records.tenant_limits import lock_tenant
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.webhooks.model import (
     Delivery,
@@ -75,6 +76,7 @@ def create_webhook(context: ServiceContext, tenant_id: str, new: NewWebhook) -> 
         "created_at": instant(),
     }
     with context.database.write() as connection:
+        lock_tenant(connection, tenant_id)
         count = sa.select(_HOOK.id).where(_HOOK.tenant_id == tenant_id).limit(MOST_WEBHOOKS)
         if len(connection.scalars(count).all()) >= MOST_WEBHOOKS:
             raise Conflict(
