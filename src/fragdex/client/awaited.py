@@ -20,6 +20,7 @@ from fragdex.client.exchange import (
     ConnectionLost,
     Fetch,
     Procedure,
+    Put,
     Response,
     Send,
     Sleep,
@@ -48,6 +49,7 @@ class AsyncClient(Connection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._http = httpx.AsyncClient(**self.options)
+        self._elsewhere: httpx.AsyncClient | None = None
 
     async def send(self, request: Request[T]) -> T:
         """As `Client.send`."""
@@ -106,6 +108,8 @@ class AsyncClient(Connection):
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+        if self._elsewhere is not None:
+            await self._elsewhere.aclose()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -131,6 +135,11 @@ class AsyncClient(Connection):
         match step:
             case Send(request):
                 got = await self._http.request(**asked(request))
+                return head_of(got, got.content)
+            case Put(url, content):
+                if self._elsewhere is None:
+                    self._elsewhere = httpx.AsyncClient(**self.options_elsewhere)
+                got = await self._elsewhere.put(url, content=content)
                 return head_of(got, got.content)
             case Fetch():
                 return await self._fetch(step)

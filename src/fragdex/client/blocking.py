@@ -21,6 +21,7 @@ from fragdex.client.exchange import (
     ConnectionLost,
     Fetch,
     Procedure,
+    Put,
     Response,
     Send,
     Sleep,
@@ -52,6 +53,7 @@ class Client(Connection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._http = httpx.Client(**self.options)
+        self._elsewhere: httpx.Client | None = None
 
     def send(self, request: Request[T]) -> T:
         """Send a request; gives what its response says.
@@ -179,6 +181,8 @@ class Client(Connection):
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+        if self._elsewhere is not None:
+            self._elsewhere.close()
 
     def __enter__(self) -> Client:
         return self
@@ -204,6 +208,11 @@ class Client(Connection):
         match step:
             case Send(request):
                 got = self._http.request(**asked(request))
+                return head_of(got, got.content)
+            case Put(url, content):
+                if self._elsewhere is None:
+                    self._elsewhere = httpx.Client(**self.options_elsewhere)
+                got = self._elsewhere.put(url, content=content)
                 return head_of(got, got.content)
             case Fetch():
                 return self._fetch(step)

@@ -52,6 +52,12 @@ class Connection:
             **options,
         }
 
+    @property
+    def options_elsewhere(self) -> dict[str, Any]:
+        """What a client of httpx is given that asks other servers: nothing of ours goes there."""
+        own = ("base_url", "headers", "auth", "cookies", "params")
+        return {name: value for name, value in self.options.items() if name not in own}
+
     def pushing(self, path: str | os.PathLike[str], **options: Any) -> Procedure[api.AnyFile]:
         """The procedure of `push`, with its defaults."""
         known = {

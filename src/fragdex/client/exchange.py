@@ -33,6 +33,7 @@ __all__ = [
     "ConnectionLost",
     "Fetch",
     "Procedure",
+    "Put",
     "Response",
     "Retries",
     "Send",
@@ -71,6 +72,14 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Put:
+    """Put bytes to a URL of another server, without the key; be given its `Response`."""
+
+    url: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Fetch:
     """Send a request and write its content as it comes, be given its `Response` without it.
 
@@ -96,7 +105,7 @@ class Await:
     future: Future[Any]
 
 
-Step: TypeAlias = Send | Fetch | Sleep | Await
+Step: TypeAlias = Send | Put | Fetch | Sleep | Await
 Procedure: TypeAlias = Generator[Step, Any, T]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.client import api
+from fragdex.client.direct import DIRECT_BYTES, DirectUpload
 from fragdex.client.errors import ClientError, InvalidRequest, TooLarge
 from fragdex.client.exchange import Await, Procedure, Retries, exchange
 from fragdex.client.sites import packed
@@ -64,6 +65,11 @@ def push(
             if progress is not None:
                 progress(size, size)
             return record
+        if record.next_byte == 0 and size >= DIRECT_BYTES:
+            direct = DirectUpload(file, size, record.id, progress, hashed=not hash_first)
+            sent = yield from direct.run(retries)
+            if sent is not None:
+                return _same(sent, direct.md5, name)
         upload = Upload(
             file,
             lambda data, where: api.upload_file(record.id, data, content_range=where),
@@ -73,10 +79,15 @@ def push(
             hashed=not hash_first,
         )
         record = yield from upload.run(record.next_byte, retries)
+    return _same(record, upload.md5, name)
+
+
+def _same(record: api.AnyFile, md5: str | None, name: str) -> api.AnyFile:
+    """The record, whose bytes are those that were hashed on their way, if they were."""
     found = (record.md5 or "").replace("-", "")
-    if upload.md5 is not None and found and found != upload.md5:
+    if md5 is not None and found and found != md5:
         raise InvalidRequest(
-            422, {"detail": f"the service has other bytes of {name}: md5 {found}, not {upload.md5}"}
+            422, {"detail": f"the service has other bytes of {name}: md5 {found}, not {md5}"}
         )
     return record
 

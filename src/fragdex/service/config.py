@@ -73,6 +73,11 @@ class Settings(BaseSettings):
         description="of an object store: `endpoint`, `region`, `access_key_id` …; JSON in a "
         "variable, a table in the file",
     )
+    presigned_uploads: bool = Field(
+        False,
+        description="whether clients may put parts into the object store by signed URLs; they have "
+        "to reach its endpoint",
+    )
     direct_writes: bool = Field(
         True, description="whether uploads to a local disk bypass the page cache, if possible"
     )

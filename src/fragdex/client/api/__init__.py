@@ -17,6 +17,7 @@ from fragdex.client.api.captions import (
 )
 from fragdex.client.api.captions_records import CaptionList, CaptionRecord
 from fragdex.client.api.files import (
+    complete_file_parts,
     create_file,
     create_file_track,
     delete_file,
@@ -32,12 +33,13 @@ from fragdex.client.api.files import (
     head_file_track,
     list_file_tracks,
     list_files,
+    plan_file_parts,
     post_file_deletion,
     upload_file,
     upload_file_index,
     upload_file_track,
 )
-from fragdex.client.api.files_records import AnyFileList, Deleted
+from fragdex.client.api.files_records import AnyFileList, Deleted, UploadPart, UploadParts
 from fragdex.client.api.health import get_health, get_metrics, get_readiness
 from fragdex.client.api.health_records import Health
 from fragdex.client.api.images import (
@@ -326,6 +328,8 @@ __all__ = [
     "TranscriptionRecord",
     "UnprocessedFile",
     "UnprocessedFileList",
+    "UploadPart",
+    "UploadParts",
     "UrlToken",
     "Usage",
     "UsageLimits",
@@ -338,6 +342,7 @@ __all__ = [
     "cancel_render",
     "cancel_transcription",
     "cancel_upload",
+    "complete_file_parts",
     "copy_transcription",
     "create_caption_file",
     "create_file",
@@ -503,6 +508,7 @@ __all__ = [
     "list_webhook_deliveries",
     "list_webhooks",
     "ping_webhook",
+    "plan_file_parts",
     "post_file_deletion",
     "process_unprocessed_file",
     "process_unprocessed_file_to_isobmff",

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any, Literal
 
 from fragdex.byterange import ByteRange
-from fragdex.client.api.files_records import AnyFileList, Deleted
+from fragdex.client.api.files_records import AnyFileList, Deleted, UploadParts
 from fragdex.client.api.shared_records import AnyFile, Event, FileRecord, TrackList, TrackRecord
 from fragdex.client.request import Request, segment
 
 __all__ = [
+    "complete_file_parts",
     "create_file",
     "create_file_track",
     "delete_file",
@@ -27,6 +28,7 @@ __all__ = [
     "head_file_track",
     "list_file_tracks",
     "list_files",
+    "plan_file_parts",
     "post_file_deletion",
     "upload_file",
     "upload_file_index",
@@ -153,6 +155,19 @@ def upload_file_index(id: str, content: bytes) -> Request[FileRecord]:
     return Request(
         "POST", f"/api/v1/files/{segment(id)}/index/upload", content=content, result=FileRecord
     )
+
+
+def plan_file_parts(id: str) -> Request[UploadParts]:
+    """URLs of the object store to which the missing parts of a file can be put.
+
+    409 with `offered: false` where the service takes the bytes itself.
+    """
+    return Request("POST", f"/api/v1/files/{segment(id)}/parts", result=UploadParts)
+
+
+def complete_file_parts(id: str) -> Request[AnyFile]:
+    """Make the parts of a file its bytes, once all were put; they are read, and checked so."""
+    return Request("POST", f"/api/v1/files/{segment(id)}/parts/complete", result=AnyFile)
 
 
 def get_file_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from fragdex.client.api.shared_records import AnyFile
 
-__all__ = ["AnyFileList", "Deleted"]
+__all__ = ["AnyFileList", "Deleted", "UploadPart", "UploadParts"]
 
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,6 +16,26 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     success: bool | None = None
+
+
+class UploadPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of a file that are missing, and where they are put."""
+
+    byte_size: int
+    start: int
+    """The first byte."""
+    url: str
+    """PUT the bytes here, without any key."""
+
+
+class UploadParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The first parts of a file that are missing, at most 100."""
+
+    expires_at: datetime
+    """Of the URLs."""
+    missing: int
+    """All parts that are missing."""
+    parts: tuple[UploadPart, ...]
 
 
 class AnyFileList(msgspec.Struct, frozen=True, kw_only=True):

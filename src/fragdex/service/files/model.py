@@ -25,6 +25,8 @@ __all__ = [
     "FileTrack",
     "FileType",
     "NewAnyFile",
+    "UploadPart",
+    "UploadParts",
 ]
 
 
@@ -72,6 +74,22 @@ class FileTrack(BaseModel):
     codec_name: str | None
     duration_ms: int | None
     byte_size: int | None = Field(description="null for a track that is only in the index")
+
+
+class UploadPart(BaseModel):
+    """Bytes of a file that are missing, and where they are put."""
+
+    start: int = Field(description="the first byte")
+    byte_size: int
+    url: str = Field(description="PUT the bytes here, without any key")
+
+
+class UploadParts(BaseModel):
+    """The first parts of a file that are missing, at most 100."""
+
+    parts: list[UploadPart]
+    missing: int = Field(description="all parts that are missing")
+    expires_at: str = Field(description="of the URLs")
 
 
 class AnyFile(BaseModel):

@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 from fastapi import Query, Request, Response
 
 from fragdex.service.errors import NotReady, RecordNotFound, Unprocessable
-from fragdex.service.files import operations, track_routes
+from fragdex.service.files import operations, part_routes, track_routes
 from fragdex.service.files.model import (
     AnyFile,
     AnyFileList,
@@ -149,4 +149,4 @@ def _names_json(request: Request) -> bool:
 
 
 # the application takes routes as they are, not routers within routers
-router.routes.extend(track_routes.router.routes)
+router.routes.extend([*part_routes.router.routes, *track_routes.router.routes])

@@ -17,11 +17,14 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fragdex import ByteRange, Source
 from fragdex.errors import SourceNotFound
 from fragdex.service.processes.folders import OwnFolder
+
+if TYPE_CHECKING:
+    from fragdex.service.store.direct_parts import DirectParts
 
 PIECE_BYTES = 256 << 10
 """The largest piece that `Store.read` yields."""
@@ -169,6 +172,9 @@ class Store(Protocol):
 
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""
+
+    def direct(self) -> DirectParts | None:
+        """Pieces of drafts that clients put into the store themselves; None: not into this one."""
 
     def local(self, key: str) -> AbstractContextManager[Path]:
         """The object as a local file while the context lasts: itself, or a copy that is removed.

@@ -160,6 +160,9 @@ class DiskStore:
         """The draft of that name; nothing is written yet."""
         return DiskDraft(self._drafts, checked(name), self._objects, self._buffers, self._modes)
 
+    def direct(self) -> None:
+        """None: what lies on a disk is written by the service."""
+
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""
         with disk_errors():

@@ -21,7 +21,8 @@ from fragdex import ByteRange, Source, open_source
 from fragdex.errors import InvalidRange
 from fragdex.service.errors import Unavailable
 from fragdex.service.store.contract import PIECE_BYTES, checked, gives_back, local_copy
-from fragdex.service.store.object_draft import HeldBytes, ObjectDraft, gapless
+from fragdex.service.store.direct_parts import DirectParts
+from fragdex.service.store.object_draft import HeldBytes, ObjectDraft
 from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ class ObjectStore:
         for key, size in listing(self.bucket, "drafts/"):
             name, _, start = key.removeprefix("drafts/").rpartition("/")
             names.setdefault(name, []).append((int(start), size))
-        yield from sorted(name for name, pieces in names.items() if gapless(pieces))
+        yield from sorted(names)
+
+    def direct(self) -> DirectParts | None:
+        """Pieces that clients put themselves, where the object store signs URLs."""
+        return DirectParts.of(self.bucket)
 
     def local(self, key: str) -> AbstractContextManager[Path]:
         """A copy in a temporary file, removed when the context ends."""
