@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
 import fragdex
+from fragdex.cli import remote
 from fragdex.cli.app import run
+from fragdex.client import Client
 from fragdex.client.sites import files_of
 from service.serving import serving
 
@@ -116,6 +119,47 @@ def test_speech_is_transcribed_by_the_service(call, served, tmp_path):
         code, _, err = call("transcribe", film, *given, *option)
         assert code == 2
         assert f"{option[0]} does not go with --server" in err
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Ctrl+C as soon as a command waits for its job, and again where `again` is set."""
+    follow, send = remote.follow, Client.send
+    set_to = {"again": False}
+
+    def following(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        follow(*arguments)
+
+    def sending(client, request):
+        if request.path.endswith("/cancel") and set_to["again"]:
+            signal.raise_signal(signal.SIGINT)
+        return send(client, request)
+
+    monkeypatch.setattr(remote, "follow", following)
+    monkeypatch.setattr(Client, "send", sending)
+    return set_to
+
+
+@pytest.mark.parametrize("kind", ["renders", "transcriptions"])
+def test_ctrl_c_cancels_the_job_of_a_command(call, served, tmp_path, interrupted, kind):
+    page = tmp_path / "page.html"
+    page.write_text("<p>")
+    film = str(FIXTURES / "speech" / "pauses-flac.mp4")
+    commands = {
+        "renders": ("render", str(page), "-o", str(tmp_path / "a.mp4"), "--duration", "600"),
+        "transcriptions": ("transcribe", film, "--language", "en"),
+    }
+    for again in (False, True):
+        interrupted["again"] = again
+        code, _, err = call(*commands[kind], "--server", served.url)
+        record = served.client.get(f"/api/v1/{kind}").json()[kind][0]
+        assert code == 130
+        assert f"cancelling {kind[:-1]} {record['id']}" in err
+        assert (f"{record['id']} was cancelled" in err) is not again
+        assert (record["status"] == "cancelled") is not again
+        served.client.delete(f"/api/v1/{kind}/{record['id']}")
+    assert not (tmp_path / "a.mp4").exists()
 
 
 PAGE = """<link rel=stylesheet href="css/a.css?v=1"><body style="width: 64px; height: 36px">

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fragdex.errors import MissingExtra
+from fragdex.cli.report import complain
+from fragdex.errors import FragdexError, MissingExtra
 
 if TYPE_CHECKING:
     from fragdex.client import Client
     from fragdex.client.request import Request
 
-__all__ = ["Key", "Server", "client_of", "follow"]
+__all__ = ["Key", "Server", "cancelled_by_ctrl_c", "client_of", "follow"]
 
 Server = Annotated[
     str | None,
@@ -50,6 +52,27 @@ def client_of(server: str | None, key: str | None) -> Client:
             f"a client needs {error.name}", advice="pip install 'fragdex[client]'"
         ) from error
     return Client(server, key)
+
+
+@contextmanager
+def cancelled_by_ctrl_c(client: Client, cancel: Request[Any], job: str) -> Iterator[None]:
+    """Have the service cancel a job at Ctrl+C; a second one does not wait for its response.
+
+    Args:
+        cancel: such as `api.cancel_render(id)`.
+        job: what it is, for the message.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"cancelling {job}; Ctrl+C again leaves at once")
+        try:
+            client.send(cancel)
+        except FragdexError as error:
+            complain(f"{job} may go on: {error}")
+        else:
+            complain(f"{job} was cancelled")
+        raise
 
 
 def follow(client: Client, events: Request[Any], shown: Callable[[int, int], object]) -> None:

@@ -135,7 +135,10 @@ def _rendered(client: Client, page: str, name: str, fields: Mapping[str, Any]) -
     else:
         with byte_progress(name) as progress:
             record = client.render(page, progress=progress, **fields)
-    with part_progress(name, "frames") as shown:
+    cancelled = remote.cancelled_by_ctrl_c(
+        client, api.cancel_render(record.id), f"render {record.id}"
+    )
+    with cancelled, part_progress(name, "frames") as shown:
         remote.follow(client, api.get_render_progress(record.id), shown)
     record = client.send(api.get_render(record.id))
     if record.status != "complete":

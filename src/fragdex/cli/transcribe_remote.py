@@ -40,7 +40,10 @@ def transcribe_remotely(
     if sent.problem:
         raise FragdexError(f"{file}: {sent.problem.detail}")
     asked = client.send(api.create_transcription(file_id=sent.id, **wanted))
-    with part_progress(file, "slices") as shown:
+    cancelled = remote.cancelled_by_ctrl_c(
+        client, api.cancel_transcription(asked.id), f"transcription {asked.id}"
+    )
+    with cancelled, part_progress(file, "slices") as shown:
         remote.follow(client, api.get_transcription_progress(asked.id), shown)
     record = client.send(api.get_transcription(asked.id))
     if record.problem:

@@ -10,7 +10,7 @@ import pytest
 from fragdex.client import Client
 from fragdex.errors import FragdexError
 from fragdex.service.records import blobs
-from fragdex.service.uploads import parts, requests
+from fragdex.service.uploads import presigned, requests
 from service.serving import API, serving
 from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
 from service.working import fixture_bytes, md5_of
@@ -47,7 +47,7 @@ def complete(served, file):
 @pytest.fixture
 def small(monkeypatch):
     """Parts of 1,000 bytes, so that small files have several."""
-    monkeypatch.setattr(parts, "PART_BYTES", 1000)
+    monkeypatch.setattr(presigned, "PART_BYTES", 1000)
 
 
 def test_a_push_goes_past_the_service(served, tmp_path, monkeypatch):
@@ -90,7 +90,7 @@ def test_a_film_is_indexed_from_its_parts(served, small):
     for part in again["parts"]:
         put(part, bytes(len(data)))
     assert complete(served, file).status_code == 201
-    assert served.client.get(sent).content == data
+    assert served.client.get(f"{file}/tracks/1").content == data
     store = served.context.store
     assert [*store.drafts()]
     blobs.sweep(served.context.database, store, timedelta(hours=1))
@@ -127,7 +127,7 @@ def test_what_died_while_it_was_assembled_is_assembled_again(served, small, monk
     for part in plan(served, file)["parts"]:
         put(part, data)
     with monkeypatch.context() as patched:
-        patched.setattr(parts.completion, "complete", _dies)
+        patched.setattr(presigned.completion, "complete", _dies)
         assert complete(served, file).status_code == 500
     assert complete(served, file).json()["md5"].replace("-", "") == md5_of(data)
 

@@ -14,7 +14,7 @@ from fragdex.service.errors import (
 from fragdex.service.files import operations
 from fragdex.service.files.model import AnyFile, UploadPart, UploadParts
 from fragdex.service.records.identifiers import rfc3339
-from fragdex.service.uploads import parts
+from fragdex.service.uploads import presigned
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.problems import answers
@@ -32,7 +32,7 @@ def plan_file_parts(id: RecordId, caller: Asking, context: InContext) -> UploadP
     409 with `offered: false` where the service takes the bytes itself.
     """
     target = operations.upload_of(context, caller.tenant_id, id)
-    found = parts.plan(context, caller.tenant_id, target.family, id)
+    found = presigned.plan(context, caller.tenant_id, target.family, id)
     return UploadParts(
         parts=[
             UploadPart(start=one.start, byte_size=one.byte_size, url=one.url) for one in found.parts
@@ -52,5 +52,5 @@ def plan_file_parts(id: RecordId, caller: Asking, context: InContext) -> UploadP
 def complete_file_parts(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
     """Make the parts of a file its bytes, once all were put; they are read, and checked so."""
     target = operations.upload_of(context, caller.tenant_id, id)
-    parts.assemble(context, caller.tenant_id, target.family, id, target.arrival)
+    presigned.assemble(context, caller.tenant_id, target.family, id, target.arrival)
     return operations.file_by_id(context, caller.tenant_id, id)

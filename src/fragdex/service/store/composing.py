@@ -16,7 +16,7 @@ from fragdex import ByteRange, Source
 from fragdex.errors import InvalidRange
 from fragdex.origin.lru_cache import LRUCache
 from fragdex.service.store.composition import Composition
-from fragdex.service.store.contract import PIECE_BYTES, Draft, Store, local_copy
+from fragdex.service.store.contract import PIECE_BYTES, DirectParts, Draft, Store, local_copy
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
 
@@ -111,6 +111,10 @@ class ComposingStore:
     def drafts(self) -> Iterator[str]:
         """Names of all drafts that hold bytes, sorted."""
         return self.plain.drafts()
+
+    def direct(self) -> DirectParts | None:
+        """Pieces that clients put into the store themselves; None: not into this one."""
+        return self.plain.direct()
 
     def local(self, key: str) -> AbstractContextManager[Path]:
         """The object as a local file while the context lasts."""

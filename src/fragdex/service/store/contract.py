@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from fragdex import ByteRange, Source
 from fragdex.errors import SourceNotFound
 from fragdex.service.processes.folders import OwnFolder
-
-if TYPE_CHECKING:
-    from fragdex.service.store.direct_parts import DirectParts
 
 PIECE_BYTES = 256 << 10
 """The largest piece that `Store.read` yields."""
@@ -122,6 +119,23 @@ class Draft(Protocol):
 
         The draft can be used again afterwards.
         """
+
+
+class DirectParts(Protocol):
+    """Pieces of drafts that clients put into the store themselves, by URLs that are signed."""
+
+    def urls(self, draft: str, starts: Sequence[int], seconds: float) -> list[str]:
+        """URLs to PUT the pieces that begin at these bytes, valid so long.
+
+        Raises:
+            Unavailable: there are no credentials that sign.
+        """
+
+    def pieces(self, draft: str) -> list[tuple[int, int]]:
+        """(first byte, size) of all pieces that are here, in order, gaps or not."""
+
+    def drop(self, draft: str, starts: Sequence[int]) -> None:
+        """Delete the pieces that begin at these bytes."""
 
 
 class Store(Protocol):

@@ -21,9 +21,9 @@ from fragdex import ByteRange, Source, open_source
 from fragdex.errors import InvalidRange
 from fragdex.service.errors import Unavailable
 from fragdex.service.store.contract import PIECE_BYTES, checked, gives_back, local_copy
-from fragdex.service.store.direct_parts import DirectParts
 from fragdex.service.store.object_draft import HeldBytes, ObjectDraft
 from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove
+from fragdex.service.store.signed_parts import SignedParts
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket
@@ -130,9 +130,9 @@ class ObjectStore:
             names.setdefault(name, []).append((int(start), size))
         yield from sorted(names)
 
-    def direct(self) -> DirectParts | None:
+    def direct(self) -> SignedParts | None:
         """Pieces that clients put themselves, where the object store signs URLs."""
-        return DirectParts.of(self.bucket)
+        return SignedParts.of(self.bucket)
 
     def local(self, key: str) -> AbstractContextManager[Path]:
         """A copy in a temporary file, removed when the context ends."""

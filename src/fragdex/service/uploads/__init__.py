@@ -6,6 +6,7 @@ ordered_workers  work on pieces in order, in threads, a bounded number of bytes 
 hashing          md5, sha-256 and a family's watcher over the bytes; kept between two chunks
 upload_session   one request's bytes, from the lease to the answer
 operations       begin, state, receive
+presigned        uploads whose bytes clients put into the object store
 receiving        the same for a body that arrives as an asynchronous stream
 requests         the same for a request of the web
 repository       records of tenants: found and listed

@@ -20,7 +20,7 @@ from fragdex.service.errors import Conflict, RecordNotFound, Unavailable, Upload
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import uploads
 from fragdex.service.records.tenant_limits import need_within_quota
-from fragdex.service.store.direct_parts import DirectParts
+from fragdex.service.store.contract import DirectParts
 from fragdex.service.uploads import completion, leases
 from fragdex.service.uploads.hashing import Hashes
 from fragdex.service.uploads.leases import Lease

@@ -20,17 +20,17 @@ from fragdex.service.store.object_requests import listing, object_errors, remove
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket
 
-__all__ = ["DirectParts"]
+__all__ = ["SignedParts"]
 
 
-class DirectParts:
+class SignedParts:
     """Pieces of the drafts in `bucket`, an obstore store."""
 
     def __init__(self, bucket: S3Store | GCSStore | AzureStore) -> None:
         self._bucket = bucket
 
     @classmethod
-    def of(cls, bucket: Bucket) -> DirectParts | None:
+    def of(cls, bucket: Bucket) -> SignedParts | None:
         """Those of a bucket; None where it signs no URLs."""
         known = isinstance(bucket, (S3Store, GCSStore, AzureStore))
         return cls(cast("S3Store", bucket)) if known else None
