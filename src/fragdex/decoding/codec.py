@@ -7,6 +7,7 @@ segment without samples. What is decoded, and in what order, is this library's c
 from __future__ import annotations
 
 import io
+import warnings
 from fractions import Fraction
 from typing import Any, Final
 
@@ -50,6 +51,7 @@ class TrackCodec:
         name: of the codec, as FFmpeg calls it, whichever of its decoders is used.
         kind: `audio` or `video`.
         wide: whether a high band is made out of the lower one (HE-AAC).
+        device: what decodes it; None: the processor.
         skip: samples that the decoder gives at the start of the track and that are not sound
             (RFC 7845, 4.2); they are shown by no edit list where the track has none.
 
@@ -57,6 +59,9 @@ class TrackCodec:
         init: ftyp and moov.
         track: track_ID.
         codec: its RFC 6381 string, where it is known.
+        device: hardware that decodes: `cuda`, `vaapi`, `videotoolbox`, with a number or path
+            behind a colon where there are several; None: the processor. Where it cannot, a
+            RuntimeWarning says why, and the processor decodes.
 
     Raises:
         UndecodableMedia: FFmpeg's libraries know no decoder for it.
@@ -68,7 +73,9 @@ class TrackCodec:
     fragdex.errors.UndecodableMedia: there is no initialization segment; give it with init=
     """
 
-    def __init__(self, init: bytes, track: int, codec: str | None = None) -> None:
+    def __init__(
+        self, init: bytes, track: int, codec: str | None = None, *, device: str | None = None
+    ) -> None:
         try:
             boxes = clip_init(init, {track}, delays=False, from_samples=True)
         except BuildError as error:
@@ -76,7 +83,7 @@ class TrackCodec:
                 "there is no initialization segment",
                 advice="give it with init=",
             ) from error
-        self._init, self._track = b"".join(boxes), track
+        self._init, self._track, self.device = b"".join(boxes), track, device
         self.skip = 0
         self.wide = codec in _WIDE
         context = self._unused = self._made()
@@ -111,18 +118,52 @@ class TrackCodec:
             raise MissingExtra(
                 "decoding needs PyAV", advice="pip install 'fragdex[media]'"
             ) from error
-        try:
-            # Nothing but these bytes is read: another file would need a name.
-            container: Any = av.open(
-                io.BytesIO(self._init), format="mov", options={"protocol_whitelist": "none"}
+        if self.device is not None:
+            context, why = self._on_device(av, self.device)
+            if context is not None:
+                return self._set_up(context)
+            warnings.warn(
+                f"track {self._track} is decoded by the processor, not by {self.device}: {why}",
+                RuntimeWarning,
+                stacklevel=2,
             )
-            context = container.streams[0].codec_context
+            self.device = None
+        try:
+            context = self._opened(av).streams[0].codec_context
         except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the file's
             raise
         except (av.FFmpegError, IndexError, ValueError, UnicodeError) as error:
             raise self._unknown() from error
         if context is None:
             raise self._unknown()
+        return self._set_up(context)
+
+    def _opened(self, av: Any, **options: Any) -> Any:
+        # Nothing but these bytes is read: another file would need a name.
+        return av.open(
+            io.BytesIO(self._init), format="mov", options={"protocol_whitelist": "none"}, **options
+        )
+
+    def _on_device(self, av: Any, device: str) -> tuple[Any, str]:
+        """A decoder on a device; or None, and why not."""
+        kind, _, place = device.partition(":")
+        try:
+            from av.codec.hwaccel import HWAccel, hwdevices_available
+        except ImportError:
+            return None, f"PyAV {av.__version__} knows no devices (18 does)"
+        if kind not in hwdevices_available():
+            has = ", ".join(hwdevices_available()) or "none"
+            return None, f"this build of PyAV has no {kind} (it has {has})"
+        try:
+            wanted = HWAccel(kind, place or None, allow_software_fallback=True)
+            context = self._opened(av, hwaccel=wanted).streams[0].codec_context
+        except (av.FFmpegError, RuntimeError, ValueError, NotImplementedError) as error:
+            return None, f"the device cannot be opened ({error})"
+        if context is None or not context.is_hwaccel:
+            return None, f"this build of PyAV has no decoder on {kind} for this codec"
+        return context, ""
+
+    def _set_up(self, context: Any) -> Any:
         # One thread: frames come out with the packet they belong to.
         context.thread_count = 1
         if context.type == "video":

@@ -16,12 +16,14 @@ class Decoders:
 
     Attributes:
         made: how many were made.
+        device: hardware that decodes; None: the processor.
 
     Args:
         init: ftyp and moov.
         track: track_ID.
         codec: its RFC 6381 string.
         several: whether the track has several sample entries.
+        device: as `TrackCodec` takes it.
 
     Raises:
         UndecodableMedia, MissingExtra: as `TrackCodec`.
@@ -32,15 +34,23 @@ class Decoders:
     fragdex.errors.UndecodableMedia: there is no initialization segment; give it with init=
     """
 
-    def __init__(self, init: bytes, track: int, codec: str | None, *, several: bool) -> None:
-        self._init, self._track, self._codec = init, track, codec
+    def __init__(
+        self,
+        init: bytes,
+        track: int,
+        codec: str | None,
+        *,
+        several: bool,
+        device: str | None = None,
+    ) -> None:
+        self._init, self._track, self._codec, self.device = init, track, codec, device
         self._several = several
         self._lock = Lock()
         self._codecs: dict[int, TrackCodec] = {}
         self._waiting: dict[tuple[int, int], list[Any]] = {}
         self.made = 0
         if not several:
-            self._codecs[1] = TrackCodec(init, track, codec)
+            self._codecs[1] = self._made(init)
 
     def take(self, entry: int, threads: int) -> Any:
         """A decoder (PyAV's VideoCodecContext) that has decoded nothing since it was flushed.
@@ -70,5 +80,10 @@ class Decoders:
         found = self._codecs.get(entry)
         if found is None:
             init = init_of_entry(self._init, self._track, entry)
-            found = self._codecs[entry] = TrackCodec(init, self._track, self._codec)
+            found = self._codecs[entry] = self._made(init)
         return found
+
+    def _made(self, init: bytes) -> TrackCodec:
+        made = TrackCodec(init, self._track, self._codec, device=self.device)
+        self.device = made.device
+        return made

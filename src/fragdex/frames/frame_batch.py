@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.table import Int64
+from fragdex.frames.contact_sheet import sheet_html, sheet_png
 from fragdex.seeking.times import Time
 
 __all__ = ["Frame", "FrameBatch"]
@@ -64,7 +65,7 @@ class Frame(_Exchanged):
     duration: Time
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrameBatch(_Exchanged):
     """Frames in the order that was asked for.
 
@@ -77,6 +78,7 @@ class FrameBatch(_Exchanged):
         missing: place in the batch → why that frame could not be decoded; its pixels are 0. Only
             with `damaged="blank"`.
 
+    A notebook shows it as a contact sheet of the first 48 frames.
     `torch.from_dlpack(batch)` and `numpy.asarray(batch)` take the pixels without a copy.
 
     >>> zeros = np.zeros(2, np.int64)
@@ -118,6 +120,16 @@ class FrameBatch(_Exchanged):
             Time(int(self.ticks[place]), self.timescale),
             Time(int(self.duration_ticks[place]), self.timescale),
         )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.numbers[:8].tolist())) + (", …" if len(self) > 8 else "")
+        return f"<FrameBatch of {len(self)} frames: {shown}>"
+
+    def _repr_html_(self) -> str | None:
+        return sheet_html(self)
+
+    def _repr_png_(self) -> bytes | None:
+        return sheet_png(self)
 
     def __iter__(self) -> Iterator[Frame]:
         return (self[place] for place in range(len(self)))

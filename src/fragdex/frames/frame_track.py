@@ -36,6 +36,7 @@ class FrameTrack:
         index: of it; None: it is made.
         track: track_ID, or a track of the index; None: the first with pictures.
         init: the initialization segment; None: that of the file.
+        device: as `TrackCodec` takes it.
 
     Raises:
         TrackNotFound, UndecodableMedia, MissingExtra: as `VideoTrack`.
@@ -52,6 +53,7 @@ class FrameTrack:
         init: bytes | None,
         order: Order,
         hidden: bool,
+        device: str | None = None,
     ) -> None:
         self.source = source
         if index is None:
@@ -69,7 +71,9 @@ class FrameTrack:
             init = b"".join(source.read(part) for part in ranges)
         entries = entries_of(init, self.track, len(self.samples), source)
         info = self.track.info
-        self.decoders = Decoders(init, self.track.id, self.track.codec, several=entries is not None)
+        self.decoders = Decoders(
+            init, self.track.id, self.track.codec, several=entries is not None, device=device
+        )
         self.coding = Coding(
             info.format, info.nal_length_size, self.samples.cts, self.samples.sync, entries
         )

@@ -20,6 +20,7 @@ from fragdex.frames.decode_plan import FramePlan
 from fragdex.frames.frame_batch import Frame, FrameBatch
 from fragdex.frames.frame_cache import FrameCache
 from fragdex.frames.frame_reader import FrameReader
+from fragdex.frames.frame_times import FrameTimes
 from fragdex.frames.frame_track import FrameTrack
 from fragdex.frames.gathering import Gathering
 from fragdex.frames.pixels import Converter, PixelFormat
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Frames"]
 
 CACHE = 128 << 20
+DEVICES = ("cuda", "vaapi", "videotoolbox")
 MOST_FRAMES = 1 << 20
 """Frames of one answer of `between`."""
 MOST_THREADS = 8
@@ -42,7 +44,7 @@ AT_ONCE = 64 << 20
 """Bytes of pixels that iteration decodes ahead."""
 
 
-class Frames:
+class Frames(FrameTimes):
     """The frames of one track, exact, by number and by time.
 
     Every frame has the pixels that decoding the whole track in order gives. A call finds the sync
@@ -65,6 +67,9 @@ class Frames:
         threads: that decode; None: one a processor, 8 at most.
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
             (`fragdex.frames`) that several share.
+        device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
+            Pixels come to main memory. Where it cannot, a RuntimeWarning says why, and the
+            processor decodes.
         init: the initialization segment of a segment without moov.
         max_bytes, max_requests: budget of the reads, as of `open_source`.
         options: passed on to `open_source`.
@@ -103,6 +108,7 @@ class Frames:
         damaged: Literal["raise", "blank"] = "raise",
         threads: int | None = None,
         cache: int | FrameCache = CACHE,
+        device: str | None = None,
         init: bytes | None = None,
         max_bytes: int | None = None,
         max_requests: int | None = None,
@@ -113,6 +119,7 @@ class Frames:
         for name, value, known in (
             ("order", order, ("presentation", "decode")),
             ("damaged", damaged, ("raise", "blank")),
+            ("device", (device or DEVICES[0]).partition(":")[0], DEVICES),
         ):
             if value not in known:
                 raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
@@ -125,7 +132,7 @@ class Frames:
         self._order: Order = order
         self._hidden, self._blank = hidden, damaged == "blank"
         self._threads = threads or min(_processors(), MOST_THREADS)
-        self._cache = held
+        self._cache, self._device = held, device
         self._budget = {"max_bytes": max_bytes, "max_requests": max_requests}
         self._options = options
         self._open()
@@ -136,7 +143,7 @@ class Frames:
         try:
             self._opened = FrameTrack(
                 source, self._index, self._track_wanted, init=self._init, order=self._order,
-                hidden=self._hidden,
+                hidden=self._hidden, device=self._device,
             )  # fmt: skip
         except BaseException:
             if source is not self._what:
@@ -166,73 +173,20 @@ class Frames:
         return self._ready().index
 
     @property
-    def track(self) -> TrackIndex:
-        """The track whose frames these are."""
-        return self._ready().track
-
-    @property
     def source(self) -> Source:
         """The open file; its counts say what was read."""
         return self._ready().source
+
+    @property
+    def device(self) -> str | None:
+        """The hardware that decodes, or None: the processor."""
+        return self._ready().decoders.device
 
     @property
     def decoded(self) -> int:
         """Pictures that were decoded so far, wanted or not."""
         self._ready()
         return self._reader.decoded
-
-    def __len__(self) -> int:
-        return len(self._ready().numbering)
-
-    @property
-    def ticks(self) -> Int64:
-        """When each frame is shown, exact, in units of 1 / `timescale` seconds."""
-        return self._ready().numbering.ticks
-
-    @property
-    def timescale(self) -> int:
-        """Ticks a second."""
-        return self._ready().numbering.timescale
-
-    @property
-    def times(self) -> npt.NDArray[np.float64]:
-        """When each frame is shown, in seconds of presentation time."""
-        return self.ticks / self.timescale
-
-    @property
-    def durations(self) -> npt.NDArray[np.float64]:
-        """For how long each frame is shown, in seconds: until the next one."""
-        return self._ready().numbering.durations / self.timescale
-
-    @property
-    def sync(self) -> Int64:
-        """Numbers of the frames that are sync samples."""
-        return np.flatnonzero(self._ready().numbering.sync).astype(np.int64)
-
-    def closest_sync(self, time: TimeLike) -> int:
-        """The sync sample that is shown nearest to a time; of two as near, the earlier one.
-
-        Raises:
-            UndecodableMedia: no frame is a sync sample.
-        """
-        found = self._ready().numbering.closest_sync(time)
-        if found is None:
-            raise UndecodableMedia(f"track {self.track.id} has no sync sample among its frames")
-        return found
-
-    def numbers_at(self, times: Any) -> Int64:
-        """The frame that is shown at each time: before the first that one, after the end the last.
-
-        Args:
-            times: an array of seconds, or times as `TrackIndex.seek` takes them.
-
-        Raises:
-            ValueError, TypeError: what is no time.
-            IndexError: there are no frames.
-        """
-        if not len(self):
-            raise IndexError("there are no frames")
-        return self._ready().numbering.numbers_at(times)
 
     # -- frames
 
@@ -406,7 +360,8 @@ class Frames:
 
 
 _OWN = (
-    "format", "size", "rotate", "order", "hidden", "damaged", "threads", "cache", "init",
+    "format", "size", "rotate", "order", "hidden", "damaged", "threads", "cache", "device",
+    "init",
 )  # fmt: skip
 
 

@@ -19,6 +19,8 @@ Pixels = tuple[npt.NDArray[Any], ...]
 _NAMES: Final = {"rgb": "rgb24", "gray": "gray", "rgb16": "rgb48le", "gray16": "gray16le"}
 _CHANNELS: Final = {"rgb": 3, "gray": 1, "rgb16": 3, "gray16": 1}
 _PLANAR: Final = re.compile(r"(yuvj?4\d\dp|gray)(\d*)(le)?")
+_OF_DEVICES: Final = {"nv12": "yuv420p", "p010le": "yuv420p10le", "nv16": "yuv422p"}
+"""What hardware decodes into, and the same with its chroma in two planes."""
 _SUPPORTED: Final = ("rgb", "gray", "rgb16", "gray16", "yuv")
 
 
@@ -64,7 +66,9 @@ class Converter:
         if turns % 2:
             width, height = height, width
         if self._format == "yuv":
-            name = None if _PLANAR.fullmatch(frame.format.name) else "yuv444p"
+            name = None
+            if not _PLANAR.fullmatch(frame.format.name):
+                name = _OF_DEVICES.get(frame.format.name, "yuv444p")
             planes = [
                 _plane(plane, 1, _is_deep(frame, name))
                 for plane in self._reformatted(frame, width, height, name).planes
@@ -106,7 +110,9 @@ class Converter:
 
 
 def _is_deep(frame: Any, name: str | None) -> bool:
-    return name is None and any(part.bits > 8 for part in frame.format.components)
+    if name is not None:
+        return name.endswith("10le")
+    return any(part.bits > 8 for part in frame.format.components)
 
 
 def _plane(plane: Any, channels: int, deep: bool) -> npt.NDArray[Any]:

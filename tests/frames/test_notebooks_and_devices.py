@@ -1,0 +1,93 @@
+"""Contact sheets of batches, and decoding on devices that this machine lacks."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import sys
+import warnings
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+import fragdex
+from decoding.filming import number_in, numbered
+from fragdex.frames.pixels import Converter
+
+
+@pytest.fixture(scope="module")
+def film():
+    return numbered(60, 30, keys=20, size=(512, 64))
+
+
+def pictures_in(html):
+    return [
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("L"))
+        for data in re.findall(r"base64,([^\"]+)", html)
+    ]
+
+
+@pytest.mark.parametrize("format", ["rgb", "gray", "rgb16", "yuv"])
+def test_a_batch_is_shown_as_a_contact_sheet(film, format):
+    batch = fragdex.Frames(film, format=format)[10:20]
+    html = batch._repr_html_()
+    assert [number_in(one) for one in pictures_in(html)] == list(range(10, 20))
+    assert re.findall(r"<figcaption[^>]*>([^<]*)<", html)[1] == "11 · 0.367 s"
+    sheet = np.asarray(Image.open(io.BytesIO(batch._repr_png_())).convert("L"))
+    high, wide = pictures_in(html)[0].shape
+    assert (high, wide) == (16, 128)
+    assert sheet.shape == (2 * high + 4, 6 * (wide + 4) - 4)
+    assert number_in(sheet[:high, :wide]) == 10
+    assert number_in(sheet[high + 4 :, wide + 4 : 2 * wide + 4]) == 17
+    assert repr(batch) == "<FrameBatch of 10 frames: 10, 11, 12, 13, 14, 15, 16, 17, …>"
+
+
+def test_long_and_empty_batches(film):
+    frames = fragdex.Frames(film)
+    html = frames[:]._repr_html_()
+    assert len(pictures_in(html)) == 48
+    assert "and 12 more" in html
+    assert "no frames" in frames[[]]._repr_html_()
+    assert frames[[]]._repr_png_() is None
+
+
+def test_without_pillow_there_is_no_sheet(film, monkeypatch):
+    batch = fragdex.Frames(film)[:2]
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert batch._repr_html_() is None
+    assert batch._repr_png_() is None
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:7", "vaapi", "videotoolbox"])
+def test_without_the_device_the_processor_decodes(film, device):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        frames = fragdex.Frames(film, format="gray", device=device)
+        batch = frames[[30, 4]]
+    assert [number_in(frame[..., 0]) for frame in batch.data] == [30, 4]
+    if frames.device is None:
+        (one,) = told
+        assert one.category is RuntimeWarning
+        assert f"not by {device}: " in str(one.message)
+        assert re.search(r"this build of PyAV has no|device cannot be opened", str(one.message))
+    else:  # a machine that has it
+        assert (frames.device, told) == (device, [])
+
+
+def test_what_is_no_device(film):
+    with pytest.raises(ValueError, match="device is one of cuda, vaapi, videotoolbox, not 'gpu'"):
+        fragdex.Frames(film, device="gpu")
+
+
+@pytest.mark.parametrize(("given", "deep"), [("nv12", False), ("p010le", True)])
+def test_planes_that_hardware_gives_are_those_of_software(given, deep):
+    noise = np.random.default_rng(3).integers(0, 255, (96, 64), np.uint8)
+    plain = av.VideoFrame.from_ndarray(noise, "yuv420p")
+    software = plain.reformat(format="yuv420p10le" if deep else "yuv420p")
+    expected = [part.copy() for part in Converter("yuv").pixels(software)]
+    found = Converter("yuv").pixels(software.reformat(format=given))
+    assert [part.dtype for part in found] == [np.uint16 if deep else np.uint8] * 3
+    assert all(map(np.array_equal, found, expected))
