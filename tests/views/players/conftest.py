@@ -33,12 +33,12 @@ def script(player):
 
 
 @contextmanager
-def serving(folder, seconds):
+def serving(folder, seconds, **options):
     """An origin of a folder; its address."""
     from fragdex.origin.application import make_app
     from fragdex.origin.titles import Titles
 
-    with listening(make_app(Titles(folder, seconds=seconds))) as address:
+    with listening(make_app(Titles(folder, seconds=seconds, **options))) as address:
         yield address
 
 

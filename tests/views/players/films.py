@@ -44,11 +44,13 @@ def written(
     times=lambda number: number,
     options=None,
     container=None,
+    count=PICTURES,
 ):
     """Write a film.
 
     `late`, `sound_late`: seconds before the first picture, before the first sound; `sound`: seconds
-    of it; `times`: at which 25th of a second each picture is shown, from `late` on.
+    of it; `times`: at which 25th of a second each picture is shown, from `late` on; `count`: how
+    many pictures.
     """
     with av.open(path, "w", format="mp4", options=container or {}) as out:
         if video:
@@ -58,14 +60,14 @@ def written(
             pictures.codec_context.gop_size = GROUP
         sounds = [_sound(out, audio, language) for language in languages if audio]
         packets = []
-        for number in range(PICTURES if video else 0):
+        for number in range(count if video else 0):
             frame = picture_of(number)
             frame.pts = round(late * RATE) + times(number)
             frame.time_base = Fraction(1, RATE)
             packets += pictures.encode(frame)
         if video:
             packets += pictures.encode(None)
-        long = Fraction(PICTURES, RATE) + late if sound is None else Fraction(sound)
+        long = Fraction(count, RATE) + late if sound is None else Fraction(sound)
         for stream in sounds:
             for start in range(0, round((long - sound_late) * 48_000), 1024):
                 frame = tone(start)
@@ -108,17 +110,13 @@ def trimmed(path, start=Fraction(1, 2)):
     path.write_bytes(fragdex.view(index, "clip", start=start).read())
 
 
+FRAGMENTED = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}
 MADE = {
     "avc-aac": written,
     "avc-open-gop": lambda path: written(path, options={"x264-params": "open-gop=1"}),
     "avc-alone": lambda path: written(path, audio=None, options={"bf": "0"}),
     "hevc-aac": lambda path: written(path, "libx265"),
-    "av1-opus": lambda path: written(
-        path,
-        "libsvtav1",
-        "libopus",
-        container={"movflags": "frag_keyframe+empty_moov+default_base_moof"},
-    ),
+    "av1-opus": lambda path: written(path, "libsvtav1", "libopus", container=FRAGMENTED),
     "vp9-flac": lambda path: written(path, "libvpx-vp9", "flac"),
     "variable": lambda path: written(path, audio="libopus", times=uneven, sound=3.1),
     "picture-late": lambda path: written(path, late=Fraction(2, 5)),
@@ -140,3 +138,5 @@ if __name__ == "__main__":
     for name, make in MADE.items():
         make(folder / f"{name}.mp4")
     written(folder / "protected.mp4", container=PROTECTED)
+    (folder / "written").mkdir()
+    written(folder / "written" / "fragmented.mp4", container=FRAGMENTED, count=2 * PICTURES)
