@@ -6,7 +6,7 @@ references      samples that no other picture refers to
 decoders        contexts of the decoder, used again and again
 decode_runs     one run of samples to decoded pictures, and what of it is damaged
 pixels          decoded pictures to arrays
-contact_sheet   frames as a notebook shows them
+notebook_sheet  frames as a notebook shows them
 frame_batch     what is handed out
 frame_cache     pictures and bytes that were used last, up to a limit
 frame_times     when frames are shown, without decoding

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.table import Int64
-from fragdex.frames.contact_sheet import sheet_html, sheet_png
+from fragdex.frames.notebook_sheet import sheet_html, sheet_png
 from fragdex.seeking.times import Time
 
 __all__ = ["Frame", "FrameBatch"]
