@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import fragdex
@@ -58,6 +58,9 @@ def on_timeline(data):
 
 
 @given(MOVIES, st.sampled_from([None, 0.3, 1, 4]))
+@example(
+    movie(12, samples=5, fps=30, edit=8999), 4
+)  # 44 hidden pictures before one on show for a tick
 def test_players_need_no_time_before_zero(data, seconds):
     """Browsers drop what is before 0, and all up to the next key picture with it."""
     index = fragdex.index(data, exact=True)

@@ -64,7 +64,7 @@ class DirectUpload:
         """
         while True:
             try:
-                plan = yield from exchange(api.plan_file_parts(self._id), retries)
+                plan = yield from exchange(api.create_file_parts(self._id), retries)
             except Conflict as refused:
                 if refused.problem.get("offered") is False:
                     return None

@@ -195,7 +195,8 @@ def _from_zero(
     rising = presentation[order]
     hidden = int(np.searchsorted(rising, 0, side="right")) - 1
     ends = int(rising[hidden + 1]) if hidden + 1 < len(rising) else int(rising[-1]) + last
-    finer = max(1, min(ceil(Fraction(hidden * _INSTANT, timescale)), _FINEST // timescale))
+    wanted = max(ceil(Fraction(hidden * _INSTANT, timescale)), hidden // ends + 1)
+    finer = max(1, min(wanted, _FINEST // timescale))
     if hidden >= ends * finer:
         return presentation, 1, 0  # they have no place
     times = presentation * finer

@@ -15,9 +15,8 @@ from service.serving import API, serving
 from service.working import UNKNOWN, fixture_bytes, md5_of, uploaded
 
 VERBS = {
-    "append",
-    "cancel", "copy", "create", "delete", "download", "find", "get", "head", "list", "post",
-    "ping", "process", "replay", "rotate", "seek", "transcribe", "update", "upload",
+    "append", "cancel", "complete", "copy", "create", "delete", "download", "find", "get", "head",
+    "list", "ping", "post", "process", "replay", "rotate", "seek", "transcribe", "update", "upload",
 }  # fmt: skip
 QUICK = settings(
     max_examples=12,

@@ -14,6 +14,7 @@ from fragdex.client.request import Request, segment
 __all__ = [
     "complete_file_parts",
     "create_file",
+    "create_file_parts",
     "create_file_track",
     "delete_file",
     "delete_file_track",
@@ -28,7 +29,6 @@ __all__ = [
     "head_file_track",
     "list_file_tracks",
     "list_files",
-    "plan_file_parts",
     "post_file_deletion",
     "upload_file",
     "upload_file_index",
@@ -157,7 +157,7 @@ def upload_file_index(id: str, content: bytes) -> Request[FileRecord]:
     )
 
 
-def plan_file_parts(id: str) -> Request[UploadParts]:
+def create_file_parts(id: str) -> Request[UploadParts]:
     """URLs of the object store to which the missing parts of a file can be put.
 
     409 with `offered: false` where the service takes the bytes itself.

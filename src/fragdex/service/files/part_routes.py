@@ -26,7 +26,7 @@ router = api_router("files")
 
 
 @router.post("/files/{id}/parts", responses=answers(RecordNotFound, Conflict, QuotaExceeded))
-def plan_file_parts(id: RecordId, caller: Asking, context: InContext) -> UploadParts:
+def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> UploadParts:
     """URLs of the object store to which the missing parts of a file can be put.
 
     409 with `offered: false` where the service takes the bytes itself.

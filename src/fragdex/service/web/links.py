@@ -35,11 +35,11 @@ class WantedToken(BaseModel):
         examples=["/api/v1/isobmff_tracks/0192f0c1-0000-7000-8000-000000000000/1"],
     )
 
-    params: Annotated[dict[str, ParamValue], Field(max_length=MOST_PARAMS)] | None = Field(
-        None,
+    params: Annotated[dict[str, ParamValue], Field(max_length=MOST_PARAMS)] = Field(
+        {},
         description="parameters that the query of each request must have, once each, with these "
         "values; others may be beside them",
-        examples=[{"url": "https://example.org/film.mp4"}],
+        examples=[{"src": "film.mp4"}],
     )
 
 
