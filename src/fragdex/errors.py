@@ -145,7 +145,8 @@ class FragdexError(Exception):
     def __str__(self) -> str:
         text = self.message
         if self.expected is not None:
-            text += f": expected {self.expected}, found {self.found}"
+            text += f": expected {self.expected}"
+            text += "" if self.found is None else f", found {self.found}"
         place = self.path or ""
         if self.offset is not None:
             place += f"{' ' if place else ''}at byte {self.offset}"

@@ -54,7 +54,7 @@ def check(
     """
     settings = settings_of(config, data=data, database_url=database_url, store_url=store_url)
     application = service("app")
-    database = application.open_database(settings)
+    database = application.open_database(settings, create=False)
     try:
         store = application.store_of(settings)
         found = service("records.store_check").check_store(database, store, contents=contents)

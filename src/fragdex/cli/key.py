@@ -13,6 +13,7 @@ import typer
 
 from fragdex.cli import options, serving
 from fragdex.cli.output import json_line
+from fragdex.cli.report import complain
 from fragdex.cli.serving import service, settings_of
 
 __all__ = ["create", "list_keys", "opened_database", "revoke", "rotate"]
@@ -22,9 +23,12 @@ _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
 
 
 @contextmanager
-def opened_database(data: Path | None, config: Path | None, url: str | None) -> Iterator[Any]:
-    """The database of a service, until the block ends."""
-    database = service("app").open_database(settings_of(config, data=data, database_url=url))
+def opened_database(
+    data: Path | None, config: Path | None, url: str | None, *, create: bool = False
+) -> Iterator[Any]:
+    """The database of a service, until the block ends; made where it is missing, with `create`."""
+    settings = settings_of(config, data=data, database_url=url)
+    database = service("app").open_database(settings, create=create)
     try:
         yield database
     finally:
@@ -68,7 +72,7 @@ def create(
       KEY=$(fragdex key create --tenant acme --data /srv/fragdex | tail -1)
       fragdex key create --scope read --expires-days 30
     """
-    with opened_database(data, config, database_url) as database:
+    with opened_database(data, config, database_url, create=True) as database:
         now = service("records.identifiers").instant()
         ends = None if expires_days is None else now + timedelta(days=expires_days)
         made = service("records.keys").create_key(
@@ -91,7 +95,10 @@ def list_keys(
     """
     rfc3339 = service("records.identifiers").rfc3339
     with opened_database(data, config, database_url) as database:
-        for key in service("records.key_lists").list_keys(database):
+        keys = list(service("records.key_lists").list_keys(database))
+        if not keys and not json:
+            complain("there are no keys; make one with fragdex key create")
+        for key in keys:
             shown = {
                 "id": key.id,
                 "tenant": key.tenant_name,

@@ -69,9 +69,10 @@ def storyboard(
     )  # fmt: skip
     work = Work("storyboard")
     for name, made in work.each(making, names, 1):
+        sheets = f"{len(made['sheets'])} sheet{'' if len(made['sheets']) == 1 else 's'}"
         line = (
             f"{made['folder']}: {made['tiles']:,} pictures of {made['width']} × {made['height']}"
-            f" on {len(made['sheets'])} sheets, {made['key_frames']:,} key frames of {name}\n"
+            f" on {sheets}, {made['key_frames']:,} key frames of {name}\n"
         )
         say(json_line({"file": name, **made}) if json else line)
     return work.code

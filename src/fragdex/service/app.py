@@ -149,8 +149,22 @@ def store_of(settings: Settings) -> Store:
     return ComposingStore(plain)
 
 
-def open_database(settings: Settings) -> Database:
-    """The database, its tables brought to what this version needs; raises as `open_context`."""
+def open_database(settings: Settings, *, create: bool = True) -> Database:
+    """The database, its tables brought to what this version needs.
+
+    Args:
+        create: make the data folder and the tables where they are missing.
+
+    Raises:
+        ConfigError: a setting that cannot be used; no service is there, without `create`.
+        Unavailable: the database does not answer.
+    """
+    if not create and not _is_made(settings):
+        url = make_url(settings.database_url).render_as_string(hide_password=True)
+        raise ConfigError(
+            f"there is no service in the database {url}",
+            advice="name the data folder of one (--data), or its database (--database-url)",
+        )
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -166,6 +180,18 @@ def open_database(settings: Settings) -> Database:
     database.before_write = reserve.give_up
     upgrade(database)
     return database
+
+
+def _is_made(settings: Settings) -> bool:
+    """Whether the database has the tables of a service, of any version."""
+    url = make_url(settings.database_url)
+    if url.get_backend_name() == "sqlite" and not os.path.exists(url.database or ""):
+        return False
+    database = Database(settings.database_url)
+    try:
+        return migrations.version_of(database) is not None
+    finally:
+        database.close()
 
 
 def _close_to_others(settings: Settings) -> None:

@@ -16,7 +16,7 @@ from fragdex.service.errors import ConfigError, StoreFull, Unavailable
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.migrations import VERSION_TABLE, is_current, known_versions, upgrade
+from fragdex.service.records.migrations import VERSION_TABLE, known_versions, upgrade, version_of
 
 
 def differences(database):
@@ -55,7 +55,7 @@ def test_differences_are_seen(database):
 
 
 def test_upgrading_twice_is_harmless(database):
-    assert is_current(database)
+    assert version_of(database) == known_versions()[-1]
     with database.write() as connection:
         connection.execute(tables.trash.insert().values(store_key="a", delete_after=instant()))
     upgrade(database)
@@ -96,7 +96,7 @@ def test_processes_that_start_together_upgrade_once(database_url):
 def test_a_database_of_another_version_is_refused(database, version, message, advice):
     with database.write() as connection:
         connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
-    assert not is_current(database)
+    assert version_of(database) != known_versions()[-1]
     with pytest.raises(ConfigError, match=message) as caught:
         upgrade(database)
     assert caught.value.found == version

@@ -16,7 +16,7 @@ from fragdex.service.errors import ConfigError
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import PREFIX
 
-__all__ = ["VERSION_TABLE", "is_current", "known_versions", "upgrade"]
+__all__ = ["VERSION_TABLE", "known_versions", "upgrade", "version_of"]
 
 VERSION_TABLE = f"{PREFIX}version"
 
@@ -34,7 +34,7 @@ def upgrade(database: Database) -> None:
             release.
         Unavailable: the database does not answer.
     """
-    if is_current(database):
+    if version_of(database) == known_versions()[-1]:
         return
     from alembic import command, config  # takes 11 MB
 
@@ -47,10 +47,10 @@ def upgrade(database: Database) -> None:
         command.upgrade(alembic, "head")
 
 
-def is_current(database: Database) -> bool:
-    """Whether the tables are those of this version."""
+def version_of(database: Database) -> str | None:
+    """The version that the tables are of; None: there are none."""
     with database.read() as connection:
-        return _found(connection) == known_versions()[-1]
+        return _found(connection)
 
 
 def known_versions() -> list[str]:
