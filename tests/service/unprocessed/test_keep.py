@@ -5,7 +5,11 @@ stored.
 """
 
 import hashlib
+import os
 import random
+import signal
+import subprocess
+import sys
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +20,7 @@ from fragdex.service.records import blobs, tables
 from fragdex.service.records.tenant_limits import stored_bytes
 from fragdex.service.store.composing import is_composed
 from fragdex.service.unprocessed import operations, processing, worker
+from service.records.test_blobs import let_all_be_due
 from service.serving import API
 from service.unprocessed import worker_program
 from service.unprocessed.test_worker import FIXTURES, job_of, order, upload
@@ -167,3 +172,42 @@ def test_tracks_outlive_their_upload_and_take_it_with_them(context, tenant):
     assert keys_of(context, tenant) == ([], 0)
     with context.database.read() as connection:
         assert connection.execute(sa.select(tables.blobs)).all() == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from service.unprocessed import worker_program
+from service.unprocessed.test_worker import job_of
+from fragdex.service.unprocessed import worker
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+worker.publish = killed
+worker._run(worker_program.open_context(sys.argv[1], Path(sys.argv[2])), job_of(sys.argv[3]))
+"""
+
+
+def test_kill_9_before_its_tracks_are_seen_leaves_nothing_and_loses_nothing(context, tenant):
+    file_id = upload(context, tenant, (FIXTURES / "faststart.mp4").read_bytes())
+    process = order(context, tenant, file_id)
+    settings = context.settings
+    command = [sys.executable, "-c", KILLED, settings.database_url, settings.data, process]
+    path = os.pathsep.join([str(FIXTURES.parent / "tests"), os.environ.get("PYTHONPATH", "")])
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert len(list(context.store.keys("composed/"))) == 2
+    worker._run(context, job_of(process))
+    found, told = keys_of(context, tenant)
+    for _ in range(2):
+        let_all_be_due(context.database)
+        blobs.sweep(context.database, context.store)
+    assert len(list(context.store.keys("composed/"))) == 2  # of the second run
+    assert keys_of(context, tenant) == (found, told)
+    operations.delete_file(context, tenant, file_id)
+    isobmff.delete_file(context, tenant, file_id)
+    for _ in range(2):
+        let_all_be_due(context.database)
+        blobs.sweep(context.database, context.store)
+    assert list(context.store.keys()) == []
