@@ -189,6 +189,8 @@ worker._run(worker_program.open_context(sys.argv[1], Path(sys.argv[2])), job_of(
 """
 
 
+# what is stored is the same beside either database
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_kill_9_before_its_tracks_are_seen_leaves_nothing_and_loses_nothing(context, tenant):
     file_id = upload(context, tenant, (FIXTURES / "faststart.mp4").read_bytes())
     process = order(context, tenant, file_id)
