@@ -48,6 +48,7 @@ from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
 from fragdex.service.store.opening import open_store
 from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
+from fragdex.service.traces import Traces
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.transcriptions.readiness import engine_state
@@ -132,7 +133,7 @@ def open_context(settings: Settings) -> ServiceContext:
     share_memory_among(settings.job_workers + settings.slice_workers)
     database = open_database(settings)
     store = store_of(settings)
-    jobs = Jobs(database, options_of(settings))
+    jobs = Jobs(database, options_of(settings), Traces.of_environment())
     jobs.register(*WORK)
     jobs.metrics.add(StateMetrics(settings, database))
     return ServiceContext(settings, database, store, jobs)
@@ -216,6 +217,7 @@ def close_context(context: ServiceContext) -> None:
     """Hand jobs back, and let go of the database."""
     context.jobs.close()
     context.close_parts()
+    context.traces.close()
     context.database.close()
 
 
@@ -298,6 +300,8 @@ def _application(
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        # its spans have the query of a URL, and so its token: ours are made by `Front`
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.context = context
     # the first signal has come; then, once balancers could see it, no more requests are taken
@@ -308,7 +312,10 @@ def _application(
     app.state.engine = partial(engine_state, context)
     app.state.stuck_jobs = []
     problems.install(app)
-    app.add_middleware(Front, metrics=context.metrics, access_log=context.settings.access_log)
+    app.add_middleware(
+        Front, metrics=context.metrics, traces=context.traces,
+        access_log=context.settings.access_log,
+    )  # fmt: skip
     return app
 
 

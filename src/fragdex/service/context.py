@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fragdex.service.metrics import Metrics
     from fragdex.service.records.database import Database
     from fragdex.service.store.contract import Store
+    from fragdex.service.traces import Traces
 
 
 class _Closing(Protocol):
@@ -48,6 +49,11 @@ class ServiceContext:
     def metrics(self) -> Metrics:
         """The metrics of this process."""
         return self.jobs.metrics
+
+    @property
+    def traces(self) -> Traces:
+        """What makes the spans of this process."""
+        return self.jobs.traces
 
     def part(self, kind: type[Part]) -> Part:
         """What a family has of its own in this process: one of a kind, made when asked for."""

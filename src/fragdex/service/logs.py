@@ -1,7 +1,7 @@
 """What the log says: an error with its driver's reason, nothing 1,400 times, no token, no key.
 
 Lines are text for people or JSON for collectors. Each names the request that it comes from, in the
-jobs that the request ordered as well.
+jobs that the request ordered as well, and the trace where traces are on.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from sqlalchemy.exc import DBAPIError
+
+from fragdex.service.traces import current_ids
 
 __all__ = [
     "REQUEST_ID",
@@ -124,9 +126,12 @@ class SafeFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging calls it
         """The first line, without control characters."""
-        request_id = REQUEST_ID.get()
         line = super().formatMessage(record)
-        return _CONTROLS.sub(_escaped, f"{line} [{request_id}]" if request_id else line)
+        ids = current_ids()
+        origin = [REQUEST_ID.get(), f"trace {ids[0]}" if ids else ""]
+        if any(origin):
+            line += f" [{' '.join(filter(None, origin))}]"
+        return _CONTROLS.sub(_escaped, line)
 
     def format(self, record: logging.LogRecord) -> str:
         """The line and its traceback, masked."""
@@ -154,6 +159,8 @@ class JsonFormatter(SafeFormatter):
         }
         if request_id := REQUEST_ID.get():
             found["request_id"] = request_id
+        if ids := current_ids():
+            found["trace_id"], found["span_id"] = ids
         for name, value in getattr(record, "fields", {}).items():
             found[name] = _masked(value) if isinstance(value, str) else value
         if record.exc_info:

@@ -35,6 +35,7 @@ from fragdex.service.metrics import Metrics
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs
 from fragdex.service.records.tenant_limits import limits_of
+from fragdex.service.traces import Traces
 
 __all__ = [
     "JOBS",
@@ -83,14 +84,17 @@ class Jobs:
     per process, because the engine is.
     """
 
-    def __init__(self, database: Database, options: JobOptions) -> None:
+    def __init__(
+        self, database: Database, options: JobOptions, traces: Traces | None = None
+    ) -> None:
         self.database = database
         self.options = options
         self.metrics = Metrics()
+        self.traces = traces or Traces()
         # Many jobs wait for their slices at once; so many of them do something themselves.
         self.seats = Seats(max(1, options.job_workers))
         self._works: dict[str, Work] = {}
-        self._engine = Engine(database, options)
+        self._engine = Engine(database, options, self.traces)
         self._stopping = threading.Event()
         self._executor: Executor | None = None
         self._detector: Detector | None = None

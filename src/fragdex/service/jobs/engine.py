@@ -22,6 +22,7 @@ from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions
 from fragdex.service.logs import REQUEST_ID
 from fragdex.service.records.database import Database
+from fragdex.service.traces import Traces, trace_context
 
 __all__ = ["Engine", "Order", "upgrade"]
 
@@ -32,6 +33,8 @@ VERSION: Final = "1"
 WORKFLOW: Final = "fragdex_job"
 # Of a payload: the request that ordered the job, for the log. No family has such a name.
 _REQUEST_ID: Final = "~request_id"
+# And the span that it was ordered in, which the job's own continues.
+_TRACE: Final = "~trace"
 # Ids in one query, far below SQLite's bound of 32766 variables.
 _BATCH: Final = 500
 
@@ -131,9 +134,10 @@ def _answering() -> Iterator[None]:
 class Engine:
     """The queue, from the side of those who order and of those who work."""
 
-    def __init__(self, database: Database, options: JobOptions) -> None:
+    def __init__(self, database: Database, options: JobOptions, traces: Traces) -> None:
         self.database = database
         self.options = options
+        self._traces = traces
         _quiet(options)
         # On PostgreSQL the client shares the service's own pool.
         self._own_engine = _engine(database) if _sqlite(database) else None
@@ -166,6 +170,8 @@ class Engine:
         payload = dict(order.payload)
         if request_id := REQUEST_ID.get():
             payload[_REQUEST_ID] = request_id
+        if trace := trace_context():
+            payload[_TRACE] = trace
         self._client.enqueue_in_transaction(
             connection, where, order.name, order.record_id, payload, order.parent
         )
@@ -253,7 +259,21 @@ class Engine:
             """The one workflow; no steps, because every work is idempotent by itself."""
             assert DBOS.workflow_id is not None
             REQUEST_ID.set(payload.pop(_REQUEST_ID, ""))
-            return runner(DBOS.workflow_id, name, record_id, payload, parent)
+            with self._traces.span(
+                f"{'job' if parent is None else 'slice'} {name}",
+                kind="consumer",
+                # none: not that of what this thread did before
+                parent=payload.pop(_TRACE, {}),
+                attributes={
+                    "fragdex.job": DBOS.workflow_id,
+                    "fragdex.record": record_id,
+                    "fragdex.request_id": REQUEST_ID.get(),
+                },
+            ) as span:
+                ended = runner(DBOS.workflow_id, name, record_id, payload, parent)
+                if span is not None and "problem" in ended:
+                    span.failed(str(ended["problem"].get("error", "ServiceError")))
+                return ended
 
         DBOS(config=config)
         DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(workflow)

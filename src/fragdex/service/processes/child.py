@@ -25,6 +25,7 @@ from fragdex.service.processes.limits import data_left
 from fragdex.service.processes.lines import Lines
 from fragdex.service.processes.sessions import end_session, exit_code
 from fragdex.service.processes.walls import Walls
+from fragdex.service.traces import Value, inner_span
 
 __all__ = ["ChildProcess"]
 
@@ -70,7 +71,7 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         stall_seconds: float = 300.0,
     ) -> None:
-        self._failures, self._stall = failures, stall_seconds
+        self._module, self._failures, self._stall = module, failures, stall_seconds
         self._own: OwnFolder | None = None
         if folder is None:
             self._own = OwnFolder()
@@ -138,7 +139,21 @@ class ChildProcess:
         Raises:
             FragdexError: what the job raised there; or how the child ended, as of its `failures`.
         """
-        self._send({"do": job} | arguments, files)
+        # Behind its walls it reaches no collector: its span is measured here.
+        told: dict[str, Value] = {"fragdex.child": self._module, "process.pid": self._process.pid}
+        with inner_span(f"child {job}", attributes=told):
+            return self._done(job, check, on_message, answer, files, arguments)
+
+    def _done(
+        self,
+        job: str,
+        check: Check,
+        on_message: OnMessage,
+        answer: Answer | None,
+        files: Sequence[int],
+        arguments: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        self._send({"do": job, **arguments}, files)
         try:
             message = self._result(check, on_message, answer)
         except BaseException:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -73,10 +74,10 @@ class SerialExecutor:
         self._lock = threading.Lock()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Have it called after all that came before, whatever became of them."""
+        """Have it called in this context, after all that came before, whatever became of them."""
         future: Future[T] = Future()
         with self._lock:
-            self._waiting.append((future, call))
+            self._waiting.append((future, partial(copy_context().run, call)))
             begins, self._running = not self._running, True
         if begins:
             self._threads.submit(self._run)

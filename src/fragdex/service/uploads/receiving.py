@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache, partial
 from typing import TypeVar
 
@@ -59,7 +60,7 @@ async def receive_stream(
     Where the stream raises (the client is gone) or the task is cancelled, what arrived is made
     durable. Raises as `receive`.
     """
-    opening = _threads().submit(opened)
+    opening = _threads().submit(copy_context().run, opened)
     GATHERED.enter()
     try:
         try:

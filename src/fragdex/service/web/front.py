@@ -1,4 +1,4 @@
-"""What a request passes before its route: named, counted, faults answered, answers made safe."""
+"""What a request passes before its route: named, counted, traced, faults answered, made safe."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fragdex.errors import FragdexError
 from fragdex.service.logs import REQUEST_ID, explained, request_id_of
 from fragdex.service.metrics import Metrics
+from fragdex.service.traces import ActiveSpan, Traces
 from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
 from fragdex.service.web.prefix import public_path
@@ -30,39 +31,45 @@ SAFETY = (
     (b"cross-origin-resource-policy", b"cross-origin"),
 )
 JSON = frozenset({b"application/json", b"application/problem+json"})
+UNTRACED = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked every few seconds, by machines."""
+MAX_TRACESTATE = 512
+"""Characters of it that have to be kept (W3C Trace Context, 3.3.1.5); it goes into each job."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Front:
     """The layer around all routes, inside of what CORS adds."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, *, access_log: bool = False) -> None:
-        self._app, self._metrics, self._access_log = app, metrics, access_log
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, traces: Traces, *, access_log: bool = False
+    ) -> None:
+        self._app, self._metrics, self._traces = app, metrics, traces
+        self._access_log = access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; other kinds of connection go through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status = size = 0
-        one_line = False
-        request_id = request_id_of(_sent_id(scope))
-        named = (b"x-request-id", request_id.encode())
-
-        async def sent(message: Message) -> None:
-            nonlocal status, size, one_line
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = message["headers"]
-                longer = _with_newline(headers)
-                one_line = longer is not None
-                message["headers"] = [*map(_public, longer or headers), *SAFETY, named]
-            elif one_line and not message.get("more_body"):
-                message["body"] = message.get("body", b"") + b"\n"
-            size += len(message.get("body", b""))
-            await send(message)
-
+        request_id = request_id_of(next(iter(_fields(scope, b"x-request-id")), None))
+        sent = _Sent(send, request_id)
         REQUEST_ID.set(request_id)
+        if not self._traces.are_on or scope["path"] in UNTRACED:
+            await self._answer(scope, receive, sent)
+            return
+        # its name is that of the route, once that is known: paths and queries may hold tokens
+        with self._traces.span(
+            _method(scope), kind="server", parent=_trace_context(scope),
+            attributes={"http.request.method": _method(scope), "url.scheme": scope["scheme"]},
+        ) as span:  # fmt: skip
+            try:
+                await self._answer(scope, receive, sent)
+            finally:
+                if span is not None:
+                    _describe(span, scope, sent, request_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, sent: _Sent) -> None:
         began = time.perf_counter()
         self._metrics.requests_running.inc()
         try:
@@ -70,7 +77,7 @@ class Front:
         except BrokenOff:
             pass  # the server closes a connection whose answer is not complete
         except Exception as error:  # a fault of ours is answered, and written down
-            if status:
+            if sent.status:
                 outage = _outage(error)
                 if outage is None:
                     raise
@@ -79,19 +86,67 @@ class Front:
             await unexpected(error)(scope, receive, sent)
         finally:
             self._metrics.requests_running.dec()
-            route = getattr(scope.get("route"), "path_format", None) or "(none)"
             method = scope["method"] if scope["method"] in METHODS else "(other)"
             seconds = time.perf_counter() - began
-            self._metrics.count_request(method, route, status, seconds)
+            self._metrics.count_request(method, _route(scope) or "(none)", sent.status, seconds)
             if self._access_log:
-                _log_request(scope, status, size, seconds)
+                _log_request(scope, sent.status, sent.size, seconds)
 
 
-def _sent_id(scope: Scope) -> str | None:
-    for name, value in scope["headers"]:
-        if name == b"x-request-id":
-            return bytes(value).decode("latin-1")
-    return None
+class _Sent:
+    """Sends an answer, made safe; knows what of it was sent."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send, self._named = send, (b"x-request-id", request_id.encode())
+        self._one_line = False
+        self.status = self.size = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = message["headers"]
+            longer = _with_newline(headers)
+            self._one_line = longer is not None
+            message["headers"] = [*map(_public, longer or headers), *SAFETY, self._named]
+        elif self._one_line and not message.get("more_body"):
+            message["body"] = message.get("body", b"") + b"\n"
+        self.size += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _route(scope: Scope) -> str | None:
+    return getattr(scope.get("route"), "path_format", None)
+
+
+def _method(scope: Scope) -> str:
+    return scope["method"] if scope["method"] in METHODS else "_OTHER"
+
+
+def _fields(scope: Scope, name: bytes) -> list[str]:
+    return [bytes(value).decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
+def _trace_context(scope: Scope) -> dict[str, str]:
+    """What a client sent of its trace (W3C Trace Context, 3.2 and 3.3); of two it means none."""
+    parents, states = _fields(scope, b"traceparent"), ",".join(_fields(scope, b"tracestate"))
+    if len(parents) != 1:
+        return {}
+    kept = {"tracestate": states} if 0 < len(states) <= MAX_TRACESTATE else {}
+    return {"traceparent": parents[0], **kept}
+
+
+def _describe(span: ActiveSpan, scope: Scope, sent: _Sent, request_id: str) -> None:
+    route, caller = _route(scope), scope.get(CALLER)
+    span.describe(
+        f"{_method(scope)} {route}" if route else None,
+        http__route=route,
+        http__response__status_code=sent.status or None,
+        http__response__body__size=sent.size,
+        fragdex__request_id=request_id,
+        fragdex__tenant=caller.tenant_id if caller else None,
+    )
+    if sent.status >= 500:
+        span.failed(str(sent.status))
 
 
 def _log_request(scope: Scope, status: int, size: int, seconds: float) -> None:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from fragdex.service.errors import TooLarge, Unavailable
 from fragdex.service.records.keys import READ
+from fragdex.service.traces import trace_context
 from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
 
@@ -118,7 +119,8 @@ async def _reply(app: ASGIApp, scope: Scope, most: int) -> Reply:
 
 def _scope(tenant_id: str, url: str, headers: Mapping[str, str]) -> Scope:
     parts = urlsplit(url)
-    fields = {name.lower(): text for name, text in headers.items()} | {"host": parts.netloc}
+    fields = {name.lower(): text for name, text in headers.items()}
+    fields |= {"host": parts.netloc, **trace_context()}
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},

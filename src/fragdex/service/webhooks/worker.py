@@ -24,6 +24,7 @@ from fragdex.service.jobs.api import WEBHOOKS, Job, Work
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import webhook_deliveries, webhooks
+from fragdex.service.traces import inner_span, trace_context
 from fragdex.service.webhooks.model import DeliveryStatus
 from fragdex.service.webhooks.schedule import pause
 from fragdex.service.webhooks.sending import Answer, NotSent, Sender
@@ -57,11 +58,24 @@ def _run(context: ServiceContext, job: Job) -> None:
     body = row.body.encode()
     headers = _headers(keys.secret(context.database, "webhooks"), row, body)
     try:
-        answer = sender.post(row.url, headers, body)
+        answer = _sent(sender, row.url, headers, body)
     except NotSent as error:
         _record(context, job, None, str(error))
         return
     _record(context, job, answer, _problem(answer))
+
+
+def _sent(sender: Sender, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    """What came of a delivery; its receiver may continue the trace, and gets no `tracestate`."""
+    with inner_span("POST webhook", kind="client") as span:
+        kept = trace_context()
+        kept.pop("tracestate", None)
+        answer = sender.post(url, {**headers, **kept}, body)
+        if span is not None:
+            span.describe(http__request__method="POST", http__response__status_code=answer.status)
+            if not answer.accepted:
+                span.failed(str(answer.status))
+        return answer
 
 
 def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
