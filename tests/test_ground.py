@@ -49,6 +49,7 @@ ROOMS = (
 # The same inside the service. `app` puts everything together; it stands last.
 SERVICE_ROOMS = (
     "errors",
+    "traces",
     "logs",
     "metrics",
     "config",
@@ -128,7 +129,12 @@ ROOMS_OF_EXTRAS = {
     },
 }
 # Distributions whose import name is another.
-IMPORT_NAMES = {"pillow": "PIL", "pyjwt": "jwt"}
+IMPORT_NAMES = {
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
+    "opentelemetry-sdk": "opentelemetry",
+    "pillow": "PIL",
+    "pyjwt": "jwt",
+}
 
 # What functions of the service still change in a module of their own. State belongs to the context
 # or to an object that somebody owns: a new name fails, and so does one that is gone and still here.

@@ -1,4 +1,7 @@
-"""A collector of OpenTelemetry's protocol (OTLP over HTTP, protobuf) on a socket."""
+"""A collector of OpenTelemetry's protocol (OTLP over HTTP, protobuf) on a socket.
+
+What is sent to its `/hook` are deliveries of webhooks: of these it keeps the headers.
+"""
 
 import gzip
 import threading
@@ -31,6 +34,7 @@ class Collected:
 class Collector:
     def __init__(self, url):
         self.url, self.spans, self.raw = url, [], b""
+        self.deliveries = []
 
     def named(self, name):
         return [span for span in self.spans if span.name == name]
@@ -70,8 +74,10 @@ def collecting():
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
-            assert self.path == "/v1/traces"
-            collector.take(body)
+            if self.path == "/v1/traces":
+                collector.take(body)
+            else:
+                collector.deliveries.append(dict(self.headers))
             answer = ExportTraceServiceResponse().SerializeToString()
             self.send_response(200)
             self.send_header("Content-Type", "application/x-protobuf")

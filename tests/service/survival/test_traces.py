@@ -5,8 +5,6 @@ import socket
 
 import pytest
 
-pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
-
 from fragdex.service.errors import EngineUnavailable
 from fragdex.service.renders.browser.finding import find_engine
 from service.survival.collecting import collecting
@@ -15,7 +13,9 @@ from service.working import fixture_bytes, md5_of
 
 FILM = fixture_bytes("faststart.mp4")
 TRACE, ABOVE = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-PAGE = "<style>@keyframes a { to { left: 9px } } p { animation: a 1s; position: absolute }</style><p>a"
+PAGE = (
+    "<style>@keyframes a { to { left: 9px } } p { animation: a 1s; position: absolute }</style><p>a"
+)
 
 
 @pytest.fixture
@@ -56,9 +56,11 @@ def test_an_upload_and_a_render_are_one_trace_each_from_request_to_child(traced,
         find_engine()
     except EngineUnavailable as error:
         pytest.skip(str(error))
-    api = traced.serve(job_workers=0, log_format="json", access_log="true")
-    worker = traced.worker(log_format="json")
+    seen = {"log_format": "json", "webhook_networks": "127.0.0.0/8"}
+    api = traced.serve(job_workers=0, access_log="true", **seen)
+    worker = traced.worker(**seen)
     with traced.client(api) as client:
+        assert client.post("/webhooks", json={"url": f"{collector.url}/hook"}).status_code == 201
         new = {"filename": "a.mp4", "type": "video", "byte_size": len(FILM), "md5": md5_of(FILM)}
         file = client.post("/files", json=new).json()
         sent = {"traceparent": f"00-{TRACE}-{ABOVE}-01", "tracestate": "ours=1"}
@@ -71,6 +73,7 @@ def test_an_upload_and_a_render_are_one_trace_each_from_request_to_child(traced,
         assert client.get("/nowhere/with.a.secret.two").status_code == 404
         until(lambda: client.get(f"/files/{file['id']}").json()["status"] == "ready")
         until(lambda: client.get(f"/renders/{render['id']}").json()["status"] == "complete")
+    until(lambda: len(collector.deliveries) == 3)
     until(lambda: [one for one in lines(worker) if one.get("record") == render["id"]])
     worker.end()
     api.end()
@@ -94,14 +97,21 @@ def test_an_upload_and_a_render_are_one_trace_each_from_request_to_child(traced,
     for names, processes in trees[made.trace]:
         if names == drawn:
             assert [ours[pid] for pid in processes] == ["worker"] * 3 + ["api"]
+    # the receiver of a webhook may continue the trace, and gets nothing else of it
+    sent = [headers["traceparent"][:-3] for headers in collector.deliveries]
+    spans = collector.named("POST webhook")
+    assert sorted(sent) == sorted(f"00-{span.trace}-{span.id}" for span in spans)
+    assert {span.trace for span in spans} == {upload.trace, made.trace}
+    assert {path_up(collector, span)[0][1] for span in spans} == {"job webhook"}
+    assert not any("tracestate" in headers for headers in collector.deliveries)
     # a health check is no span, and the log names the trace
     assert not [span for span in collector.spans if "healthz" in span.name]
     (access,) = (one for one in lines(api) if one.get("trace_id") == upload.trace)
     assert access["span_id"] == upload.id
     assert access["request_id"] == upload.attributes["fragdex.request_id"]
-    done = [one for one in lines(worker) if one.get("trace_id") == made.trace]
-    assert [one["work"] for one in done] == ["render"]
-    assert done[0]["request_id"] == made.attributes["fragdex.request_id"]
+    (done,) = (one for one in lines(worker) if one.get("record") == render["id"])
+    assert done["trace_id"] == made.trace
+    assert done["request_id"] == made.attributes["fragdex.request_id"]
 
 
 def test_a_collector_that_hangs_or_is_gone_holds_nothing_up(tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ class Front:
             return
         # its name is that of the route, once that is known: paths and queries may hold tokens
         with self._traces.span(
-            _method(scope), kind="server", parent=_trace_context(scope),
+            _span_name(scope), kind="server", parent=_trace_context(scope),
             attributes={"http.request.method": _method(scope), "url.scheme": scope["scheme"]},
         ) as span:  # fmt: skip
             try:
@@ -122,6 +122,13 @@ def _method(scope: Scope) -> str:
     return scope["method"] if scope["method"] in METHODS else "_OTHER"
 
 
+def _span_name(scope: Scope) -> str:
+    """As of OpenTelemetry's conventions for HTTP spans."""
+    method, route = _method(scope), _route(scope)
+    name = "HTTP" if method == "_OTHER" else method
+    return f"{name} {route}" if route else name
+
+
 def _fields(scope: Scope, name: bytes) -> list[str]:
     return [bytes(value).decode("latin-1") for key, value in scope["headers"] if key == name]
 
@@ -138,7 +145,7 @@ def _trace_context(scope: Scope) -> dict[str, str]:
 def _describe(span: ActiveSpan, scope: Scope, sent: _Sent, request_id: str) -> None:
     route, caller = _route(scope), scope.get(CALLER)
     span.describe(
-        f"{_method(scope)} {route}" if route else None,
+        _span_name(scope),
         http__route=route,
         http__response__status_code=sent.status or None,
         http__response__body__size=sent.size,
