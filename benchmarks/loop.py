@@ -1,8 +1,9 @@
-"""Sixteen seconds of real video and sound, encoded once, repeated by the inputs' maker.
+"""Some seconds of real video and sound, encoded once, repeated by the inputs' maker.
 
 Sixteen seconds is the shortest whole number of two-second groups of pictures that is also a
 whole number of AAC frames: 480 pictures at 30 a second, 750 frames of 1,024 samples at 48 kHz.
-So the same packets follow themselves without a gap in either track.
+So the same packets follow themselves without a gap in either track. Other shapes have to come out
+even, too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ GROUP_SECONDS = 2
 WIDTH, HEIGHT = 320, 180
 PICTURES = SECONDS * FRAMES_PER_SECOND
 SOUNDS = SECONDS * SAMPLE_RATE // AAC_FRAME
-VIDEO_TICK = Fraction(1, FRAMES_PER_SECOND)
 AUDIO_TICK = Fraction(1, SAMPLE_RATE)
 
 
@@ -34,9 +34,40 @@ Row: TypeAlias = tuple[int, Packet, int, int]  # stream, packet, dts and pts in 
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What is encoded: seconds, frames a second, frames a group, size, bits, tuning of x264."""
+
+    seconds: int = SECONDS
+    rate: int = FRAMES_PER_SECOND
+    group: int = GROUP_SECONDS * FRAMES_PER_SECOND
+    width: int = WIDTH
+    height: int = HEIGHT
+    bits: str = "200k"
+    tuning: str = "bframes=2"
+    first: int = 0  # number of the first picture: another one makes another film
+
+    @property
+    def pictures(self) -> int:
+        """Of one turn of the loop."""
+        return self.seconds * self.rate
+
+    @property
+    def sounds(self) -> int:
+        """AAC frames of one turn of the loop."""
+        count, rest = divmod(self.seconds * SAMPLE_RATE, AAC_FRAME)
+        if rest or self.pictures % self.group:
+            raise SystemExit(f"{self.seconds} s are no whole number of AAC frames and groups")
+        return count
+
+
+SHAPE = Shape()
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """The packets of the loop in decode order, and the streams that describe them."""
 
+    shape: Shape
     video: av.VideoStream
     audio: av.AudioStream
     rows: list[Row]
@@ -44,11 +75,12 @@ class Loop:
 
     def packets(self, seconds: int) -> Iterator[tuple[int, Packet]]:
         """Yield every packet of a film of so many seconds, with 0 for video and 1 for sound."""
-        stop = (seconds * FRAMES_PER_SECOND, seconds * SAMPLE_RATE)
-        step = (PICTURES, SOUNDS * AAC_FRAME)
+        shape = self.shape
+        stop = (seconds * shape.rate, seconds * SAMPLE_RATE)
+        step = (shape.pictures, shape.sounds * AAC_FRAME)
         duration = (1, AAC_FRAME)
-        tick = (VIDEO_TICK, AUDIO_TICK)
-        for turn in range(-(-seconds // SECONDS)):
+        tick = (Fraction(1, shape.rate), AUDIO_TICK)
+        for turn in range(-(-seconds // shape.seconds)):
             for stream, packet, dts, pts in self.rows:
                 shift = turn * step[stream]
                 if pts + shift < stop[stream]:
@@ -59,33 +91,34 @@ class Loop:
                     yield stream, packet
 
 
-def _picture(number: int) -> npt.NDArray[np.uint8]:
+def _picture(number: int, width: int, height: int) -> npt.NDArray[np.uint8]:
     """A gradient that drifts, a block that runs, and a little noise: something to predict."""
-    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
-    rgb = np.empty((HEIGHT, WIDTH, 3), np.uint8)
+    y, x = np.mgrid[0:height, 0:width]
+    rgb = np.empty((height, width, 3), np.uint8)
     rgb[..., 0] = (x + 2 * number) & 255
     rgb[..., 1] = (y * 2 + number) & 255
     rgb[..., 2] = ((x + y) // 2 - number) & 255
-    left = (number * 3) % (WIDTH - 40)
+    left = (number * 3) % (width - 40)
     rgb[60:100, left : left + 40] = (250, 240, 30)
-    noise = np.random.default_rng(number).integers(0, 12, (HEIGHT, WIDTH, 1), np.uint8)
+    noise = np.random.default_rng(number).integers(0, 12, (height, width, 1), np.uint8)
     rgb[:] = np.minimum(rgb, 243) + noise
     return rgb
 
 
-def _encode_video(stream: av.VideoStream) -> list[Packet]:
+def _encode_video(stream: av.VideoStream, shape: Shape) -> list[Packet]:
     packets: list[Packet] = []
-    for number in range(PICTURES):
-        frame = av.VideoFrame.from_ndarray(_picture(number), format="rgb24")
-        frame.pts, frame.time_base = number, VIDEO_TICK
+    for number in range(shape.pictures):
+        picture = _picture(shape.first + number, shape.width, shape.height)
+        frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+        frame.pts, frame.time_base = number, Fraction(1, shape.rate)
         packets += stream.encode(frame)
     packets += stream.encode(None)
     return packets
 
 
-def _encode_audio(stream: av.AudioStream) -> list[Packet]:
+def _encode_audio(stream: av.AudioStream, count: int) -> list[Packet]:
     packets: list[Packet] = []
-    for number in range(SOUNDS + 2):
+    for number in range(count + 2):
         t = (np.arange(AAC_FRAME) + number * AAC_FRAME) / SAMPLE_RATE
         tone = 0.3 * np.sin(2 * np.pi * (220 + 40 * np.sin(t)) * t)
         planes = np.stack([tone, tone * 0.5]).astype(np.float32)
@@ -94,7 +127,7 @@ def _encode_audio(stream: av.AudioStream) -> list[Packet]:
         packets += stream.encode(frame)
     packets += stream.encode(None)
     # The priming frame before time zero goes: the loop starts on the grid.
-    return [packet for packet in packets if _times(packet)[1] >= 0][:SOUNDS]
+    return [packet for packet in packets if _times(packet)[1] >= 0][:count]
 
 
 def _times(packet: Packet) -> tuple[int, int]:
@@ -103,26 +136,26 @@ def _times(packet: Packet) -> tuple[int, int]:
     return packet.dts, packet.pts
 
 
-def encode() -> Loop:
-    """Encode the loop: H.264 with B-frames and a key frame each two seconds, AAC-LC stereo."""
+def encode(shape: Shape = SHAPE) -> Loop:
+    """Encode the loop: H.264 with B-frames and a key frame each group, AAC-LC stereo."""
     holder = av.open(io.BytesIO(), "w", format="mp4")
-    video = holder.add_stream("libx264", rate=FRAMES_PER_SECOND)
-    video.width, video.height, video.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-    video.time_base = VIDEO_TICK
-    group = str(GROUP_SECONDS * FRAMES_PER_SECOND)
+    video = holder.add_stream("libx264", rate=shape.rate)
+    video.width, video.height, video.pix_fmt = shape.width, shape.height, "yuv420p"
+    video.time_base = tick = Fraction(1, shape.rate)
+    group = shape.group
     video.options = {
         "preset": "veryfast",
-        "b": "200k",
-        "x264-params": f"keyint={group}:min-keyint={group}:scenecut=0:open-gop=0:bframes=2",
+        "b": shape.bits,
+        "x264-params": f"keyint={group}:min-keyint={group}:scenecut=0:open-gop=0:{shape.tuning}",
     }
     audio = holder.add_stream("aac", rate=SAMPLE_RATE)
     audio.layout, audio.bit_rate = "stereo", 48_000
     # Opening the encoders fills in the parameter sets that avcC and esds are made of.
     holder.start_encoding()
-    pictures, sounds = _encode_video(video), _encode_audio(audio)
-    if (len(pictures), len(sounds)) != (PICTURES, SOUNDS):
+    pictures, sounds = _encode_video(video, shape), _encode_audio(audio, shape.sounds)
+    if (len(pictures), len(sounds)) != (shape.pictures, shape.sounds):
         raise SystemExit(f"the loop came out with {len(pictures)} pictures, {len(sounds)} sounds")
     rows: list[Row] = [(0, packet, *_times(packet)) for packet in pictures]
     rows += [(1, packet, *_times(packet)) for packet in sounds]
-    rows.sort(key=lambda row: (row[2] * (VIDEO_TICK, AUDIO_TICK)[row[0]], row[0]))
-    return Loop(video, audio, rows, holder)
+    rows.sort(key=lambda row: (row[2] * (tick, AUDIO_TICK)[row[0]], row[0]))
+    return Loop(shape, video, audio, rows, holder)

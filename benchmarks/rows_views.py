@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +250,7 @@ def _wide_film() -> Path:
             wide.is_keyframe = packet.is_keyframe
             packet = wide
         rows.append((stream, packet, dts, pts))
-    wider = loop.Loop(packets.video, packets.audio, rows, packets.holder)
+    wider = replace(packets, rows=rows)
     unfinished = path.with_suffix(".unfinished")
     with av.open(str(unfinished), "w", format="mp4", options={"movflags": "faststart"}) as out:
         streams = [out.add_stream_from_template(one) for one in (packets.video, packets.audio)]

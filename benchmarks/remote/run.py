@@ -6,14 +6,11 @@ times are medians of a few runs, and ratios are of one run of this program. Abou
 
 from __future__ import annotations
 
-import contextlib
-import json
 import statistics
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import inputs  # noqa: E402
+from served import Server, range_server  # noqa: E402
 
 import fragdex  # noqa: E402
 
@@ -40,50 +38,9 @@ FIRST = {
 }
 
 
-class Server:
-    """The server's process."""
-
-    def __init__(self, path: Path, size: int, **faults: Any) -> None:
-        faults.setdefault("latency_s", LATENCY_S)
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "serve.py"), str(path), str(size), json.dumps(faults)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.url = self._line()
-        # It hashes its content for the first answer.
-        request = urllib.request.Request(self.url, headers={"Range": "bytes=0-0"})
-        urllib.request.urlopen(request).read()
-        self.counted()
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def counted(self) -> tuple[int, int, int]:
-        """Requests, bytes and most requests at once since the last time."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        requests, size, at_once = json.loads(self._line())
-        return requests, size, at_once
-
-    def close(self) -> None:
-        """End the server."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
-@contextlib.contextmanager
-def serving(path: Path, size: int = 0, **faults: Any) -> Iterator[Server]:
+def serving(path: Path, size: int = 0, **faults: Any) -> Server:
     """Serve the first `size` bytes of a file, 0: all."""
-    server = Server(path, size, **faults)
-    try:
-        yield server
-    finally:
-        server.close()
+    return range_server(path, size, {"latency_s": LATENCY_S, **faults})
 
 
 @dataclass(frozen=True, slots=True)

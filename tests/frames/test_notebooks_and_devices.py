@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import fragdex
+import fragdex.data
 from decoding.filming import number_in, numbered
 from fragdex.frames.pixels import Converter
 
@@ -75,6 +75,20 @@ def test_without_the_device_the_processor_decodes(film, device):
         assert re.search(r"this build of PyAV has no|device cannot be opened", str(one.message))
     else:  # a machine that has it
         assert (frames.device, told) == (device, [])
+
+
+def test_windows_of_a_set_are_decoded_on_a_device(film, tmp_path):
+    (tmp_path / "a.mp4").write_bytes(film)
+    fragdex.data.write_set(tmp_path, tmp_path / "set.parquet")
+    videos = fragdex.data.VideoSet(tmp_path / "set.parquet")
+    windows = fragdex.data.Windows(videos, frames=4, format="gray", device="videotoolbox")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        sample = windows[3]
+    assert [number_in(frame[..., 0]) for frame in sample["frames"]] == [12, 13, 14, 15]
+    assert len(told) == 1 or sys.platform == "darwin"
+    with pytest.raises(ValueError, match="device is one of"):
+        fragdex.data.Windows(videos, frames=4, device="gpu")[0]
 
 
 def test_what_is_no_device(film):

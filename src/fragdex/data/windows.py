@@ -45,8 +45,9 @@ class Windows(Sequence[Sample]):
             None: n × stride, so that windows of a film follow one another.
         fps: None: the frames of the film; else frames a second, each the one that is shown then.
         transform: called with each window, gives what is handed out in its place.
-        format, size, rotate, damaged: as `fragdex.Frames` takes them. Films of several sizes need
-            `size` to be put into batches.
+        format, size, rotate, damaged, device: as `fragdex.Frames` takes them. Films of several
+            sizes need `size` to be put into batches. CUDA does not survive a fork: workers that
+            decode on it are started by `spawn` or `forkserver`.
         threads: that decode; 1 where several workers do.
         cache: bytes of pictures and samples that are held in each process.
         open_films: that stay open in each process.
@@ -82,6 +83,7 @@ class Windows(Sequence[Sample]):
         size: tuple[int, int] | None = None,
         rotate: bool = True,
         damaged: Literal["raise", "blank"] = "raise",
+        device: str | None = None,
         threads: int = 1,
         cache: int = CACHE,
         open_films: int = OPEN_FILMS,
@@ -104,7 +106,7 @@ class Windows(Sequence[Sample]):
         self._blank = damaged == "blank"
         options = {
             "format": format, "size": size, "rotate": rotate, "damaged": damaged,
-            "threads": threads,
+            "device": device, "threads": threads,
         }  # fmt: skip
         self._films = OpenFilms(videos, cache, open_films, options)
         span = (frames - 1) * stride + 1

@@ -1,0 +1,103 @@
+"""Measure frames and data sets: ./dev bench-frames, or python benchmarks/frames/run.py.
+
+Writes results.json and results.md. The peers are in .venv-frames, which ./dev bench-frames makes.
+All of it takes about an hour, --quick about three minutes; --only measures some rows and leaves
+the others as they were. --docs runs the pages' examples that need torch, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+# The machine and the words of the rows are those of the library's benchmarks.
+sys.path.insert(1, str(HERE.parent))
+
+import machine  # noqa: E402
+import rows_loader  # noqa: E402
+import rows_local  # noqa: E402
+import rows_remote  # noqa: E402
+import told  # noqa: E402
+from asking import PYTHON, Setting, run_examples  # noqa: E402
+from results import Report  # noqa: E402
+from rounds import Measured  # noqa: E402
+
+ROWS: dict[str, Callable[[Setting], Measured]] = {
+    **{
+        f"frames-{height}-{group}": partial(rows_local.frames, height=height, group=group)
+        for height in (360, 1080)
+        for group in (50, 250)
+    },
+    **{
+        f"windows-{height}-{group}": partial(rows_local.windows, height=height, group=group)
+        for height in (360, 1080)
+        for group in (50, 250)
+    },
+    "first": rows_local.first,
+    "http": rows_remote.http,
+    "s3": rows_remote.bucket,
+    "loader": rows_loader.loader,
+    "memory": rows_loader.memory,
+    "same": rows_local.same,
+}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help=str([*ROWS]))
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each contender (3)")
+    parser.add_argument(
+        "--quick", action="store_true", help="1 round, short films; written to benchmarks/build"
+    )
+    parser.add_argument("--docs", action="store_true", help="only run the pages' examples")
+    parser.add_argument("--output", type=Path, help="folder of the results")
+    parser.add_argument(
+        "--pause", type=Path, metavar="FILE", help="wait before a run while this file exists"
+    )
+    return parser.parse_args()
+
+
+def _surroundings() -> dict[str, Any]:
+    described = machine.describe()
+    code = (
+        "import json; from importlib.metadata import version as v;"
+        "print(json.dumps({n: v(n) for n in ('torch', 'torchcodec', 'eva-decord', 'av')}))"
+    )
+    said = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=True)
+    peers = json.loads(said.stdout)
+    peers["PyAV"] = peers.pop("av")
+    own = {name: described["versions"][name] for name in ("python", "numpy", "fragdex")}
+    return {**described, "versions": {**own, **peers}}
+
+
+def main() -> int:
+    """Run the rows asked for; 0 where nothing was missed, else 1."""
+    asked = _arguments()
+    if not PYTHON.exists():
+        raise SystemExit("the peers are not installed: ./dev bench-frames does it")
+    if asked.docs:
+        return max(map(run_examples, ("frames.md", "training.md")))
+    output = asked.output or (HERE.parent / "build" / "frames" if asked.quick else HERE)
+    report = Report(output, told.COMMAND, _surroundings(), list(ROWS), told.markdown)
+    missed = 0
+    for key in asked.only or ROWS:
+        with tempfile.TemporaryDirectory(prefix="frames-") as folder:
+            rounds = 1 if asked.quick else asked.rounds
+            setting = Setting(
+                folder=Path(folder), rounds=rounds, quick=asked.quick, pause=asked.pause
+            )
+            setting.wait()
+            missed += report.measure(key, partial(ROWS[key], setting))
+    return report.end(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
