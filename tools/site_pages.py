@@ -17,10 +17,13 @@ FROM_ROOT = {
     "CHANGELOG.md": "CHANGELOG.md",
     "benchmarks/results.md": "benchmarks/results.md",
     "benchmarks/service/results.md": "benchmarks/service/results.md",
+    "benchmarks/fleet/results.md": "benchmarks/fleet/results.md",
     "benchmarks/render/results.md": "benchmarks/render/results.md",
     "benchmarks/transcribe/results.md": "benchmarks/transcribe/results.md",
 }
 """Pages outside docs/, and what they are called in the site."""
+PICTURES = ("benchmarks/fleet/fleet.svg",)
+"""Those of the pages above."""
 REFERENCE = {"library": "fragdex", "client": "fragdex.client"}
 
 
@@ -29,6 +32,8 @@ def on_files(files: Any, config: Any) -> Any:
     for name, called in FROM_ROOT.items():
         text = (ROOT / name).read_text("utf-8")
         files.append(File.generated(config, called, content=_from_root(text)))
+    for name in PICTURES:
+        files.append(File.generated(config, name, content=(ROOT / name).read_bytes()))
     for name, module in REFERENCE.items():
         page = File.generated(config, f"reference/{name}.md", content=reference(module))
         files.append(page)

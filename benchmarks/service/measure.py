@@ -24,6 +24,7 @@ class Setting(Polite):
     rounds: int
     seconds: float
     uploads: int = 200
+    small_files: int = 300
 
 
 def alternate(

@@ -174,7 +174,8 @@ def _as_told(port: int, upstream: str, store: Path, file: Path) -> str:
     return told
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -188,7 +189,7 @@ def nginx(file: Path, behind: Server) -> Iterator[Server | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="fragdex-nginx-") as name:
-        folder, port = Path(name), _free_port()
+        folder, port = Path(name), free_port()
         text = NGINX.format(
             # as root, nginx would read as a user who may not
             user="user root;" if os.geteuid() == 0 else "",

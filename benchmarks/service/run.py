@@ -24,12 +24,13 @@ import processes  # noqa: E402
 import rows_attacks  # noqa: E402
 import rows_requests  # noqa: E402
 import rows_uploads  # noqa: E402
+import rows_workers  # noqa: E402
 import told  # noqa: E402
 from measure import Measured, Setting  # noqa: E402
 from processes import Server  # noqa: E402
 from results import Report  # noqa: E402
 
-ROWS = ("look-ups", "ranges", "upload", "large-index", "many-uploads", "attacks")
+ROWS = ("look-ups", "ranges", "upload", "large-index", "many-uploads", "attacks", "small-files")
 MIB = 1 << 20
 
 
@@ -38,6 +39,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help=str(ROWS))
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each contender (5)")
     parser.add_argument("--seconds", type=float, default=4, help="of each run under load (4)")
+    parser.add_argument("--small-files", type=int, default=300, help="files of each run (300)")
     parser.add_argument("--size", type=int, default=1024, help="MiB of the large film (1024)")
     parser.add_argument(
         "--quick", action="store_true", help="2 rounds of 1 s, 64 MiB; written to build/"
@@ -73,6 +75,8 @@ def measure(key: str, setting: Setting, folder: Path) -> Measured:
             return served[key](server)
     if key == "ranges":
         return rows_requests.ranges(setting, folder, large, rows_uploads.send)
+    if key == "small-files":
+        return rows_workers.small_files(setting, folder)
     return rows_uploads.many(setting, folder)
 
 
@@ -82,7 +86,8 @@ def main() -> int:
     asked.data.mkdir(parents=True, exist_ok=True)
     size = 64 * MIB if asked.quick else asked.size * MIB
     rounds, seconds = (2, 1.0) if asked.quick else (asked.rounds, asked.seconds)
-    setting = Setting(asked.data, size, rounds, seconds, pause=asked.pause)
+    small = 30 if asked.quick else asked.small_files
+    setting = Setting(asked.data, size, rounds, seconds, small_files=small, pause=asked.pause)
     output = asked.output or (HERE.parent / "build" / "service" if asked.quick else HERE)
     report = Report(output, told.COMMAND, told.surroundings(), ROWS, told.markdown)
     missed = 0

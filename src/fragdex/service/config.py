@@ -207,10 +207,10 @@ class Settings(BaseSettings):
     url_token_seconds: int = Field(3600, ge=1, description="how long a URL token is valid")
 
     heartbeat_seconds: float = Field(
-        2, gt=0, description="how often a worker reports that it is alive"
+        1, gt=0, description="how often a worker reports that it is alive"
     )
     lease_seconds: float = Field(
-        10, gt=0, description="silence after which a worker or an uploader counts as dead"
+        6, gt=0, description="silence after which a worker or an uploader counts as dead"
     )
     job_workers: int = Field(2, ge=0, description="jobs at once in this process; 0: none")
     slice_workers: int = Field(2, ge=0, description="slices of jobs at once in this process")

@@ -5,7 +5,7 @@ import threading
 import pytest
 from sqlalchemy import select, update
 
-from fragdex.errors import MalformedBox, NotISOBMFF
+from fragdex.errors import MalformedBox, NotISOBMFF, SourceUnavailable
 from fragdex.service.errors import (
     EngineUnavailable,
     InvalidRequest,
@@ -71,8 +71,10 @@ def test_an_error_that_may_pass_is_tried_again_and_counted(run):
     assert run.row().problem is None
 
 
-def test_a_database_that_is_away_is_waited_for_and_not_counted(run):
-    assert run(raising(Unavailable("away"), Unavailable("away"))) == {"result": 1}
+@pytest.mark.parametrize("error", [Unavailable, SourceUnavailable])
+def test_a_database_or_store_that_is_away_is_waited_for_and_not_counted(run, error):
+    assert run(raising(error("away"), error("away"))) == {"result": 1}
+    assert run.row().attempt == 1
 
 
 def test_patience_ends(run):

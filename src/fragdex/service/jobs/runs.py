@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import insert, select, update
 
+from fragdex.errors import SourceUnavailable
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs import turns
 from fragdex.service.jobs.endings import log_done, log_failure
@@ -134,7 +135,8 @@ class Runs:
             except Stop:
                 job._told = True
                 return None
-            except Unavailable as error:
+            except (Unavailable, SourceUnavailable) as error:
+                # the second: a child process asked the store for bytes
                 if time.monotonic() > deadline or job.cancelled() or not retryable(error):
                     return error
                 logger.warning("jobs wait: %s", explained(error))  # the same line for all

@@ -75,8 +75,8 @@ class JobOptions:
     job_workers: int = 2
     slice_workers: int = 2
     poll_seconds: float = 0.5
-    heartbeat_seconds: float = 2.0
-    dead_after_seconds: float = 10.0
+    heartbeat_seconds: float = 1.0
+    dead_after_seconds: float = 6.0
     grace_seconds: float = 10.0
     backoff_seconds: float = 1.0
     patience_seconds: float = 600.0

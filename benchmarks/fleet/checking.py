@@ -1,0 +1,113 @@
+"""Whether a fleet has lost anything, or made anything wrong."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from members import Fleet
+from orders import FPS, PATIENCE_S, Orders, frame_numbers, md5_of, words_of
+
+from fragdex.client import NotFound, api
+
+OVER = {"complete", "failed", "cancelled", "ready"}
+
+
+def wait_for_all(orders: Orders) -> None:
+    """Wait until no order is in progress, or nothing has moved for a long time."""
+    left = {
+        *((api.get_render, id) for id in orders.renders),
+        *((api.get_transcription, id) for id in orders.transcriptions),
+        *((api.get_file, id) for id, path in orders.files.items() if path.suffix == ".mp4"),
+    }
+    moved = time.monotonic()
+    while left and time.monotonic() - moved < PATIENCE_S:
+        for get, id in sorted(left, key=lambda one: one[1]):
+            try:
+                record: Any = orders.insist(lambda client, get=get, id=id: client.send(get(id)))
+            except NotFound:
+                left.discard((get, id))
+                continue
+            if record.status in OVER:
+                left.discard((get, id))
+                moved = time.monotonic()
+        time.sleep(0.3)
+
+
+def _bytes(orders: Orders, id: str, path: Path) -> bytes:
+    """The bytes of a file, as a client receives them."""
+    if path.suffix == ".png":
+        return orders.insist(lambda client: client.send(api.download_image_file(id)))
+    if path.suffix == ".vtt":
+        return orders.insist(lambda client: client.send(api.download_caption_file(id)))
+    if path.name.startswith("film"):
+        request = api.get_file_faststart(id)
+    else:
+        record = orders.insist(lambda client: client.send(api.get_file(id)))
+        request = api.download_file_track(id, max(one.track_id for one in record.tracks))
+    with tempfile.TemporaryFile() as file:
+        orders.insist(lambda client: client.download(request, file))
+        file.seek(0)
+        return file.read()
+
+
+def files(orders: Orders) -> tuple[list[str], list[str]]:
+    """Acknowledged files that are lost, and those whose bytes are others."""
+    lost, wrong = [], []
+    for id, path in orders.files.items():
+        try:
+            found = _bytes(orders, id, path)
+        except NotFound:
+            lost.append(path.name)
+            continue
+        if md5_of(found) != md5_of(path.read_bytes()):
+            wrong.append(path.name)
+    return lost, wrong
+
+
+def renders(orders: Orders, duration_ms: int) -> tuple[list[str], list[str]]:
+    """Renders that are lost, and those that failed or whose frames are others."""
+    lost, wrong = [], []
+    wanted = list(range(duration_ms * FPS // 1000))
+    for id in orders.renders:
+        try:
+            record = orders.insist(lambda client, id=id: client.send(api.get_render(id)))
+        except NotFound:
+            lost.append(id)
+            continue
+        if record.status != "complete":
+            wrong.append(f"{id} is {record.status}: {record.problem}")
+            continue
+        got = orders.insist(lambda client, id=id: client.send(api.download_render_mp4(id)))
+        if record.duration_ms != duration_ms or frame_numbers(got) != wanted:
+            wrong.append(f"{id} has other frames")
+    return lost, wrong
+
+
+def transcriptions(
+    orders: Orders, words: list[tuple[str, int, int]]
+) -> tuple[list[str], list[str]]:
+    """Transcriptions that are lost, and those that failed or whose words are others."""
+    lost, wrong = [], []
+    for id in orders.transcriptions:
+        try:
+            record = orders.insist(lambda client, id=id: client.send(api.get_transcription(id)))
+        except NotFound:
+            lost.append(id)
+            continue
+        if record.status != "complete":
+            wrong.append(f"{id} is {record.status}: {record.problem}")
+            continue
+        request = api.download_transcription_json(id)
+        got = orders.insist(lambda client, request=request: client.send(request))
+        if words_of(got) != words:
+            wrong.append(f"{id} has other words")
+    return lost, wrong
+
+
+def store(fleet: Fleet) -> list[str]:
+    """What `fragdex db check --contents` finds of the store."""
+    done = fleet.run("db", "check", "--contents")
+    return [] if done.returncode == 0 else (done.stdout + done.stderr).splitlines()[-20:]

@@ -1,0 +1,168 @@
+"""Small files that workers index: several workers against one, and their memory meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import processes
+import psutil
+import sqlalchemy as sa
+from measure import Amount, Measured, Row, Setting, Want, alternate
+from processes import HERE, Server
+
+from fragdex.client import Client
+
+sys.path.append(str(HERE.parent / "fleet"))
+
+from members import Postgres
+from orders import salted
+
+__all__ = ["small_files"]
+
+FIXTURE = HERE.parents[1] / "fixtures" / "faststart.mp4"
+MOST_WORKERS = 3
+OF_CEILING = 0.8
+STEADY = 1.1
+SPIN = "import time; t=time.perf_counter()\nfor i in range(60): sum(range(300_000))"
+SPINS = 60
+LEFT = sa.text("SELECT count(*) FROM fragdex_processes WHERE completed_at IS NULL")
+SPAN = sa.text(
+    "SELECT extract(epoch FROM max(completed_at) - min(started_at)) FROM fragdex_processes "
+    "WHERE created_at >= to_timestamp(:since)"
+)
+FAILED = sa.text("SELECT count(*) FROM fragdex_processes WHERE failed_at IS NOT NULL")
+
+
+def _spinning(count: int) -> float:
+    """Pieces of pure work a second, of so many processes at once."""
+    began = time.perf_counter()
+    every = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
+    for one in every:
+        one.wait()
+    return count * SPINS / (time.perf_counter() - began)
+
+
+@contextmanager
+def _workers(count: int, folder: Path, settings: dict[str, str]) -> Iterator[list[int]]:
+    """So many workers, with one job at a time each; their process ids."""
+    started = []
+    try:
+        for number in range(count):
+            own = {"FRAGDEX_DATA": str(folder / f"worker-{number}"), "FRAGDEX_JOB_WORKERS": "1"}
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "fragdex", "worker"],
+                    env={**settings, **own, "FRAGDEX_LOG_LEVEL": "warning"},
+                    start_new_session=True,
+                )
+            )
+        yield [one.pid for one in started]
+    finally:
+        for one in started:
+            one.send_signal(signal.SIGTERM)
+        for one in started:
+            try:
+                one.wait(60)
+            except subprocess.TimeoutExpired:
+                one.kill()
+                one.wait()
+
+
+class Small:
+    """A service over PostgreSQL, whose jobs wait for workers."""
+
+    def __init__(self, server: Server, url: str, folder: Path, count: int) -> None:
+        self.server, self.folder, self.count = server, folder, count
+        self.data = FIXTURE.read_bytes()
+        self.engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
+        store = (server.folder / "store").as_uri()
+        self.settings = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("FRAGDEX_")},
+            "FRAGDEX_DATABASE_URL": url,
+            "FRAGDEX_STORE_URL": store,
+        }
+        self.memory: dict[int, list[float]] = {}
+
+    def _ordered(self) -> None:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            Client(self.server.url, self.server.key, trust_env=False) as client,
+        ):
+            paths = [Path(name) / f"{n}.mp4" for n in range(self.count)]
+            for path in paths:
+                path.write_bytes(salted(self.data, f"{time.time_ns()} {path.name}"))
+            with ThreadPoolExecutor(4) as threads:
+                list(threads.map(client.push, paths))
+
+    def run(self, workers: int) -> float:
+        """Files a second, from the first that is begun to the last that is indexed."""
+        since = time.time()
+        self._ordered()
+        with self.engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            seen: list[float] = []
+            with _workers(workers, self.folder, self.settings) as pids:
+                while connection.scalar(LEFT):
+                    time.sleep(0.1)
+                    seen.append(sum(psutil.Process(pid).memory_info().rss for pid in pids) / 1e6)
+            if connection.scalar(FAILED):
+                raise SystemExit("a small file could not be indexed")
+            seconds = float(connection.scalar(SPAN, {"since": since}))
+        self.memory.setdefault(workers, []).append(_growth(seen))
+        return self.count / seconds
+
+
+def _growth(seen: list[float]) -> float:
+    """Memory in the last tenth of a run, by that after its first fifth, when all is imported."""
+    part = max(1, len(seen) // 10)
+    early, late = seen[2 * part : 3 * part] or seen, seen[-part:]
+    return (sum(late) / len(late)) / (sum(early) / len(early))
+
+
+def small_files(setting: Setting, folder: Path) -> Measured:
+    """One worker and several; the ceiling is what pure work gains from as many processes."""
+    workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)))
+    with ExitStack() as ends:
+        # of a user of its own, who has to reach it
+        own = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="fragdex-workers-")))
+        own.chmod(0o755)
+        database = Postgres(own / "postgres")
+        ends.callback(database.end)
+        database.start()
+        server = ends.enter_context(processes.service(folder, database_url=database.url))
+        small = Small(server, database.url, folder, setting.small_files)
+        one, several = "1 worker", f"{workers} workers"
+        note = f"{setting.small_files} files of {FIXTURE.stat().st_size // 1000} kB, one at a time"
+        amounts = alternate(
+            setting,
+            {
+                one: (Amount("/s", note), lambda _: small.run(1)),
+                several: (Amount("/s", f"{note} each"), lambda _: small.run(workers)),
+                "pure work, 1": (Amount("/s"), lambda _: _spinning(1)),
+                f"pure work, {workers}": (Amount("/s"), lambda _: _spinning(workers)),
+            },
+        )
+    runs = [amounts[name].runs for name in amounts]
+    shares = sorted(
+        (many / single) / (spun_many / spun)
+        for single, many, spun, spun_many in zip(*runs, strict=True)
+    )
+    ceilings = sorted(many / spun for spun, many in zip(runs[2], runs[3], strict=True))
+    middle = len(shares) // 2
+    grown = max(max(every) for every in small.memory.values())
+    wants = [
+        Want(f"{several}: ≥ {OF_CEILING:g} of the ceiling of {ceilings[middle]:.2f} ×",
+             shares[middle], OF_CEILING, at_most=False, unit="of it"),
+        Want(f"memory at the end ≤ {STEADY:g} × that after a fifth", grown, STEADY, True),
+    ]  # fmt: skip
+    row = Row("small-files", f"{setting.small_files} small files for workers", wants=wants)
+    return row, amounts
