@@ -104,7 +104,7 @@ print(json.dumps([asked.decode(), answered.decode(), ends.decode()]))
 
 
 def test_a_killed_worker_s_work_goes_on_within_ten_seconds():
-    """The bound that decision 0055 reckons: silence, the next look, and the next poll."""
+    """The bound that decision 0054 reckons: silence, the next look, and the next poll."""
     pytest.importorskip("dbos")
     from fragdex.service.config import Settings
     from fragdex.service.jobs.api import JobOptions, options_of

@@ -25,7 +25,7 @@ def draw(folder: Path, found: dict[str, Any]) -> Path | None:
     mpl.rcParams["svg.hashsalt"] = "fragdex"
     from matplotlib import pyplot as plt
 
-    samples = found["samples"][::5]
+    samples = found["samples"]
     figure, axes = plt.subplots(len(PANELS), 1, figsize=(9, 6), sharex=True, layout="constrained")
     seconds = [one["at"] for one in samples]
     for axis, (queue, title) in zip(axes, PANELS.items(), strict=True):
@@ -41,6 +41,7 @@ def draw(folder: Path, found: dict[str, Any]) -> Path | None:
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_ylim(bottom=0)
+        axis.margins(x=0)
     for kill in found["kills"]:
         axes[0].annotate(
             kill["name"], (kill["at"], 1), xycoords=("data", "axes fraction"), rotation=45,

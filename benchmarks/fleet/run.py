@@ -200,7 +200,7 @@ def measure(asked: argparse.Namespace, folder: Path) -> tuple[Measured, dict[str
                 asked.keep_logs.mkdir(parents=True, exist_ok=True)
                 for log in (*folder.glob("*.log"), *folder.glob("nginx/*.log")):
                     shutil.copy(log, asked.keep_logs)
-        return (row, {}), {"kills": trial.kills, "samples": watch.samples}
+        return (row, {}), {"kills": trial.kills, "samples": row.facts["samples"]}
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -21,6 +22,8 @@ from watching import JOBS, SLICES, Watch
 COMMAND = "./dev fleet"
 PACKAGES = ("fragdex", "dbos", "psycopg", "SQLAlchemy", "obstore", "moto", "uvicorn", "httpx")
 PICK_UP_S = 10
+# Samples of the queues that are kept, for the picture.
+POINTS = 300
 QUEUES = {SLICES: "slice", JOBS: "job"}
 Found = tuple[list[str], list[str]]
 
@@ -100,6 +103,9 @@ class Outcome:
             "connections of the database, most": self.watch.connections,
             "memory_mb": {one.name: round(_memory(one)) for one in self.fleet.members.values()},
             "queues": queues(self.watch.samples),
+            "samples": self.watch.samples[:: max(1, len(self.watch.samples) // POINTS)],
+            "tables": self.watch.tables(),
+            "requests to the store": requests((self.fleet.folder / "s3.log").read_text()),
         }
         return row
 
@@ -134,6 +140,12 @@ def queues(samples: Sequence[dict[str, Any]]) -> dict[str, int]:
     return dict(sorted(most.items()))
 
 
+def requests(log: str) -> dict[str, int]:
+    """How often the S3 server was asked, by method."""
+    found = re.findall(r"(GET|HEAD|PUT|POST|DELETE) /", log)
+    return dict(sorted(Counter(found).items()))
+
+
 def _kills(facts: dict[str, Any]) -> list[str]:
     lines = [
         "| Second | Killed | Running then: slices | other jobs | Back at |",
@@ -155,6 +167,10 @@ def _losses(facts: dict[str, Any]) -> list[str]:
         cells += ["–" if one[n] is None else f"{one[n]:.1f} s" for n in ("queued", "begun", "full")]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} × {name}" for name, count in counts.items())
 
 
 def markdown(results: Results) -> str:
@@ -182,6 +198,9 @@ def markdown(results: Results) -> str:
             + f"The most in the queues: {most}. At most "
             f"{facts['connections of the database, most']} connections to PostgreSQL. Resident "
             f"memory at the end, in MB, without children: {memory}.",
+            "",
+            f"The store was asked {_listed(facts['requests to the store'])}, for everything "
+            "above and for the checks.",
             "",
             "![Queues, and kills](fleet.svg)",
             "",

@@ -18,6 +18,10 @@ WORKFLOWS = sa.text(
 ATTEMPTS = sa.text("SELECT id, name, attempt FROM fragdex_jobs WHERE id = ANY(:ids)")
 ALL_ATTEMPTS = sa.text("SELECT id, name, attempt FROM fragdex_jobs")
 CONNECTIONS = sa.text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+TABLES = sa.text(
+    "SELECT schemaname || '.' || relname AS name, n_live_tup AS rows, "
+    "pg_total_relation_size(relid) AS bytes FROM pg_stat_user_tables ORDER BY 3 DESC, 1"
+)
 SLICES, JOBS = "slices", "jobs"
 
 
@@ -104,6 +108,14 @@ class Watch:
         """Id, name and attempt of every job and slice."""
         with self._engine.connect() as connection:
             return list(connection.execute(ALL_ATTEMPTS).all())
+
+    def tables(self) -> dict[str, dict[str, int]]:
+        """Rows and bytes, with indexes, of every table that has rows."""
+        with self._engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql("ANALYZE")
+            rows = connection.execute(TABLES).all()
+        return {row.name: {"rows": row.rows, "bytes": row.bytes} for row in rows if row.rows}
 
     def lost(self, executor: str, mine: list[tuple[str, str, int]]) -> None:
         """A worker is killed now; what becomes of its work is looked at from here on."""

@@ -39,6 +39,11 @@ SPAN = sa.text(
     "SELECT extract(epoch FROM max(completed_at) - min(started_at)) FROM fragdex_processes "
     "WHERE created_at >= to_timestamp(:since)"
 )
+TABLES = sa.text(
+    "SELECT relname AS name, n_live_tup AS rows, pg_total_relation_size(relid) AS bytes "
+    "FROM pg_stat_user_tables WHERE n_live_tup > 0 ORDER BY 3 DESC, 1"
+)
+FILES = sa.text("SELECT count(*) FROM fragdex_processes")
 FAILED = sa.text("SELECT count(*) FROM fragdex_processes WHERE failed_at IS NOT NULL")
 
 
@@ -120,6 +125,18 @@ class Small:
         self.memory.setdefault(workers, []).append(_growth(seen))
         return self.count / seconds
 
+    def tables(self) -> dict[str, dict[str, float]]:
+        """Rows and bytes of each table, with its indexes, for each file that was indexed."""
+        with self.engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql("VACUUM ANALYZE")
+            files = connection.scalar(FILES) or 1
+            rows = connection.execute(TABLES).all()
+        return {
+            row.name: {"rows": round(row.rows / files, 3), "bytes": round(row.bytes / files)}
+            for row in rows
+        }
+
 
 def _growth(seen: list[float]) -> float:
     """Memory in the last tenth of a run, by that after its first fifth, when all is imported."""
@@ -151,6 +168,7 @@ def small_files(setting: Setting, folder: Path) -> Measured:
                 f"pure work, {workers}": (Amount("/s"), lambda _: _spinning(workers)),
             },
         )
+        tables = small.tables()
     runs = [amounts[name].runs for name in amounts]
     shares = sorted(
         (many / single) / (spun_many / spun)
@@ -165,4 +183,5 @@ def small_files(setting: Setting, folder: Path) -> Measured:
         Want(f"memory at the end ≤ {STEADY:g} × that after a fifth", grown, STEADY, True),
     ]  # fmt: skip
     row = Row("small-files", f"{setting.small_files} small files for workers", wants=wants)
+    row.facts["tables, a file"] = tables
     return row, amounts
