@@ -22,6 +22,7 @@ import film  # noqa: E402
 import inputs  # noqa: E402
 import processes  # noqa: E402
 import rows_attacks  # noqa: E402
+import rows_console  # noqa: E402
 import rows_requests  # noqa: E402
 import rows_uploads  # noqa: E402
 import rows_workers  # noqa: E402
@@ -30,7 +31,9 @@ from measure import Measured, Setting  # noqa: E402
 from processes import Server  # noqa: E402
 from results import Report  # noqa: E402
 
-ROWS = ("look-ups", "ranges", "upload", "large-index", "many-uploads", "attacks", "small-files")
+ROWS = (
+    "look-ups", "ranges", "upload", "large-index", "many-uploads", "attacks", "small-files", "console",
+)  # fmt: skip
 MIB = 1 << 20
 
 
@@ -65,6 +68,9 @@ def measure(key: str, setting: Setting, folder: Path) -> Measured:
         "upload": lambda server: rows_uploads.upload(setting, server, large),
         "large-index": lambda server: rows_requests.large_index(
             setting, server, inputs.make(setting.data)["2h"][0], frames()
+        ),
+        "console": lambda server: rows_console.console(
+            setting, server, inputs.make(setting.data)["2h"][0]
         ),
         "attacks": lambda server: rows_attacks.under_attack(
             setting, server, inputs.make(setting.data)["2h"][0]

@@ -39,9 +39,12 @@ class Handler(BaseHTTPRequestHandler):
             return
         path = (self.path.removeprefix(proxy.prefix) or "/") if proxy.strips else self.path
         behind = http.client.HTTPConnection(*proxy.target, timeout=30)
-        behind.request(self.command, path, body, dict(self.headers))
-        found = behind.getresponse()
-        content = found.read()
+        try:
+            behind.request(self.command, path, body, dict(self.headers))
+            found = behind.getresponse()
+            content = found.read()
+        finally:
+            behind.close()
         self.send_response_only(found.status)
         for name, value in found.getheaders():
             if name.lower() not in ("transfer-encoding", "content-length", "connection"):
@@ -50,7 +53,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", length or "0")
         self.end_headers()
         self.wfile.write(content)
-        behind.close()
 
     do_GET = do_HEAD = do_POST = do_DELETE = do_OPTIONS = answer
 

@@ -80,6 +80,11 @@ class Opened:
         upload.get_by_role("button", name="Dismiss").click()
         self.ready(path.name)
 
+    def view(self, name):
+        """Go to a section, and wait for its heading."""
+        self.page.get_by_role("navigation").get_by_role("link", name=name, exact=True).click()
+        self.page.get_by_role("heading", level=1, name=name).wait_for()
+
     def open(self, name):
         """Open the newest film of this name from the library."""
         self.page.get_by_role("link", name="Library").first.click()
@@ -90,10 +95,11 @@ class Opened:
         """Wait until a film is shown at its beginning."""
         self.page.get_by_role("heading", name=name).wait_for()
         self.page.locator("#film[data-state=ready]").wait_for()
+        self.page.get_by_role("tab", name="Index").click()
         self.shown()
 
     def go_to(self, moment):
-        self.page.get_by_label("Go to").fill(moment)
+        self.page.get_by_label("Go to", exact=True).fill(moment)
         self.page.get_by_role("button", name="Seek").click()
         return self.shown()
 

@@ -44,6 +44,7 @@ def test_an_operator_limits_a_tenant_and_the_tenant_sees_it(served, tmp_path, fr
     assert before == {
         "stored_bytes": 0,
         "jobs": 0,
+        "scope": "admin",
         "limits": {
             "max_stored_bytes": None,
             "max_render_seconds": 21600,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 __all__ = ["Usage", "UsageLimits"]
@@ -28,5 +30,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     """Unfinished jobs."""
     limits: UsageLimits
+    scope: Literal["read", "write", "admin"]
+    """Of the key that asks: what it may do."""
     stored_bytes: int
     """In the store, once per SHA-256, with the announced sizes of unfinished uploads."""

@@ -49,9 +49,13 @@ export async function askJson(path, options) {
   return (await ask(path, options)).json();
 }
 
-export function post(path, values, options = {}) {
+export function send(method, path, values, options = {}) {
   const headers = { "Content-Type": "application/json" };
-  return askJson(path, { method: "POST", headers, body: JSON.stringify(values), ...options });
+  return askJson(path, { method, headers, body: JSON.stringify(values), ...options });
+}
+
+export function post(path, values, options) {
+  return send("POST", path, values, options);
 }
 
 const tokens = new Map();

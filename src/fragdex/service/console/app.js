@@ -1,22 +1,28 @@
 // The shell: sections, the key, the colours, whether the service answers, what is dropped.
 
-import { line } from "./api.js";
-import { $, h, say } from "./dom.js";
+import { askJson, line } from "./api.js";
+import { $, complain, h, pause, say } from "./dom.js";
 import { close, go, here, show } from "./router.js";
-import { found, key, onChange, signOut } from "./session.js";
+import { found, keepScope, key, onChange, scope, signOut } from "./session.js";
 import { signInForm } from "./sign_in.js";
 import { take } from "./uploads.js";
 
-const SECTIONS = [["files", "Library"]];
+const SECTIONS = [["files", "Library"], ["renders", "Renders"], ["transcriptions", "Transcriptions"], ["images", "Images"],
+  ["captions", "Captions"], ["jobs", "Jobs"], ["storage", "Storage"], ["webhooks", "Webhooks"], ["keys", "Keys"]];
 
 $("nav").append(...SECTIONS.map(([section, name]) =>
-  h("a", { href: section, "data-section": section }, name)),
+  h(section === "keys" ? "a.admin" : "a", { href: section, "data-section": section }, name)),
 h("a", { href: "docs" }, "Interface"));
 
 // ---- the key
 
 function open() {
   for (const id of ["nav", "add", "sign-out"]) $(id).hidden = false;
+  document.body.dataset.scope = scope();
+  askJson("usage").then(({ scope: now }) => {
+    keepScope(now);
+    document.body.dataset.scope = now;
+  }, () => {});
   return show();
 }
 
@@ -48,12 +54,23 @@ function reachable(now) {
   document.body.classList.toggle("offline", silent);
   $("offline").textContent = silent
     ? "Offline: the service does not answer. What is shown may be old; it is tried again." : "";
+  if (silent) knock();
+}
+
+// Views that ask for nothing by themselves would never notice that it answers again.
+async function knock() {
+  for (let n = 0; silent; n++) {
+    await pause(Math.min(1000 * 1.5 ** n, 10000));
+    if (silent && await fetch("healthz", { cache: "no-store" }).then(({ ok }) => ok, () => false)) {
+      line.dispatchEvent(new Event("answered"));
+    }
+  }
 }
 
 line.addEventListener("silent", () => reachable(false));
 line.addEventListener("answered", () => reachable(true));
 addEventListener("offline", () => reachable(false));
-addEventListener("online", () => reachable(true));
+addEventListener("online", () => line.dispatchEvent(new Event("answered")));
 
 // ---- the colours: those of the system, or the ones chosen here
 
@@ -80,7 +97,7 @@ theme(document.documentElement.dataset.theme ?? "system");
 
 $("add").addEventListener("click", () => $("file").click());
 $("file").addEventListener("change", () => {
-  take([...$("file").files]);
+  dropped({ items: [], files: $("file").files });
   $("file").value = "";
 });
 
@@ -95,9 +112,26 @@ for (const name of ["dragenter", "dragover", "dragleave", "drop"]) {
     if (name === "drop") depth = 0;
     $("drop").hidden = depth <= 0 || !key();
     $("drop").firstElementChild.textContent = here().startsWith("files/")
-      ? "Drop films, pictures, or captions of this film" : "Drop films, pictures or captions";
-    if (name === "drop" && key()) take([...event.dataTransfer.files]);
+      ? "Drop films, images, or captions of this film" : "Drop films, images, captions, or a page to render";
+    if (name === "drop" && key()) dropped(event.dataTransfer);
   });
+}
+
+// A page, or a folder of one, is what a render begins with; all else is stored.
+async function dropped(data) {
+  const entries = [...data.items].map((item) => item.webkitGetAsEntry?.());
+  const files = [...data.files];
+  try {
+    const whole = entries.find((entry) => entry?.isDirectory);
+    if (whole) {
+      const { walked } = await import("./pages.js");
+      await (await import("./new_render.js")).begin(await walked(whole), true);
+    } else if (files.length === 1 && /\.(html?|zip|tgz|tar\.gz)$/i.test(files[0].name)) {
+      await (await import("./new_render.js")).begin(files, false);
+    } else take(files);
+  } catch (error) {
+    complain(error);
+  }
 }
 
 document.addEventListener("keydown", (event) => {

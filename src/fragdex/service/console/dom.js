@@ -32,6 +32,11 @@ const PATHS = {
   whole: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
   next: "M6 5l8 7-8 7zM18 5v14",
   back: "M18 5l-8 7 8 7zM6 5v14",
+  picture: "M3 5h18v14H3zM3 16l5-5 4 4 3-3 6 6M15.5 9v.5",
+  words: "M3 5h18v12h-9l-5 4v-4H3zM7 9h10M7 13h6",
+  clock: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 7v5l3 3",
+  key: "M15 4a5 5 0 1 0 0 10 5 5 0 0 0 0-10zM11.5 12.5L4 20M6 18l2 2",
+  send: "M4 12l16-8-6 16-3-7zM11 13l9-9",
 };
 
 export function icon(name) {
@@ -52,9 +57,23 @@ export function say(text) {
   requestAnimationFrame(() => { $("live").textContent = text; });
 }
 
+let told;
+
+// For everybody, and soon gone.
+export function tell(text) {
+  $("toast").textContent = text;
+  clearTimeout(told);
+  told = setTimeout(() => { $("toast").textContent = ""; }, 5000);
+}
+
+export function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 export function complain(error) {
-  if (error?.name === "AbortError" || error?.status === 401) return;
-  $("problem").textContent = error?.message ?? String(error);
+  // a key that is not known, and a service that does not answer, are told elsewhere
+  if (error?.name === "AbortError" || error?.status === 401 || error?.status === 0) return;
+  $("problem").textContent = sentence(error?.message ?? String(error));
   $("problem").hidden = false;
   $("problem").scrollIntoView({ block: "nearest" });
 }
@@ -66,7 +85,7 @@ export function clean() {
 
 // A button whose deed cannot be undone asks first: it is done at the second click.
 export function twice(label, sure, deed) {
-  const button = h("button.quiet", { type: "button" }, label);
+  const button = h("button.quiet.writes", { type: "button" }, label);
   const doubt = (now) => {
     button.classList.toggle("sure", now);
     button.textContent = now ? sure : label;
@@ -84,6 +103,11 @@ export function twice(label, sure, deed) {
   });
   button.addEventListener("blur", () => doubt(false));
   return button;
+}
+
+// What a view shows where it has nothing else to show.
+export function empty(picture, heading, words, ...more) {
+  return h("div.empty", {}, icon(picture), h("h2", {}, heading), h("p", {}, words), more);
 }
 
 export function pause(milliseconds, signal) {

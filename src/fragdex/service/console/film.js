@@ -1,22 +1,31 @@
 // A film's page: its state while it is made playable, then its player and what belongs to it.
 
 import { ask, askJson, signed } from "./api.js";
-import { complain, h, twice } from "./dom.js";
+import { complain, empty, h, twice } from "./dom.js";
 import { controls } from "./controls.js";
 import { follow } from "./events.js";
 import { bytesText, secondsOf, when } from "./format.js";
 import { indexTab } from "./index_tab.js";
 import { Lane, Player } from "./player.js";
 import { go, note, title } from "./router.js";
+import { clipTab, linksTab } from "./share.js";
+import { storyboard } from "./storyboard.js";
 import { tabs } from "./tabs.js";
+import { transcript } from "./transcript.js";
 import { recordOf } from "./upload.js";
-import { captionsGoTo } from "./uploads.js";
+import { download } from "./transcriptions.js";
+import { captionsGoTo, stemOf } from "./uploads.js";
+import { waveform } from "./waveform.js";
 
 const SCRUB = -1;
 
 export async function show(view, { id, query, signal }) {
   const place = `files/${encodeURIComponent(id)}`;
   let file = await recordOf(id, { signal });
+  if (file.type !== "video") {
+    await go(`${file.type}s`, { replace: true });
+    return;
+  }
   title(file.filename);
   captionsGoTo(file, signal);
   const state = h("p#film-state.soft", { role: "status" });
@@ -25,18 +34,22 @@ export async function show(view, { id, query, signal }) {
     await ask(place, { method: "DELETE" });
     await go("files");
   });
+  const save = download(`${place}/faststart.mp4`, "Download", `${stemOf(file.filename)}.mp4`, "quiet");
+  save.hidden = true;
   const film = h("section#film", { "aria-labelledby": "film-title", "data-id": id, "data-state": "opening" });
   const facts = [file.byte_size === null ? "" : bytesText(file.byte_size), when(file.created_at)];
   film.append(h("div.heading", {}, h("a.up", { href: "files" }, "Library"),
-    h("h1#film-title", {}, file.filename), h("span.soft", {}, facts.filter(Boolean).join(" · ")), remove), state, bar);
+    h("h1#film-title", {}, file.filename), h("span.soft", {}, facts.filter(Boolean).join(" · ")), h("span.gap"), h("div.actions", {}, save, remove)),
+  state, bar);
   view.append(film);
   try {
     if (file.status === "processing") {
       file = await processed(file, place, { state, bar }, signal);
     }
     if (file.status === "failed") throw new Error(file.problem?.detail ?? "The file cannot be used.");
+    save.hidden = file.status !== "ready";
     if (file.status === "ready") await open(film, file, place, query, state, signal);
-    else state.textContent = "Bytes of this file are missing. Drop it again to go on with its upload.";
+    else film.append(empty("film", "Not all here yet", "Bytes of this file are missing. Drop it again to go on with its upload."));
   } catch (error) {
     film.dataset.state = "failed";
     throw error;
@@ -81,12 +94,25 @@ async function open(film, file, place, query, state, signal) {
   const does = {
     seek,
     step: (by) => (stored.player ? stored.player.step(by) : roughly(video, by, picture)),
-    captions: () => {},
+    captions: () => said.turn(),
+    mark: (which) => {
+      below.choose("clip");
+      clip.mark(which);
+    },
   };
   const tools = controls(video, screen, does, signal);
   const at = indexTab(video, seek, signal);
-  const below = tabs("About this film", [["index", "Index", at.element]]);
-  film.append(h("div.stage", {}, screen, tools.line, tools.bar, tools.help), below.element);
+  const range = h("div.range", { "aria-hidden": "true", hidden: true });
+  const clip = clipTab(video, file, place, range, signal);
+  const below = tabs("About this film", [["clip", "Clip", clip.element],
+    ["links", "Links", linksTab(video, place).element], ["index", "Index", at.element]]);
+  const said = transcript(video, file, { select: tools.captions, seek, sounds: sounds.length > 0 }, signal);
+  const line = h("div.line", {}, range, tools.line, picture && storyboard(tools.line, video, place, signal));
+  film.append(h("div.beside", {}, h("div", {}, h("div.stage", {}, screen, line, tools.bar, tools.help), below.element),
+    said.element));
+  said.refresh().catch(complain);
+  // sound that is not decoded here is played all the same
+  if (!picture && sounds.length) waveform(screen, place, sounds[0], signal).catch(() => {});
   if (!lanes.some((lane) => lane.count)) throw new Error("The index tells of no segments.");
   at.show(lanes);
   keepMoment(video, signal);

@@ -28,8 +28,12 @@ export function bytesText(size) {
   return `${unit && size < 100 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }
 
-const FORM = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+const TIME = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
+const FORM = new Intl.DateTimeFormat("en", TIME);
+const WITH_YEAR = new Intl.DateTimeFormat("en", { ...TIME, year: "numeric" });
 
 export function when(instant) {
-  return instant ? FORM.format(new Date(instant)) : "";
+  if (!instant) return "";
+  const then = new Date(instant);
+  return (then.getFullYear() === new Date().getFullYear() ? FORM : WITH_YEAR).format(then);
 }

@@ -1,9 +1,13 @@
 // Which view an address shows. Going somewhere is one thing: a link, `go(address)`, or the browser.
 
-import { $, clean, complain, say } from "./dom.js";
+import { line } from "./api.js";
+import { $, clean, complain, h, icon, say, sentence } from "./dom.js";
 
 const ROUTES = [
   ["", "library"], ["files", "library"], ["files/:id", "film"],
+  ["renders", "renders"], ["renders/new", "new_render"], ["renders/:id", "render"],
+  ["transcriptions", "transcriptions"], ["images", "images"], ["captions", "images"], ["jobs", "jobs"],
+  ["webhooks", "webhooks"], ["webhooks/:id", "webhooks"], ["keys", "keys"], ["storage", "storage"],
 ];
 
 let leave = new AbortController();
@@ -48,24 +52,47 @@ export async function show() {
   const { signal } = leave;
   const [name, id] = match(here());
   mark(here());
-  if (!name) {
-    title("Not found");
-    complain(new Error("There is nothing at this address."));
-    return;
-  }
-  const view = await import(`./${name}.js`);
-  if (turn !== shown) return;
+  $("view").ariaBusy = "true";
   try {
-    await view.show($("view"), { id, query: new URLSearchParams(location.search), signal });
+    if (!name) throw Object.assign(new Error(), { status: 404 });
+    const view = await import(`./${name}.js`).catch(lost);
+    if (turn !== shown) return;
+    await view.show($("view"), { id, section: here(), query: new URLSearchParams(location.search), signal });
   } catch (error) {
-    if (!signal.aborted) complain(error);
+    if (!signal.aborted) fail(error, signal);
   }
   if (turn !== shown) return;
+  $("view").ariaBusy = "false";
   const heading = $("view").querySelector("h1");
   if (heading) {
     heading.tabIndex = -1;
     say(heading.textContent);
   }
+}
+
+// A module that did not come is not asked for again by the same document in every browser.
+function lost() {
+  line.dispatchEvent(new Event("silent"));
+  throw Object.assign(new Error(), { status: 0, again: () => location.reload() });
+}
+
+// In the place of a view that could not be shown.
+function fail(error, signal) {
+  if (error?.status === 401) return;
+  if ($("view").querySelector("h1") && error?.status !== 0) {
+    complain(error);
+    return;
+  }
+  const [heading, words] = error?.status === 404 ? ["Not found", "There is nothing at this address, or it was deleted."]
+    : error?.status === 0 ? ["No answer", "The service does not answer. This page comes as soon as it does."]
+      : error?.status === 403 ? ["Not allowed", sentence(error.message)]
+        : ["This did not work", sentence(error?.message ?? String(error))];
+  title(heading);
+  const again = error?.again ?? show;
+  $("view").replaceChildren(h("div.empty", {}, icon("warn"), h("h1", {}, heading), h("p", {}, words),
+    error?.status === 404 ? h("a.button", { href: "files" }, "Library")
+      : h("button", { type: "button", onclick: () => again() }, "Try again")));
+  if (error?.status === 0) line.addEventListener("answered", () => again(), { once: true, signal });
 }
 
 function match(address) {

@@ -22,7 +22,10 @@ __all__ = ["SECTIONS", "asset", "document", "parts", "router", "version"]
 
 router = APIRouter(include_in_schema=False, route_class=HeadRoute)
 
-SECTIONS = ("files",)
+SECTIONS = (
+    "files", "renders", "transcriptions", "images", "captions", "jobs", "webhooks", "keys",
+    "storage",
+)  # fmt: skip
 """First parts of the addresses that the console has views for."""
 
 TYPES = {"js": "text/javascript", "css": "text/css"}
@@ -36,6 +39,7 @@ POLICY = "; ".join(
         # what is played is made by the page itself, piece by piece, or is a stored file
         "media-src 'self' blob:",
         "img-src 'self' data: blob:",
+        "frame-src 'self'",
         "base-uri 'self'",
         "form-action 'none'",
         "frame-ancestors 'none'",
@@ -43,6 +47,25 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
+
+PREVIEW_POLICY = "; ".join(
+    (
+        # an origin of its own that has nothing, wherever it is opened
+        "sandbox allow-scripts",
+        "default-src 'none'",
+        "script-src 'unsafe-inline' 'unsafe-eval' blob: data: https:",
+        "style-src 'unsafe-inline' blob: data: https:",
+        "img-src blob: data: https:",
+        "media-src blob: data: https:",
+        "font-src blob: data: https:",
+        "connect-src blob: data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        # stronger than X-Frame-Options (CSP Level 3, 6.4.2.2)
+        "frame-ancestors 'self'",
+    )
+)
+"""Of a page that shows what somebody wrote, before it is rendered."""
 
 
 def page(request: Request) -> Response:
@@ -64,6 +87,13 @@ router.routes.extend(
     HeadRoute(path, page, include_in_schema=False)
     for path in ("/", *(f"/{one}{rest}" for one in SECTIONS for rest in ("", "/{id}")))
 )
+
+
+@router.get("/console/preview")
+def preview() -> Response:
+    """A frame that shows the page that it is given, apart from the console."""
+    headers = {"Content-Security-Policy": PREVIEW_POLICY, "Cache-Control": "no-cache"}
+    return Response(_texts()["preview.html"], media_type="text/html", headers=headers)
 
 
 @router.get("/console/{made}/{name}")

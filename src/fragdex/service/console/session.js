@@ -1,10 +1,18 @@
 // The key: in this tab's memory, never on the disk; tabs hand it to one another.
 
 const KEY = "fragdex.key";
+const SCOPE = "fragdex.scope";
 const channel = new BroadcastChannel(`fragdex ${document.baseURI}`);
 const changed = new EventTarget();
 
 export const key = () => sessionStorage.getItem(KEY) ?? "";
+
+// What the key may do: read, write or admin. The service decides; the console only hides the rest.
+export const scope = () => sessionStorage.getItem(SCOPE) ?? "";
+
+export function keepScope(told) {
+  sessionStorage.setItem(SCOPE, told);
+}
 
 export function signIn(given) {
   sessionStorage.setItem(KEY, given);
@@ -28,8 +36,8 @@ channel.onmessage = ({ data }) => {
   }
   const before = key();
   if (data.gone) sessionStorage.removeItem(KEY);
-  else if (data.key && !before) sessionStorage.setItem(KEY, data.key);
-  if (key() !== before) changed.dispatchEvent(new Event("change"));
+  else if (data.key) sessionStorage.setItem(KEY, data.key);
+  if (Boolean(key()) !== Boolean(before)) changed.dispatchEvent(new Event("change"));
 };
 
 // Whether there is a key, here or in another tab of the console.

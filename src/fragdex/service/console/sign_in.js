@@ -3,7 +3,7 @@
 import { askJson } from "./api.js";
 import { h } from "./dom.js";
 import { title } from "./router.js";
-import { signIn, signOut } from "./session.js";
+import { keepScope, signIn, signOut } from "./session.js";
 
 export function signInForm(problem, entered) {
   title("Sign in");
@@ -18,7 +18,7 @@ export function signInForm(problem, entered) {
     enter.disabled = true;
     signIn(input.value.trim());
     try {
-      await askJson("usage");
+      keepScope((await askJson("usage")).scope);
     } catch (error) {
       signOut();
       wrong.textContent = error.message;

@@ -2,8 +2,8 @@
 
 import { h } from "./dom.js";
 
-// `parts`: [id, name, element]. Gives the element, and `choose(id)`.
-export function tabs(label, parts, chosen) {
+// `parts`: [id, name, element]; the first is chosen. Gives the element, and `choose(id)`.
+export function tabs(label, parts) {
   const list = h("div.tabs", { role: "tablist", "aria-label": label });
   const panels = [];
   const choose = (id, focus = false) => {
@@ -29,6 +29,6 @@ export function tabs(label, parts, chosen) {
     event.preventDefault();
     choose(parts[next][0], true);
   });
-  choose(chosen ?? parts[0][0]);
+  choose(parts[0][0]);
   return { element: h("div", {}, list, panels), choose };
 }

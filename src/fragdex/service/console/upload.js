@@ -16,8 +16,13 @@ export async function upload(file, values, told, signal) {
     record = await post("files", { ...values, byte_size: file.size });
     sessionStorage.setItem(name, record.id);
   }
-  const place = `files/${record.id}/upload`;
-  let next = record.next_byte ?? 0;
+  await sendBytes(`files/${record.id}/upload`, file, record.next_byte ?? 0, told, signal);
+  sessionStorage.removeItem(name);
+  return record;
+}
+
+// All bytes from `next` on to the address of an upload.
+export async function sendBytes(place, file, next, told, signal) {
   told(next);
   for (let failed = 0; next < file.size;) {
     const end = Math.min(next + CHUNK, file.size);
@@ -41,8 +46,6 @@ export async function upload(file, values, told, signal) {
     }
     told(next);
   }
-  sessionStorage.removeItem(name);
-  return record;
 }
 
 // An image's address answers its bytes to who does not ask for the record.

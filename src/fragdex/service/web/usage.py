@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 
 from fragdex.service.records.tenant_limits import limits_of, stored_bytes
 from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.key_routes import KeyScope
 from fragdex.service.web.routing import api_router
 
 __all__ = ["router"]
@@ -34,6 +35,7 @@ class Usage(BaseModel):
         description="in the store, once per SHA-256, with the announced sizes of unfinished uploads"
     )
     jobs: int = Field(description="unfinished jobs")
+    scope: KeyScope = Field(description="of the key that asks: what it may do")
     limits: UsageLimits
 
 
@@ -52,4 +54,4 @@ def get_usage(caller: Asking, context: InContext) -> Usage:
         max_jobs=own.max_jobs or settings.max_tenant_jobs,
         retention_days=own.retention_days,
     )
-    return Usage(stored_bytes=stored, jobs=jobs, limits=limits)
+    return Usage(stored_bytes=stored, jobs=jobs, scope=KeyScope(caller.scope), limits=limits)

@@ -1,0 +1,51 @@
+// Images and captions: what is stored beside films.
+
+import { ask, signed } from "./api.js";
+import { collection } from "./collection.js";
+import { h, twice } from "./dom.js";
+import { bytesText, when } from "./format.js";
+import { download } from "./transcriptions.js";
+
+function actions(one, place, refresh) {
+  const remove = twice("Delete", "Delete for good", async () => {
+    await ask(place, { method: "DELETE" });
+    await refresh();
+  });
+  return h("div.actions", {}, one.complete ? download(place, "Download", one.filename) : h("span.chip", {}, "Incomplete"), remove);
+}
+
+function images(view, signal) {
+  return collection(view, {
+    name: "Images", path: "image_files", field: "image_files", heads: ["Name", "Picture", "Size", "Bytes", ""],
+    empty: ["picture", "No images yet", "Drop a PNG, JPEG, WebP or SVG anywhere."],
+    moving: (one) => !one.complete,
+    row: (one, refresh) => [
+      [one.filename, h("div.soft", {}, when(one.created_at))],
+      one.complete ? small(one) : "",
+      one.width ? `${one.width} × ${one.height}` : "", bytesText(one.byte_size),
+      actions(one, `image_files/${one.id}`, refresh),
+    ],
+  }, signal);
+}
+
+function small(one) {
+  const picture = h("img.small", { alt: "", loading: "lazy" });
+  signed(`image_files/${one.id}`, "image_files").then((url) => { picture.src = url; }, () => {});
+  return picture;
+}
+
+function captions(view, signal) {
+  return collection(view, {
+    name: "Captions", path: "caption_files", field: "caption_files", heads: ["Name", "Kind", "Bytes", ""],
+    empty: ["words", "No captions yet", "Drop a .vtt or .srt file on a film, or edit its transcript."],
+    moving: (one) => !one.complete,
+    row: (one, refresh) => [
+      [one.filename, h("div.soft", {}, when(one.created_at))], one.mime_type, bytesText(one.byte_size),
+      actions(one, `caption_files/${one.id}`, refresh),
+    ],
+  }, signal);
+}
+
+export function show(view, { section, signal }) {
+  return (section === "captions" ? captions : images)(view, signal);
+}

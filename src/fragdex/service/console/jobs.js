@@ -1,0 +1,76 @@
+// Work in the background: what runs, how often it was tried, and what became of what failed.
+
+import { askJson, post } from "./api.js";
+import { bar, chip, keepFocus, table } from "./collection.js";
+import { complain, empty, h, pause, sentence } from "./dom.js";
+import { count, when } from "./format.js";
+import { title } from "./router.js";
+
+const NEWEST = 50; // of each kind
+
+export async function show(view, { signal }) {
+  title("Jobs");
+  const none = empty("clock", "All is done", "Nothing is in progress, and nothing failed.");
+  none.hidden = true;
+  const rows = table("Jobs", ["Work", "State", "Part done", "Attempts", "Since", ""]);
+  const sum = h("p.soft", { role: "status" });
+  view.append(h("div.heading", {}, h("h1", {}, "Jobs"), sum),
+    h("div.wide.rows", { tabIndex: 0, role: "region", "aria-label": "Jobs" }, rows.element), none);
+  let drawn = "";
+  const refresh = async () => {
+    const jobs = await all(signal);
+    const running = jobs.filter((job) => !job.failed);
+    sum.textContent = `${count(running.length)} in progress, ${count(jobs.length - running.length)} failed`;
+    const state = JSON.stringify(jobs);
+    rows.element.hidden = !jobs.length;
+    none.hidden = jobs.length > 0;
+    if (state !== drawn) {
+      keepFocus(rows.body, () => rows.body.replaceChildren(...jobs.map((one) => rows.row(one.id, cells(one, refresh)))));
+    }
+    drawn = state;
+    return running.length;
+  };
+  let busy = await refresh();
+  (async () => {
+    for (;;) {
+      await pause(busy ? 1500 : 6000, signal);
+      if (signal.aborted) return;
+      if (!document.hidden) busy = await refresh().catch((error) => complain(error) ?? busy);
+    }
+  })();
+}
+
+async function all(signal) {
+  const list = (path) => askJson(`${path}&limit=${NEWEST}`, { signal });
+  const states = { processes: ["processing", "failed"], renders: ["pending", "rendering", "failed"],
+    transcriptions: ["pending", "transcribing", "failed"] };
+  const asked = Object.entries(states).flatMap(([field, names]) => names.map(async (status) =>
+    (await list(`${field === "processes" ? "process_isobmff" : field}?status=${status}`))[field].map((one) => job(field, one))));
+  const jobs = (await Promise.all(asked)).flat();
+  return jobs.sort((one, other) => Number(one.failed) - Number(other.failed) || (one.since < other.since ? 1 : -1));
+}
+
+function job(field, one) {
+  const common = { id: one.id, status: one.status, since: one.created_at, failed: one.status === "failed",
+    problem: one.problem?.detail ?? "" };
+  if (field === "processes") {
+    return { ...common, name: "Make playable", href: `files/${one.unprocessed_file_id}`, done: one.progress,
+      again: common.failed ? `unprocessed_files/${one.unprocessed_file_id}/process` : null };
+  }
+  if (field === "renders") {
+    const attempts = Math.max(0, ...one.slices.map((slice) => slice.attempts));
+    return { ...common, name: "Render", href: `renders/${one.id}`, attempts,
+      done: one.frames ? one.frames_done / one.frames : 0, again: null };
+  }
+  return { ...common, name: "Transcribe", href: `files/${one.file_id}`, done: one.slices ? one.slices_done / one.slices : 0,
+    again: common.failed ? `files/${one.file_id}/transcribe` : null };
+}
+
+function cells(job, refresh) {
+  const again = job.again && h("button.quiet.writes", {
+    type: "button", onclick: () => post(job.again, {}).then(refresh).catch(complain),
+  }, "Try again");
+  return [[h("a", { href: job.href }, job.name), job.problem && h("div.wrong", {}, sentence(job.problem))],
+    chip(job.status), job.failed ? "" : bar(job.done, 1, "Part done"),
+    job.attempts ? count(job.attempts) : "", when(job.since), again ?? ""];
+}

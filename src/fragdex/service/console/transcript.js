@@ -1,0 +1,170 @@
+// The transcript beside a film: what is said is marked, a click seeks, and it can be corrected.
+
+import { post } from "./api.js";
+import { attach, captionsOf, vtt } from "./captions.js";
+import { clean, complain, h, tell } from "./dom.js";
+import { follow } from "./events.js";
+import { clock, count } from "./format.js";
+import { upload } from "./upload.js";
+import { arrived, stemOf } from "./uploads.js";
+
+// `select`: the player's choice of captions. `sounds`: whether there is anything to hear.
+export function transcript(video, file, { select, seek, sounds }, signal) {
+  let sources = [];
+  let segments = [];
+  let words = [];
+  let here = null;
+  const list = h("ol#said", { tabIndex: 0, "aria-label": "What is said" });
+  const search = h("input", { type: "search", placeholder: "Search what is said", "aria-label": "Search what is said" });
+  const found = h("p.soft", { role: "status" });
+  const edit = h("button.quiet.writes", { type: "button", onclick: () => correct() }, "Edit");
+  const stop = h("button.quiet", { type: "button", hidden: true, onclick: () => end() }, "Cancel");
+  const hear = h("button.quiet.writes", { type: "button", onclick: () => transcribe().catch(complain) }, "Transcribe");
+  const bar = h("progress", { max: 1, value: 0, "aria-label": "Transcribing", hidden: true });
+  const none = h("p.soft", {}, sounds ? "Nothing yet. Transcribe the sound, or drop a .vtt or .srt file here."
+    : "Nothing yet. Drop a .vtt or .srt file here.");
+  const element = h("section#transcript.card", { "aria-label": "Transcript" },
+    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), sounds && hear, stop, edit), search, found, bar, none, list);
+
+  async function refresh(wanted) {
+    sources = await captionsOf(file, signal);
+    const now = wanted ?? select.value;
+    select.replaceChildren(h("option", { value: "" }, "No captions"),
+      ...sources.map(({ id, name }) => h("option", { value: id }, name)));
+    select.value = sources.some(({ id }) => id === now) ? now : "";
+    await use();
+  }
+
+  // The captions that are chosen, or else the newest that there are, read but not shown.
+  async function use() {
+    const source = sources.find(({ id }) => id === select.value) ?? sources[0];
+    segments = await attach(video, source, Boolean(select.value), signal);
+    words = source?.words ? await source.words({ signal }) : [];
+    for (const one of [search, edit]) one.hidden = !segments.length;
+    none.hidden = segments.length > 0;
+    hear.hidden = sources.some((one) => one.words);
+    draw();
+  }
+
+  function draw() {
+    here = null;
+    let next = 0;
+    list.replaceChildren(...segments.map((segment, n) => {
+      const own = [];
+      while (next < words.length && (words[next].start < segment.end || n === segments.length - 1)) own.push(words[next++]);
+      const text = own.length ? own.flatMap(({ text, start, end }) =>
+        [h("span", { "data-start": start, "data-end": end }, text.trim()), " "]) : [segment.text];
+      return h("li", { "data-start": segment.start, "data-end": segment.end },
+        h("button.moment", { type: "button", "aria-label": `Go to ${clock(segment.start, 0)}` }, clock(segment.start, 0)),
+        h("span.text", { "data-start": segment.start }, text));
+    }));
+    find();
+    mark();
+  }
+
+  function find() {
+    const wanted = search.value.trim().toLowerCase();
+    let hits = 0;
+    for (const item of list.children) {
+      item.hidden = Boolean(wanted) && !item.querySelector(".text")?.textContent.toLowerCase().includes(wanted);
+      hits += !item.hidden;
+    }
+    found.textContent = wanted ? `${count(hits)} of ${count(segments.length)}` : "";
+  }
+
+  function mark() {
+    const now = video.currentTime;
+    const item = [...list.children].findLast((one) => Number(one.dataset.start) <= now + 0.01);
+    const said = item && now < Number(item.dataset.end) ? item : null;
+    if (said !== here) {
+      here?.removeAttribute("aria-current");
+      said?.setAttribute("aria-current", "true");
+      here = said;
+      if (said && !video.paused && !list.matches(":hover")) {
+        list.scrollTo({ top: said.offsetTop - list.offsetTop - list.clientHeight / 3 });
+      }
+    }
+    for (const word of list.querySelectorAll(".spoken")) word.classList.remove("spoken");
+    const word = said && [...said.querySelectorAll("span[data-end]")].find((one) =>
+      Number(one.dataset.start) <= now + 0.01 && now < Number(one.dataset.end));
+    word?.classList.add("spoken");
+  }
+
+  // Each segment as text to change; saving makes new captions, and keeps the old ones.
+  function correct() {
+    if (list.classList.contains("editing")) return save();
+    list.classList.add("editing");
+    edit.textContent = "Save";
+    stop.hidden = false;
+    search.disabled = select.disabled = true;
+    list.replaceChildren(...segments.map((segment) => h("li", {}, h("span.moment", {}, clock(segment.start, 0)),
+      h("textarea", { rows: 2, value: segment.text.trim(), "aria-label": `Text at ${clock(segment.start, 0)}` }))));
+    list.querySelector("textarea")?.focus();
+  }
+
+  function end() {
+    list.classList.remove("editing");
+    edit.textContent = "Edit";
+    stop.hidden = true;
+    search.disabled = select.disabled = false;
+    draw();
+    edit.focus();
+  }
+
+  async function save() {
+    const texts = [...list.querySelectorAll("textarea")].map((one) => one.value);
+    const text = vtt(segments.map((segment, n) => ({ ...segment, text: texts[n] })));
+    const blob = new File([text], `${stemOf(file.filename)}.edited.vtt`, { type: "text/vtt", lastModified: Date.now() });
+    edit.disabled = true;
+    try {
+      const record = await upload(blob, { filename: blob.name, type: "caption" }, () => {}, signal);
+      end();
+      clean();
+      await refresh(record.id);
+      tell("Saved as captions.");
+    } catch (error) {
+      complain(error);
+    }
+    edit.disabled = false;
+  }
+
+  async function transcribe() {
+    hear.disabled = true;
+    try {
+      const { id } = await post(`files/${encodeURIComponent(file.id)}/transcribe`, {}, { signal });
+      let size = 1;
+      bar.hidden = false;
+      await follow(`transcriptions/${id}/progress`, (name, data) => {
+        if (name === "size") size = data.size || 1;
+        if (name === "completion") bar.value += data.count / size;
+      }, signal);
+      await refresh(id);
+    } finally {
+      bar.hidden = true;
+      bar.value = 0;
+      hear.disabled = false;
+    }
+  }
+
+  list.addEventListener("click", ({ target }) => {
+    const place = target.closest("[data-start]");
+    if (place && !list.classList.contains("editing")) seek(Number(place.dataset.start));
+  });
+  list.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && list.classList.contains("editing")) end();
+  });
+  search.addEventListener("input", find);
+  select.addEventListener("change", () => use().catch(complain));
+  for (const name of ["timeupdate", "seeked"]) video.addEventListener(name, mark, { signal });
+  arrived.addEventListener("change", ({ detail }) => {
+    if (detail === "caption" && !list.classList.contains("editing")) refresh().catch(complain);
+  }, { signal });
+
+  // c: captions on and off
+  const turn = () => {
+    if (select.disabled) return;
+    select.value = select.value ? "" : sources[0]?.id ?? "";
+    use().catch(complain);
+  };
+  return { element, turn, refresh };
+}

@@ -1,0 +1,31 @@
+// The waveform of what has sound alone, in the place of its pictures.
+
+import { askJson } from "./api.js";
+import { h } from "./dom.js";
+
+const BARS = 400;
+const HIGH = 100;
+
+// `lane`: the sound, whose length tells how much is one bar.
+export async function waveform(screen, place, lane, signal) {
+  const rate = lane.told.sample_rate || 48000;
+  const each = Math.max(2, Math.ceil((lane.end - lane.start) * rate / BARS));
+  const { data, bits, channels } = await askJson(`${place}/peaks.json?samples_per_pixel=${each}`, { signal });
+  const wide = 2 * channels; // the minimum and maximum of each channel
+  const count = Math.floor(data.length / wide);
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  svg.setAttribute("viewBox", `0 0 ${count} ${HIGH}`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true");
+  let path = "";
+  for (let n = 0; n < count; n++) {
+    const loudest = Math.max(...data.slice(n * wide, (n + 1) * wide).map(Math.abs));
+    const high = Math.max(1, loudest / 2 ** (bits - 1) * HIGH);
+    path += `M${n + 0.5} ${(HIGH - high) / 2}v${high}`;
+  }
+  const line = document.createElementNS(space, "path");
+  line.setAttribute("d", path);
+  svg.append(line);
+  screen.append(h("div.waveform", {}, svg));
+}

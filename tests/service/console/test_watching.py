@@ -1,0 +1,149 @@
+"""What belongs to a film, beside its player: words, clips, addresses, pictures of its moments."""
+
+import re
+
+import av
+import pytest
+
+import fragdex
+from service.console import films
+from service.console.test_film import number_at, upload
+from service.serving import API
+
+pytestmark = pytest.mark.slow
+
+CAPTIONS = """WEBVTT
+
+00:02.000 --> 00:05.000
+The <i>first</i> words & more
+
+00:10.000 --> 00:14.000
+Then others
+"""
+MINUTE = 60  # seconds
+MINUTES = 120
+MOST_REQUESTS = 3
+MOST_BYTES = 2_000_000
+
+
+@pytest.fixture
+def captioned(opened, film):
+    """The processed film, open, and captions of its name."""
+    upload(opened.served, film.progressive)
+    client = opened.served.client
+    data = CAPTIONS.encode()
+    new = {"filename": "progressive.en.vtt", "type": "caption", "byte_size": len(data)}
+    record = client.post(f"{API}/files", json=new).raise_for_status().json()
+    client.post(f"{API}/files/{record['id']}/upload", content=data).raise_for_status()
+    opened.open("progressive.mp4")
+    opened.page.locator("#said li").nth(1).wait_for()
+    yield opened
+    for one in client.get(f"{API}/caption_files").json()["caption_files"]:
+        client.delete(f"{API}/caption_files/{one['id']}")
+
+
+def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
+    page = captioned.page
+    said = page.get_by_label("What is said", exact=True)
+    said.get_by_text("Then others").click()
+    assert captioned.shown() == (10, number_at(10))
+    said.locator("[aria-current]", has_text="Then others").wait_for()
+    page.get_by_label("Search what is said").fill("FIRST")
+    page.get_by_text("1 of 2").wait_for()
+    assert said.locator("li:visible").count() == 1
+    page.get_by_label("Search what is said").fill("")
+    page.keyboard.press("Escape")
+    page.get_by_label("Captions", exact=True).select_option("en")
+    showing = "document.querySelector('track')?.track.mode"
+    page.wait_for_function(f"() => {showing} === 'showing'")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Text at 0:10").fill("Then <others> --> & new")
+    page.get_by_role("button", name="Save").click()
+    said.get_by_text("Then <others> --> & new").wait_for()
+    client = captioned.served.client
+    newest = client.get(f"{API}/caption_files?limit=1").json()["caption_files"][0]
+    assert newest["filename"] == "progressive.edited.vtt"
+    cues = client.get(f"{API}/caption_files/{newest['id']}").text
+    assert "00:00:10.000 --> 00:00:14.000\nThen &lt;others&gt; --&gt; &amp; new\n" in cues
+    assert "The first words &amp; more" in cues
+
+
+def test_a_clip_from_point_to_point(captioned):
+    page = captioned.page
+    captioned.go_to("3")
+    page.keyboard.press("Escape")
+    page.locator("#film-title").focus()
+    page.keyboard.press("i")
+    page.get_by_role("tab", name="Index").click()
+    captioned.go_to("0:08.5")
+    page.locator("#film-title").focus()
+    page.keyboard.press("o")
+    assert page.get_by_label("Out point").input_value() == "0:08.500"
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="Download clip").click()
+    clip = fragdex.index(coming.value.path())
+    assert coming.value.suggested_filename == "progressive 0.03.0-0.08.5.mp4"
+    assert clip.tracks[0].end.seconds - max(clip.tracks[0].start.seconds, 0) == pytest.approx(
+        5.5, abs=0.1
+    )
+
+
+def test_links_open_the_film_without_a_key(captioned):
+    page = captioned.page
+    page.get_by_role("tab", name="Links").click()
+    for row, kind in (("HLS", "#EXTM3U"), ("DASH", "<MPD")):
+        item = page.locator(".links li", has_text=row)
+        item.get_by_role("button").click()
+        address = item.get_by_role("textbox")
+        address.wait_for()
+        assert kind in captioned.served.anyone.get(address.input_value()).text
+    box = page.get_by_label("Position", exact=True).bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 8)
+    picture = page.locator(".peek .picture")
+    picture.wait_for()
+    style = picture.evaluate("(one) => one.style.backgroundImage")
+    address = re.search(r'url\("(.+)"\)', style)[1]
+    answer = captioned.served.anyone.get(address)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
+
+
+def long_film(folder):
+    """Two hours, whose fragments need no processing: a minute of pictures, again and again."""
+    source = films.film(folder / "minute.mp4", MINUTE * films.RATE)
+    path = folder / "two hours.mp4"
+    with (
+        av.open(source) as minute,
+        av.open(
+            path, "w", options={"movflags": "+frag_keyframe+empty_moov+default_base_moof"}
+        ) as out,
+    ):
+        stream = out.add_stream_from_template(minute.streams.video[0])
+        places = [
+            (bytes(one), one.pts, one.dts, one.is_keyframe, one.duration)
+            for one in minute.demux(video=0)
+            if one.dts is not None
+        ]
+        for turn in range(MINUTES):
+            shift = round(turn * MINUTE / stream.time_base)
+            for data, pts, dts, key, duration in places:
+                packet = av.Packet(data)
+                packet.pts, packet.dts, packet.duration = pts + shift, dts + shift, duration
+                packet.time_base, packet.is_keyframe = stream.time_base, key
+                packet.stream = stream
+                out.mux(packet)
+    return path
+
+
+def test_a_seek_in_two_hours_asks_for_little(opened, film):
+    path = long_film(film.folder)
+    upload(opened.served, path)
+    opened.open("two hours.mp4")
+    start = fragdex.index(path).tracks[0].start.seconds
+    for minute in (100, 7, 61):
+        asked = len(opened.media())
+        _, number = opened.go_to(f"{minute}:20.3")
+        assert number == number_at(20.3, start)
+        ranges = [one.headers["range"] for one in opened.media()[asked:]]
+        assert len(ranges) <= MOST_REQUESTS
+        spans = [map(int, one.removeprefix("bytes=").split("-")) for one in ranges]
+        assert sum(last - first + 1 for first, last in spans) <= MOST_BYTES
