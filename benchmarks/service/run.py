@@ -32,7 +32,8 @@ from processes import Server  # noqa: E402
 from results import Report  # noqa: E402
 
 ROWS = (
-    "look-ups", "ranges", "upload", "large-index", "many-uploads", "attacks", "small-files", "console",
+    "look-ups", "ranges", "upload", "large-index", "many-uploads", "attacks", "small-files",
+    "console",
 )  # fmt: skip
 MIB = 1 << 20
 
