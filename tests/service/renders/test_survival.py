@@ -18,9 +18,6 @@ from service.survival.processes import until
 from service.survival.slices import (  # noqa: F401
     any_site,
     cloud,
-    s3_environment,
-    s3_server,
-    s3_url,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chromium")]

@@ -13,7 +13,6 @@ from fragdex.service.records import tables
 from fragdex.testing import check_dash, check_hls
 from service.console import films
 from service.serving import API, serving
-from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
 from service.working import announced, events_of, uploaded
 
 
@@ -213,7 +212,7 @@ def test_what_is_no_film_is_refused(tmp_path, name):
             assert (answer.status_code, answer.json()["status"]) == (422, 422), answer.text
 
 
-def test_a_segment_is_one_read_of_an_object_store(s3_url, tmp_path, monkeypatch):  # noqa: F811
+def test_a_segment_is_one_read_of_an_object_store(s3_url, tmp_path, monkeypatch):
     path = tmp_path / "film.mp4"
     films.film(path, 200, sound=True)
     with serving(tmp_path / "data", store_url=s3_url) as served:

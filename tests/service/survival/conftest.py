@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from processes import Site, film
 
-from service.survival.slices import cloud, s3_environment, s3_server, s3_url  # noqa: F401
+from service.survival.slices import cloud  # noqa: F401
 
 
 @pytest.fixture

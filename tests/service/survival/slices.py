@@ -9,7 +9,6 @@ import pytest
 
 from fragdex.service.records import tables
 from service.descendants import descendants, gone
-from service.store.conftest import s3_environment, s3_server, s3_url
 from service.survival.processes import Site
 
 __all__ = [
@@ -17,9 +16,6 @@ __all__ = [
     "any_site",
     "cloud",
     "one_of_two_machines_dies",
-    "s3_environment",
-    "s3_server",
-    "s3_url",
     "the_service_ends_well",
 ]
 

@@ -8,9 +8,6 @@ from service.survival.processes import until
 from service.survival.slices import (  # noqa: F401
     any_site,
     cloud,
-    s3_environment,
-    s3_server,
-    s3_url,
 )
 from service.transcriptions.working import SPEECH, Transcriber, by_itself, first_seconds, sound_file
 

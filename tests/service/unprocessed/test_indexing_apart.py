@@ -17,7 +17,6 @@ from fragdex.service.unprocessed.structure import MOST_BOXES
 from fragdex.testing import repeated_to
 from service.descendants import descendants
 from service.serving import API, client_of, serving
-from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
 from service.working import announced, fixture_bytes, uploaded
 
 FILES = f"{API}/unprocessed_files"
@@ -194,7 +193,7 @@ def test_a_file_that_takes_too_much_is_refused_and_says_so(served, monkeypatch, 
     assert uploaded(served.client, fragdex.testing.movie())["fragment_index_complete"]
 
 
-def test_bytes_of_an_object_store_are_read_by_ranges(tmp_path, s3_url):  # noqa: F811
+def test_bytes_of_an_object_store_are_read_by_ranges(tmp_path, s3_url):
     with serving(tmp_path, store_url=s3_url) as served:
         record = uploaded(served.client, repeated_to("fragments", 2 * IN_THREAD))
         assert record["fragment_index_complete"]

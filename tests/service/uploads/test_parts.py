@@ -12,12 +12,11 @@ from fragdex.errors import FragdexError
 from fragdex.service.records import blobs
 from fragdex.service.uploads import presigned, requests
 from service.serving import API, serving
-from service.store.conftest import s3_environment, s3_server, s3_url  # noqa: F401
 from service.working import fixture_bytes, md5_of
 
 
 @pytest.fixture
-def served(tmp_path, s3_url):  # noqa: F811
+def served(tmp_path, s3_url):
     with serving(tmp_path, store_url=s3_url, presigned_uploads=True) as one:
         yield one
 
