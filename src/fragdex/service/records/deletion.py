@@ -12,7 +12,7 @@ from fragdex.service.records import blobs, tables, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant
 
-__all__ = ["FAMILIES", "Family", "expired", "forget_upload", "outlived", "remove"]
+__all__ = ["FAMILIES", "Family", "expired", "forget_upload", "hold_upload", "outlived", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,10 @@ _FILES = ("images", "captions", "unprocessed", "isobmff", "renders")
 def remove(connection: Connection, family: str, record_id: str) -> bool:
     """Delete a record, its uploads, its use of bytes and its objects; False where there is none."""
     found = FAMILIES[family]
-    row = connection.execute(sa.select(found.table).where(_is(found.table, record_id))).first()
+    hold_upload(connection, family, *found.names(record_id))
+    # before its bytes, as whoever makes something of it does
+    query = sa.select(found.table).where(_is(found.table, record_id)).with_for_update()
+    row = connection.execute(query).first()
     if row is None:
         return False
     trash.discard(connection, *(row._mapping[column] for column in found.columns))
@@ -76,8 +79,20 @@ def remove(connection: Connection, family: str, record_id: str) -> bool:
 
 
 def _let_go(connection: Connection, family: str, *names: str) -> None:
-    blobs.release(connection, family, *names)
+    # an upload that ends holds its row, then its bytes, then its record
     forget_upload(connection, family, *names)
+    blobs.release(connection, family, *names)
+
+
+def hold_upload(connection: Connection, family: str, *record_ids: str) -> None:
+    """Hold uploads until the end of the transaction, before their records are held.
+
+    An upload that ends holds them in this order: in another one, the two wait for each other.
+    """
+    upload = tables.uploads.c
+    which = (upload.family == family) & upload.record_id.in_(record_ids)
+    query = sa.select(upload.record_id).where(which).order_by(upload.record_id)
+    connection.execute(query.with_for_update())
 
 
 def forget_upload(connection: Connection, family: str, *record_ids: str) -> None:

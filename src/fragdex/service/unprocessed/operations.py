@@ -120,6 +120,8 @@ def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
         RecordNotFound: this tenant has none of it.
     """
     with context.database.write() as connection:
+        UNPROCESSED.row(connection, tenant_id, file_id)
+        deletion.hold_upload(connection, FAMILY, file_id)
         UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
         processing.cancel_all(context, connection, file_id)
         deletion.remove(connection, FAMILY, file_id)
