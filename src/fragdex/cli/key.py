@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ import typer
 from fragdex.cli import options, serving
 from fragdex.cli.output import json_line
 from fragdex.cli.report import complain
-from fragdex.cli.serving import service, settings_of
+from fragdex.cli.serving import log_to_stderr, service, settings_of
 
 __all__ = ["create", "list_keys", "opened_database", "revoke", "rotate"]
 
@@ -72,12 +74,14 @@ def create(
       KEY=$(fragdex key create --tenant acme --data /srv/fragdex | tail -1)
       fragdex key create --scope read --expires-days 30
     """
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
     with opened_database(data, config, database_url, create=True) as database:
         now = service("records.identifiers").instant()
         ends = None if expires_days is None else now + timedelta(days=expires_days)
         made = service("records.keys").create_key(
             database, tenant, name, scope=scope, expires_at=ends
         )
+        _audit(database, "create", made, scope=scope)
         print(made)
     return 0
 
@@ -134,8 +138,10 @@ def revoke(
     Examples:
       fragdex key revoke 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
     """
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
     with opened_database(data, config, database_url) as database:
         service("records.keys").revoke_key(database, _id_of(key))
+        _audit(database, "revoke", key)
     return 0
 
 
@@ -157,10 +163,28 @@ def rotate(
       fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
       fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11 --previous-hours 0
     """
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
     with opened_database(data, config, database_url) as database:
         previous = timedelta(hours=previous_hours)
-        print(service("records.keys").rotate_key(database, _id_of(key), previous))
+        rotated = service("records.keys").rotate_key(database, _id_of(key), previous)
+        _audit(database, "rotate", key)
+        print(rotated)
     return 0
+
+
+def _audit(database: Any, action: str, key: str, **more: str) -> None:
+    """Write down who did it, as for a key that is changed over HTTP."""
+    key_id = _id_of(key)
+    tenant_id = service("records.key_lists").tenant_of(database, key_id)
+    by = f"fragdex key {action}, user {_user()}"
+    service("logs").audit(f"key.{action}", tenant_id, None, key_id, by=by, **more)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return str(os.getuid())
 
 
 def _id_of(key: str) -> str:

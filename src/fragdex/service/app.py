@@ -29,12 +29,13 @@ from fragdex.service.images import routes as images
 from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
 from fragdex.service.jobs.api import upgrade as upgrade_engine
-from fragdex.service.logs import explained
+from fragdex.service.logs import audit, explained
 from fragdex.service.processes.folders import sweep_temporary
 from fragdex.service.processes.limits import share_memory_among
-from fragdex.service.records import blobs, deletion, migrations, rate_leases, trash
+from fragdex.service.records import blobs, deletion, keys, migrations, rate_leases, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.disk_space import Reserve, disks_nearly_full
+from fragdex.service.records.identifiers import instant
 from fragdex.service.records.key_uses import KeyUses
 from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import readiness
@@ -330,6 +331,13 @@ def _wait(settings: Settings, ended: threading.Event, seconds: float) -> None:
                 return
 
 
+def _forget_keys(context: ServiceContext) -> None:
+    """Delete the keys that ended long ago, and say so where whoever made them is written down."""
+    before = instant() - timedelta(days=context.settings.key_history_days)
+    for tenant_id, key_id in keys.forget_ended(context.database, before):
+        audit("key.delete", tenant_id, None, key_id, by="housekeeping")
+
+
 def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
     """At once, then every minute: what is past its time goes. Several processes may do it."""
     age = timedelta(hours=context.settings.upload_hours)
@@ -349,6 +357,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             rate_leases.forget_full(context.database)
             deletion.expired(context.database)
             deletion.outlived(context.database)
+            _forget_keys(context)
             idempotency.forget(context)
             webhook_operations.forget_deliveries(context)
             blobs.sweep(context.database, context.store, age)

@@ -218,6 +218,9 @@ class Settings(BaseSettings):
         500, ge=1, description="unfinished jobs of one tenant; more get 429"
     )
     job_history_days: float = Field(30, gt=0, description="how long finished jobs are remembered")
+    key_history_days: float = Field(
+        90, gt=0, description="how long keys stay in lists that were revoked or have expired"
+    )
 
     head_timeout_seconds: float = Field(
         10, gt=0, description="time for the head of a request to arrive"

@@ -65,18 +65,19 @@ def explained(error: BaseException) -> str:
     return ": ".join(part for part in parts if part)
 
 
-def audit(action: str, tenant_id: str, key_id: str, object_id: str, **more: str) -> None:
+def audit(action: str, tenant_id: str, key_id: str | None, object_id: str, **more: str) -> None:
     """Log who changed what may be done: a line of `fragdex.audit`, whatever `log_level` is.
 
     Args:
         action: what was done, such as `key.create`.
-        key_id: the key that asked for it.
+        key_id: the key that asked for it; None: nobody did over HTTP, and `by` of `more` says who.
         object_id: what it was done to.
         more: further fields.
     """
+    by = more.get("by", "") if key_id is None else f"key {key_id}"
     fields = {"event": "audit", "action": action, "tenant": tenant_id, "key": key_id}
     _AUDIT.info(
-        "%s %s by key %s of tenant %s", action, object_id, key_id, tenant_id,
+        "%s %s of tenant %s by %s", action, object_id, tenant_id, by,
         extra={"fields": {**fields, "object": object_id, **more}},
     )  # fmt: skip
 

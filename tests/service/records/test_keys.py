@@ -36,6 +36,30 @@ def test_a_key_opens_its_tenant(database):
     assert keys.find_key(database, again).tenant_id == found.tenant_id
 
 
+def test_keys_that_ended_long_ago_are_forgotten(database):
+    """Not those that open something, nor those that somebody may still ask after."""
+    now = instant()
+    valid, ends, expired, revoked = (
+        keys.create_key(database, name=name, expires_at=at)
+        for name, at in (
+            ("valid", None),
+            ("ends", now + timedelta(days=60)),
+            ("expired", now - timedelta(days=1)),
+            ("revoked", None),
+        )
+    )
+    keys.revoke_key(database, revoked.rpartition("_")[2])
+    assert keys.forget_ended(database, now - timedelta(days=2)) == []
+    tenant = keys.find_key(database, valid).tenant_id
+    gone = {(tenant, one.rpartition("_")[2]) for one in (expired, revoked)}
+    assert set(keys.forget_ended(database, now + timedelta(days=30))) == gone
+    assert keys.forget_ended(database, now + timedelta(days=30)) == []
+    assert {key.name for key in list_keys(database)} == {"valid", "ends"}
+    assert keys.find_key(database, ends).tenant_id == tenant
+    with pytest.raises(Unauthenticated):
+        keys.find_key(database, revoked)
+
+
 def test_only_a_hash_of_the_secret_is_stored(database):
     bearer = keys.create_key(database)
     secret = bearer.split("_")[1]

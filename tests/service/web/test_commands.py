@@ -1,14 +1,16 @@
 """`fragdex serve`, `worker`, `key`, `db`, `config` as a user meets them: as processes."""
 
+import getpass
 import json
 import os
 import platform
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -96,9 +98,16 @@ def test_serve_where_others_can_reach_it_wants_a_key_first(tmp_path):
 
 def test_keys_are_made_listed_and_revoked(tmp_path):
     made = fragdex("key", "create", "--tenant", "acme", "--name", "ann", "--data", tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    assert made.returncode == 0
     key = made.stdout.splitlines()[-1]
     secret, key_id = re.fullmatch(r"(ef_[^_]+)_(.+)", key).groups()
+    with closing(sqlite3.connect(tmp_path / "fragdex.db")) as database:
+        (tenant_id,) = database.execute("SELECT tenant_id FROM fragdex_keys").fetchone()
+    (said,) = made.stderr.splitlines()
+    assert re.fullmatch(
+        rf"\S+ \S+ INFO fragdex.audit: key.create {key_id} of tenant {tenant_id} by .+", said
+    )
+    assert secret not in said
     listed = fragdex("key", "list", "--json", "--data", tmp_path)
     (told,) = [json.loads(line) for line in listed.stdout.splitlines()]
     assert (told["id"], told["tenant"], told["name"], told["revoked_at"]) == (
@@ -115,7 +124,14 @@ def test_keys_are_made_listed_and_revoked(tmp_path):
     assert rotated != reader
     assert rotated.split("_")[2] == reader.split("_")[2]
     assert "\tread\t" in fragdex("key", "list", "--data", tmp_path).stdout
-    assert fragdex("key", "revoke", key, "--data", tmp_path).returncode == 0
+    revoked = fragdex("key", "revoke", key, "--data", tmp_path, FRAGDEX_LOG_FORMAT="json")
+    assert revoked.returncode == 0
+    line = json.loads(revoked.stderr)
+    user = getpass.getuser()
+    assert {name: line[name] for name in ("event", "action", "tenant", "key", "object", "by")} == {
+        "event": "audit", "action": "key.revoke", "tenant": tenant_id, "key": None,
+        "object": key_id, "by": f"fragdex key revoke, user {user}",
+    }  # fmt: skip
     assert "revoked" in fragdex("key", "list", "--data", tmp_path).stdout
     unknown = fragdex("key", "revoke", "nobody", "--data", tmp_path)
     assert (unknown.returncode, unknown.stderr) == (2, "fragdex: there is no such key\n")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fragdex.service.records import blobs, tables, trash
 from fragdex.service.records.database import Database
-from fragdex.service.records.identifiers import instant
+from fragdex.service.records.identifiers import first_id, instant
 
 __all__ = ["FAMILIES", "Family", "expired", "forget_upload", "hold_upload", "outlived", "remove"]
 
@@ -135,7 +135,7 @@ def outlived(database: Database, limit: int = 1000) -> int:
         for name in _FILES:
             row = FAMILIES[name].table.c
             # ids begin with the time: their index finds the oldest
-            old = (row.tenant_id == tenant_id) & (row.id < _first_id(before))
+            old = (row.tenant_id == tenant_id) & (row.id < first_id(before))
             old &= row.created_at <= before
             if name == "renders":
                 old &= row.completed_at.is_not(None) | row.failed_at.is_not(None)
@@ -146,12 +146,6 @@ def outlived(database: Database, limit: int = 1000) -> int:
                 with database.write() as connection:
                     deleted += remove(connection, name, record_id)
     return deleted
-
-
-def _first_id(when: datetime) -> str:
-    """What no id of a later millisecond is less than."""
-    digits = f"{int(when.timestamp() * 1000) + 1:012x}"
-    return f"{digits[:8]}-{digits[8:]}"
 
 
 def _is(table: sa.Table, record_id: str) -> sa.ColumnElement[bool]:

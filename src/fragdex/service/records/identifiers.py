@@ -11,7 +11,7 @@ from fragdex.digest import Digest, parse_digest
 from fragdex.errors import InvalidDigest
 from fragdex.service.errors import InvalidRequest
 
-__all__ = ["instant", "md5_bytes", "md5_text", "new_id", "rfc3339"]
+__all__ = ["first_id", "instant", "md5_bytes", "md5_text", "new_id", "rfc3339"]
 
 
 def new_id() -> str:
@@ -22,6 +22,16 @@ def new_id() -> str:
     (36, True)
     """
     return str(uuid_utils.uuid7())
+
+
+def first_id(when: datetime) -> str:
+    """What no identifier of a later millisecond is less than: their index finds the oldest.
+
+    >>> first_id(instant()) > new_id()
+    True
+    """
+    digits = f"{int(when.timestamp() * 1000) + 1:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
 
 
 def instant() -> datetime:

@@ -15,7 +15,7 @@ from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.pages import page
 
-__all__ = ["ListedKey", "list_keys", "page_of_keys", "read_key"]
+__all__ = ["ListedKey", "list_keys", "page_of_keys", "read_key", "tenant_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,19 @@ def read_key(database: Database, tenant_id: str, key_id: str) -> ListedKey:
     if found is None:
         raise RecordNotFound("there is no such key")
     return _listed(found)
+
+
+def tenant_of(database: Database, key_id: str) -> str:
+    """The id of the tenant of a key.
+
+    Raises:
+        RecordNotFound: there is no such key.
+    """
+    with database.read() as connection:
+        found = connection.scalar(sa.select(_KEY.tenant_id).where(_KEY.id == key_id))
+    if found is None:
+        raise RecordNotFound("there is no such key")
+    return str(found)
 
 
 def _listed(row: Row[Any]) -> ListedKey:

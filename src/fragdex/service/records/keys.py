@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection
 from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database, insert
-from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.identifiers import first_id, instant, new_id
 from fragdex.service.records.tenant_limits import lock_tenant
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "create_key",
     "create_tenant",
     "find_key",
+    "forget_ended",
     "has_keys",
     "revoke_key",
     "rotate_key",
@@ -207,6 +208,29 @@ def revoke_key(database: Database, key_id: str, tenant_id: str | None = None) ->
         )
         if not done.rowcount:
             raise RecordNotFound("there is no such key")
+
+
+def forget_ended(database: Database, before: datetime, limit: int = 1000) -> list[tuple[str, str]]:
+    """Delete keys that were revoked, or had expired, before a moment; at most `limit`.
+
+    What names them then opens nothing, as before.
+
+    Returns:
+        The ids of their tenants, and their own.
+    """
+    row = tables.keys.c
+    # of keys that began then: ids begin with the time
+    ended = (row.id < first_id(before)) & ((row.revoked_at <= before) | (row.expires_at <= before))
+    some = sa.select(row.id).where(ended).order_by(row.id).limit(limit)
+    with database.read() as connection:
+        ids = connection.scalars(some).all()
+    gone: list[tuple[str, str]] = []
+    for key_id in ids:
+        with database.write() as connection:
+            delete = tables.keys.delete().where(row.id == key_id).returning(row.tenant_id)
+            # of two processes that do this, one says so
+            gone += [(tenant_id, key_id) for tenant_id in connection.scalars(delete)]
+    return gone
 
 
 def rotate_key(
