@@ -54,7 +54,8 @@ def get_key(id: str) -> Request[ApiKey]:
 def delete_key(id: str) -> Request[None]:
     """Revoke a key: it, and the URL tokens that it signed, open nothing from a few seconds on.
 
-    Its record stays. The last valid key with the scope `admin` is not revoked (409).
+    Its record stays for a while (`key_history_days`). The last valid key with the scope `admin`
+    is not revoked (409).
     """
     return Request("DELETE", f"/api/v1/keys/{segment(id)}", result=None)
 
