@@ -147,7 +147,8 @@ def get_key(id: RecordId, caller: Asking, context: InContext) -> ApiKey:
 def delete_key(id: RecordId, caller: Asking, context: InContext) -> None:
     """Revoke a key: it, and the URL tokens that it signed, open nothing from a few seconds on.
 
-    Its record stays for a while (`key_history_days`). The last valid key with the scope `admin` is not revoked (409).
+    Its record stays for a while (`key_history_days`). The last valid key with the scope `admin` is
+    not revoked (409).
     """
     keys.revoke_key(context.database, id, caller.tenant_id)
     audit("key.revoke", caller.tenant_id, caller.key_id, id)
