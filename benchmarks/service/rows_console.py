@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def _median(amount: Amount) -> float:
 
 
 def _send(server: Server, film: Path) -> str:
-    """The id of the film, all of whose bytes the service has."""
+    """The id of the film, once it can be played."""
     size = film.stat().st_size
     with server.client() as client, film.open("rb") as file:
         new = {"filename": film.name, "type": "video", "byte_size": size}
@@ -110,4 +111,8 @@ def _send(server: Server, film: Path) -> str:
             client.post(
                 f"/files/{file_id}/upload", content=data, headers=headers
             ).raise_for_status()
+        while (status := client.get(f"/files/{file_id}").json()["status"]) == "processing":
+            time.sleep(0.5)
+    if status != "ready":
+        raise SystemExit(f"{film.name} came to a bad end: {status}")
     return file_id

@@ -169,6 +169,8 @@ def test_sound_alone_is_played(opened, film):
     opened.page.wait_for_function("() => !document.querySelector('video').seeking")
     assert opened.page.evaluate("document.querySelector('video').currentTime") == 12
     assert opened.page.locator("#tracks strong").all_inner_texts() == ["audio 1"]
+    bars = opened.page.locator(".waveform path").get_attribute("d")
+    assert bars.count("M") > 300
 
 
 HEAR = """

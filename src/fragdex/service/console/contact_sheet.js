@@ -6,19 +6,29 @@ import { clock } from "./format.js";
 const PICTURES = 12;
 const WIDE = 240;
 
-// `player`: the video that a picture leads to its moment.
-export function contactSheet(url, player, signal) {
-  const items = Array.from({ length: PICTURES }, () => h("li"));
-  const element = h("section", {}, h("h2", {}, "Contact sheet"), h("ol.sheet", { "aria-label": "Contact sheet" }, items));
-  element.style.setProperty("--shape", player.style.aspectRatio);
-  draw(url, player, items, signal).catch(() => {
+// `player`: the video that a picture leads to its moment; `shape`: its width by its height.
+export function contactSheet(url, player, shape, signal) {
+  const cells = Array.from({ length: PICTURES }, () => cellOf(player, Math.round(WIDE / shape)));
+  const element = h("section", {}, h("h2", {}, "Contact sheet"),
+    h("ol.sheet", { "aria-label": "Contact sheet" }, cells.map(({ button }) => h("li", {}, button))));
+  draw(url, cells, signal).catch(() => {
     // a film that this browser cannot play has none
     if (!signal.aborted) element.remove();
   });
   return element;
 }
 
-async function draw(url, player, items, signal) {
+function cellOf(player, high) {
+  const cell = { canvas: h("canvas", { width: WIDE, height: high, "aria-hidden": "true" }), words: h("span", {}, "…") };
+  const go = () => {
+    player.currentTime = cell.time;
+    player.scrollIntoView({ block: "nearest" });
+  };
+  cell.button = h("button", { type: "button", disabled: true, onclick: go }, cell.canvas, cell.words);
+  return cell;
+}
+
+async function draw(url, cells, signal) {
   const video = h("video", { src: url, muted: true, preload: "auto", playsInline: true });
   const close = () => {
     video.removeAttribute("src");
@@ -26,19 +36,13 @@ async function draw(url, player, items, signal) {
   };
   signal.addEventListener("abort", close);
   await happened(video, "loadeddata", signal);
-  const high = Math.round(WIDE * video.videoHeight / video.videoWidth);
-  for (const [n, item] of items.entries()) {
-    const time = video.duration * (n + 0.5) / PICTURES;
-    video.currentTime = time;
+  for (const [n, cell] of cells.entries()) {
+    cell.time = video.duration * (n + 0.5) / PICTURES;
+    video.currentTime = cell.time;
     await happened(video, "seeked", signal);
-    const canvas = h("canvas", { width: WIDE, height: high, "aria-hidden": "true" });
-    canvas.getContext("2d").drawImage(video, 0, 0, WIDE, high);
-    const go = () => {
-      player.currentTime = time;
-      player.scrollIntoView({ block: "nearest" });
-    };
-    item.append(h("button", { type: "button", onclick: go },
-      canvas, h("span", {}, h("span.unseen", {}, "Go to "), clock(time, 1))));
+    cell.canvas.getContext("2d").drawImage(video, 0, 0, cell.canvas.width, cell.canvas.height);
+    cell.words.replaceChildren(h("span.unseen", {}, "Go to "), clock(cell.time, 1));
+    cell.button.disabled = false;
   }
   close();
 }

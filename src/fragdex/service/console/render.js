@@ -85,7 +85,7 @@ async function present(render, result, signal) {
       : kind === "audio" ? h("audio", { src: url, controls: true, "aria-label": "Result" }) : null;
   if (shown && kind === "video" && render.width) shown.style.aspectRatio = `${render.width} / ${render.height}`;
   result.replaceChildren(h("h2", {}, "Result"), shown ?? "", h("p", {}, save));
-  if (kind === "video") result.append(contactSheet(url, shown, signal));
+  if (kind === "video") result.append(contactSheet(url, shown, render.width / render.height || 16 / 9, signal));
 }
 
 function lines(name, texts) {

@@ -109,8 +109,10 @@ function match(address) {
 function mark(address) {
   const section = address.split("/")[0] || "files";
   for (const link of $("nav").children) {
-    if (link.dataset.section === section) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.section === section) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else link.removeAttribute("aria-current");
   }
 }
 

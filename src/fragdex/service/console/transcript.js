@@ -42,9 +42,11 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     words = source?.words ? await source.words({ signal }) : [];
     for (const one of [search, edit]) one.hidden = !segments.length;
     none.hidden = segments.length > 0;
-    hear.hidden = sources.some((one) => one.words);
+    hear.hidden = heard();
     draw();
   }
+
+  const heard = () => sources.some((one) => one.words);
 
   function draw() {
     here = null;
@@ -96,7 +98,8 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     list.classList.add("editing");
     edit.textContent = "Save";
     stop.hidden = false;
-    search.disabled = select.disabled = true;
+    search.hidden = hear.hidden = true;
+    select.disabled = true;
     list.replaceChildren(...segments.map((segment) => h("li", {}, h("span.moment", {}, clock(segment.start, 0)),
       h("textarea", { rows: 2, value: segment.text.trim(), "aria-label": `Text at ${clock(segment.start, 0)}` }))));
     list.querySelector("textarea")?.focus();
@@ -106,7 +109,8 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     list.classList.remove("editing");
     edit.textContent = "Edit";
     stop.hidden = true;
-    search.disabled = select.disabled = false;
+    search.hidden = select.disabled = false;
+    hear.hidden = heard();
     draw();
     edit.focus();
   }

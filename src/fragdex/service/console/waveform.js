@@ -18,12 +18,13 @@ export async function waveform(screen, place, lane, signal) {
   svg.setAttribute("viewBox", `0 0 ${count} ${HIGH}`);
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("aria-hidden", "true");
-  let path = "";
-  for (let n = 0; n < count; n++) {
-    const loudest = Math.max(...data.slice(n * wide, (n + 1) * wide).map(Math.abs));
-    const high = Math.max(1, loudest / 2 ** (bits - 1) * HIGH);
-    path += `M${n + 0.5} ${(HIGH - high) / 2}v${high}`;
-  }
+  const parts = Array.from({ length: count }, (_, n) =>
+    Math.max(...data.slice(n * wide, (n + 1) * wide).map(Math.abs)));
+  const most = Math.max(...parts, 2 ** (bits - 1) / 20); // what is silent stays so
+  const path = parts.map((part, n) => {
+    const high = Math.max(1, part / most * HIGH);
+    return `M${n + 0.5} ${(HIGH - high) / 2}v${high}`;
+  }).join("");
   const line = document.createElementNS(space, "path");
   line.setAttribute("d", path);
   svg.append(line);
