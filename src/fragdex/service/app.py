@@ -38,6 +38,7 @@ from fragdex.service.records.disk_space import Reserve, disks_nearly_full
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.key_uses import KeyUses
 from fragdex.service.records.state_metrics import StateMetrics
+from fragdex.service.renders import operations as render_operations
 from fragdex.service.renders import readiness
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
@@ -53,6 +54,7 @@ from fragdex.service.traces import Traces
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.transcriptions.readiness import engine_state
+from fragdex.service.tus import operations as resumable_uploads
 from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
@@ -355,6 +357,8 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             reserve.renew()
             context.part(KeyUses).write(context.database)
             rate_leases.forget_full(context.database)
+            resumable_uploads.expire(context)
+            render_operations.give_up_unsent(context)
             deletion.expired(context.database)
             deletion.outlived(context.database)
             _forget_keys(context)

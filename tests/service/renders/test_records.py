@@ -5,12 +5,15 @@ import os
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
 from fragdex.service.records import blobs, tables
+from fragdex.service.records.identifiers import instant
+from fragdex.service.renders.operations import give_up_unsent
 from fragdex.service.renders.worker import RENDER
 from service.renders.test_archives import tar_of, zip_of
 from service.serving import API, serving
@@ -244,6 +247,33 @@ def test_an_upload_that_ends_and_one_that_begins_anew_do_not_wait_for_each_other
                     own = render.c.id == record["id"]
                     connection.execute(render.update().where(own).values(is_archive=False))
                 assert answer.result().status_code in (202, 204), answer.result().text
+
+
+def test_a_render_whose_page_does_not_come_fails(tmp_path):
+    with serving(tmp_path) as served:
+        client, table = served.client, tables.renders
+        silent, begun, sent, fresh = (
+            client.post(f"{API}/renders", json=new).json()
+            for new in ({}, {}, {"html": "<p>Hi"}, {})
+        )
+        assert post(client, begun, "/upload", **chunk(SITE, 0, 1000)).status_code == 202
+        with served.context.database.write() as connection:
+            old = table.c.id.in_([one["id"] for one in (silent, begun, sent)])
+            then = instant() - timedelta(days=2)
+            connection.execute(table.update().where(old).values(created_at=then))
+        give_up_unsent(served.context)
+        found = [client.get(f"{API}/renders/{one['id']}").json() for one in
+                 (silent, begun, sent, fresh)]  # fmt: skip
+        assert [one["status"] for one in found] == ["failed", "created", "pending", "created"]
+        assert found[0]["problem"]["detail"] == "its page did not come in time"
+        upload = tables.uploads
+        with served.context.database.write() as connection:
+            times = {"created_at": then, "written_at": then, "lease_until": None}
+            mine = upload.c.record_id == begun["id"]
+            connection.execute(upload.update().where(mine).values(**times))
+        give_up_unsent(served.context)
+        assert client.get(f"{API}/renders/{begun['id']}").json()["status"] == "failed"
+        assert post(client, begun, "/upload", **chunk(SITE, 0, 1000)).status_code == 409
 
 
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"

@@ -4,13 +4,17 @@ import base64
 import hashlib
 import os
 from contextlib import suppress
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.service.errors import InvalidRequest
-from fragdex.service.records import deletion
+from fragdex.service.records import deletion, tables
+from fragdex.service.records.identifiers import instant
+from fragdex.service.tus.operations import expire
 from fragdex.service.tus.protocol import parse_checksum, parse_concat, parse_metadata
 from service.serving import API, serving
 
@@ -223,7 +227,52 @@ def test_parts_that_nobody_puts_together_expire(tmp_path):
     with serving(tmp_path, upload_hours=1e-6) as served:
         url = part(served, DATA[:1000])
         deletion.expired(served.context.database)
+        expire(served.context)
         assert head(served, url).status_code == 404
+
+
+def test_a_file_that_nobody_finishes_goes_with_its_upload(tmp_path):
+    """Unless somebody announced it otherwise, or its bytes are all here."""
+    digest = hashlib.md5(DATA).hexdigest()
+    known = {"Upload-Metadata": f"filename {b64('film.bin')},md5 {b64(digest)}"}
+    with serving(tmp_path) as served:
+        started = begin(served, 10, "a.png").headers["Location"]
+        assert patch(served, started, 0, b"12345").status_code == 204
+        untouched = begin(served, 10).headers["Location"]
+        # the same file again is still this protocol's own
+        twice = [begin(served, 9, **{"Upload-Metadata": f"{text},md5 {b64('0' * 32)}"}).headers for
+                 text in [f"filename {b64('b.bin')}"] * 2]  # fmt: skip
+        assert twice[0]["Location"] == twice[1]["Location"]
+        new = {"filename": "film.bin", "type": "video", "byte_size": len(DATA), "md5": digest}
+        announced = served.client.post(f"{API}/files", json=new).json()["id"]
+        assert begin(served, len(DATA), **known).headers["Location"].endswith(announced)
+        complete = begin(served, 5, "c.bin").headers["Location"]
+        assert patch(served, complete, 0, b"whole").status_code == 204
+        expire(served.context)
+        assert head(served, started).headers["Upload-Offset"] == "5"
+        upload, then = tables.uploads, instant() - timedelta(days=2)
+        with served.context.database.write() as connection:
+            times = {"created_at": then, "written_at": then, "lease_until": None}
+            connection.execute(upload.update().values(**times))
+            connection.execute(tables.tus_uploads.update().values(expires_at=then))
+        expire(served.context)
+        left = {one["id"] for one in served.client.get(f"{API}/files").json()["files"]}
+        assert left == {announced, complete.rpartition("/")[2]}
+        for url in (started, untouched, twice[0]["Location"]):
+            assert head(served, url).status_code == 404
+
+
+def test_an_upload_that_still_gets_bytes_does_not_expire(served):
+    url = begin(served, 10).headers["Location"]
+    mine = tables.tus_uploads.c.id == url.rpartition("/")[2]
+    with served.context.database.write() as connection:
+        past = tables.tus_uploads.update().where(mine).values(expires_at=instant())
+        connection.execute(past)
+    assert patch(served, url, 0, b"12345").status_code == 204
+    expire(served.context)
+    answer = head(served, url)
+    assert answer.headers["Upload-Offset"] == "5"
+    assert parsedate_to_datetime(answer.headers["Upload-Expires"]) > instant()
 
 
 # ---- headers --------------------------------------------------------------------------------

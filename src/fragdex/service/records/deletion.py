@@ -52,6 +52,9 @@ FAMILIES = {
 """The words that `blob_uses` and `uploads` call families by; a track is named `ID/TRACK`."""
 
 
+_BY_THEIR_FAMILY = frozenset({"tus"})
+"""Those that are past their `expires_at` take a file with them, or are not over yet."""
+
 _FILES = ("images", "captions", "unprocessed", "isobmff", "renders")
 """What a tenant's retention is about."""
 
@@ -106,7 +109,7 @@ def expired(database: Database, limit: int = 1000) -> int:
     """Delete records that are past their `expires_at`; returns how many, at most `limit`."""
     deleted = 0
     for name, family in FAMILIES.items():
-        if "expires_at" not in family.table.c:
+        if "expires_at" not in family.table.c or name in _BY_THEIR_FAMILY:
             continue
         query = (
             sa.select(family.table.c.id)

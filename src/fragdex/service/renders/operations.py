@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -40,12 +42,14 @@ __all__ = [
     "create_render",
     "delete_render",
     "find_render",
+    "give_up_unsent",
     "open_upload",
     "result_of",
     "upload_of",
 ]
 
 _RENDER = renders.c
+_WHY_GIVEN_UP: Final = {"error": "Conflict", "detail": "its page did not come in time"}
 _WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the render was cancelled"}
 
 
@@ -260,6 +264,48 @@ def _deleted(context: ServiceContext, tenant_id: str, render_id: str) -> bool:
         for slice_id in connection.scalars(own).all():
             deletion.remove(connection, "render_slices", slice_id)
         return deletion.remove(connection, FAMILY, render_id)
+
+
+def give_up_unsent(context: ServiceContext, limit: int = 1000) -> int:
+    """Fail the renders whose page did not come; returns how many did, of at most `limit`.
+
+    So it is where no byte of it has come for as long as an upload is kept.
+    """
+    before = instant() - timedelta(hours=context.settings.upload_hours)
+    unsent = _RENDER.queued_at.is_(None) & _RENDER.failed_at.is_(None)
+    query = sa.select(_RENDER.id, _RENDER.tenant_id).where(unsent, _RENDER.created_at <= before)
+    with context.database.read() as connection:
+        due = connection.execute(query.limit(limit)).all()
+    given_up = 0
+    for render_id, tenant_id in due:
+        with context.database.write() as connection, suppress(RecordNotFound):
+            given_up += _given_up(context, connection, tenant_id, render_id, before)
+    return given_up
+
+
+def _given_up(
+    context: ServiceContext,
+    connection: Connection,
+    tenant_id: str,
+    render_id: str,
+    before: datetime,
+) -> bool:
+    held = _locked(connection, tenant_id, render_id)
+    if held is None:
+        return False  # its page begins to come at this moment
+    upload, row = held
+    if row.status != RenderStatus.CREATED:
+        return False
+    if upload is not None:
+        touched = max(filter(None, (upload.created_at, upload.written_at, upload.lease_until)))
+        if touched > before:
+            return False
+    deletion.forget_upload(connection, FAMILY, render_id)
+    values = {"status": RenderStatus.FAILED, "failed_at": instant(), "problem": _WHY_GIVEN_UP}
+    connection.execute(renders.update().where(_RENDER.id == render_id).values(**values))
+    data = {**event_data(row), "problem": _WHY_GIVEN_UP}
+    emit(context, connection, tenant_id, "render.failed", data)
+    return True
 
 
 def result_of(context: ServiceContext, tenant_id: str, render_id: str, suffix: str) -> StoredBytes:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
 from fragdex.service.captions.model import type_of as captions_of
@@ -18,7 +19,7 @@ from fragdex.service.files.model import FileType, NewAnyFile
 from fragdex.service.images.model import type_of as image_of
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.tables import tus_uploads
+from fragdex.service.records.tables import tus_uploads, uploads
 from fragdex.service.tus.protocol import Concatenation
 from fragdex.service.uploads import Arrival
 from fragdex.service.uploads.file_repository import FileRepository, StoredBytes, facts, need_within
@@ -31,12 +32,14 @@ __all__ = [
     "begin_part",
     "concatenate",
     "end",
+    "expire",
     "find",
     "mark_complete",
 ]
 
 FAMILY: Final = "tus"
 PART: Final = "application/octet-stream"
+_FAMILIES: Final = (FAMILY, "images", "captions", "unprocessed")
 
 
 class _Parts(Listed):
@@ -109,16 +112,18 @@ def begin(
         raise InvalidRequest(
             f"Upload-Metadata does not describe a file: {error}", pointer="Upload-Metadata"
         ) from error
-    record, _ = files.create_file(context, tenant_id, new)
+    record, is_new = files.create_file(context, tenant_id, new)
     values = {"id": record.id, "tenant_id": tenant_id, "filename": filename, "mime_type": PART}
     with context.database.write() as connection:
-        connection.execute(tus_uploads.delete().where(tus_uploads.c.id == record.id))
+        before = tus_uploads.delete().where(tus_uploads.c.id == record.id)
+        made = connection.scalar(before.returning(tus_uploads.c.made_file)) or is_new
         connection.execute(
             tus_uploads.insert().values(
                 **values,
                 byte_size=byte_size,
                 metadata=metadata,
                 concat=concat,
+                made_file=made,
                 created_at=instant(),
                 expires_at=_expiry(context),
             )
@@ -237,6 +242,44 @@ def end(context: ServiceContext, tenant_id: str, upload_id: str) -> None:
         deletion.remove(connection, FAMILY, upload_id)
 
 
+def expire(context: ServiceContext, limit: int = 1000) -> int:
+    """Delete what nobody finished in time: parts, and uploads with the files that they made.
+
+    One that still gets bytes is given more time. A file that was announced otherwise stays, and so
+    does a complete one. Returns how many uploads were deleted, of at most `limit`.
+    """
+    row = tus_uploads.c
+    query = sa.select(row.id).where(row.expires_at <= instant()).limit(limit)
+    with context.database.read() as connection:
+        due = connection.scalars(query).all()
+    deleted = 0
+    for upload_id in due:
+        with context.database.write() as connection:
+            deleted += _expire(context, connection, upload_id)
+    return deleted
+
+
+def _expire(context: ServiceContext, connection: Connection, upload_id: str) -> bool:
+    """Whether an upload that was due is deleted."""
+    own = tus_uploads.c.id == upload_id
+    sent = uploads.c.family.in_(_FAMILIES) & (uploads.c.record_id == upload_id)
+    # in the order of an upload that ends
+    query = sa.select(uploads).where(sent, uploads.c.completed_at.is_(None)).with_for_update()
+    unfinished = connection.execute(query).first()
+    row = connection.execute(sa.select(tus_uploads).where(own).with_for_update()).first()
+    if row is None:
+        return False
+    if unfinished is not None:
+        times = (unfinished.created_at, unfinished.written_at, unfinished.lease_until)
+        until = max(filter(None, times)) + _kept(context)
+        if until > instant():
+            connection.execute(tus_uploads.update().where(own).values(expires_at=until))
+            return False
+        if row.made_file:
+            deletion.remove(connection, unfinished.family, upload_id)
+    return deletion.remove(connection, FAMILY, upload_id)
+
+
 def _complete_part(context: ServiceContext, tenant_id: str, part_id: str) -> StoredBytes:
     with context.database.read() as connection:
         row = PARTS.row(connection, tenant_id, part_id)
@@ -252,4 +295,8 @@ def _part_arrival(context: ServiceContext) -> Arrival:
 
 
 def _expiry(context: ServiceContext) -> datetime:
-    return instant() + timedelta(hours=context.settings.upload_hours)
+    return instant() + _kept(context)
+
+
+def _kept(context: ServiceContext) -> timedelta:
+    return timedelta(hours=context.settings.upload_hours)

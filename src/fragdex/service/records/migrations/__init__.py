@@ -2,7 +2,7 @@
 
 They see the tables that begin with `fragdex_` and nothing else: the job engine keeps its own in
 the same database. A step is never changed once it was released. Its file is named after the
-version that it leads to: `r0018_first.py` leads to 0018.
+version that it leads to: `r0019_first.py` leads to 0019.
 """
 
 from __future__ import annotations

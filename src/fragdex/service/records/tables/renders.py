@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, Integer, LargeBinary, String, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Text,
+    text,
+)
 
 from fragdex.service.records.tables.columns import (
     at,
@@ -80,6 +91,9 @@ render_slices = table(
     at("expires_at"),
 )
 by_time_and_md5(renders)
+# those whose page is to come
+_UNSENT = text("queued_at IS NULL AND failed_at IS NULL")
+Index(None, renders.c.created_at, sqlite_where=_UNSENT, postgresql_where=_UNSENT)
 Index(None, render_slices.c.tenant_id, render_slices.c.recipe)
 Index(None, render_slices.c.render_id)
 Index(None, render_slices.c.expires_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, String, Text
+from sqlalchemy import BigInteger, Boolean, Column, Index, String, Text
 
 from fragdex.service.records.tables.columns import (
     at,
@@ -27,6 +27,8 @@ tus_uploads = table(
     # Upload-Metadata and Upload-Concat as they were sent
     Column("metadata", Text),
     Column("concat", Text),
+    # whether the record of the file was made for this upload: it goes where nobody finishes it
+    Column("made_file", Boolean, nullable=False, default=False),
     at("created_at", needed=True),
     at("completed_at"),
     at("expires_at", needed=True),

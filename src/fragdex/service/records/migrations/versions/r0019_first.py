@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0018"
+revision = "0019"
 down_revision = None
 
 _ID = sa.String(36)
@@ -168,6 +168,7 @@ def _files() -> None:
         _needed(sa.BigInteger(), "byte_size"),
         _optional(_MD5, "md5"),
         _optional(sa.Text(), "metadata", "concat"),
+        _needed(sa.Boolean(), "made_file"),
         _created(),
         _optional(_INSTANT, "completed_at"),
         _needed(_INSTANT, "expires_at"),
@@ -254,7 +255,7 @@ def _files() -> None:
 
 
 def _renders() -> None:
-    _table(
+    renders = _table(
         "renders",
         _key(_ID, "id"),
         _of("tenants", "tenant_id"),
@@ -271,6 +272,8 @@ def _renders() -> None:
         _optional(_INSTANT, "queued_at", "started_at", "completed_at", "failed_at"),
         indexes=["tenant_id id", "tenant_id md5"],
     )
+    unsent = sa.text("queued_at IS NULL AND failed_at IS NULL")
+    sa.Index(None, renders.c.created_at, sqlite_where=unsent, postgresql_where=unsent)
     _table(
         "render_parts",
         _of("renders", "render_id", primary_key=True),
