@@ -103,9 +103,9 @@ def service(folder: Path, **settings: str) -> Iterator[Server]:
 
     It works on no jobs, so nothing else runs beside.
     """
-    key = _new_key(folder)
-    command = [sys.executable, "-m", "fragdex", "serve", "--port", "0", "--data", str(folder)]
     more = {f"FRAGDEX_{name.upper()}": value for name, value in settings.items()}
+    key = _new_key(folder, **more)
+    command = [sys.executable, "-m", "fragdex", "serve", "--port", "0", "--data", str(folder)]
     with _running(
         command, **{"FRAGDEX_JOB_WORKERS": "0", "FRAGDEX_LOG_LEVEL": "warning", **more}
     ) as (child, url):
@@ -117,13 +117,13 @@ def another_key(server: Server, tenant: str) -> str:
     return _new_key(server.folder, "--tenant", tenant)
 
 
-def _new_key(folder: Path, *more: str) -> str:
+def _new_key(folder: Path, *more: str, **settings: str) -> str:
     made = subprocess.run(
         [sys.executable, "-m", "fragdex", "key", "create", "--data", str(folder), *more],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        env=_environment(),
+        env={**_environment(), **settings},
     )
     return made.stdout.split()[-1]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -32,6 +33,8 @@ FIXTURE = HERE.parents[1] / "fixtures" / "faststart.mp4"
 MOST_WORKERS = 3
 OF_CEILING = 0.8
 STEADY = 1.1
+MORE_PROCESSOR = 1.1
+BEGINS_S = 8
 SPIN = "import time; t=time.perf_counter()\nfor i in range(60): sum(range(300_000))"
 SPINS = 60
 LEFT = sa.text("SELECT count(*) FROM fragdex_processes WHERE completed_at IS NULL")
@@ -57,8 +60,14 @@ def _spinning(count: int) -> float:
 
 
 @contextmanager
-def _workers(count: int, folder: Path, settings: dict[str, str]) -> Iterator[list[int]]:
-    """So many workers, with one job at a time each; their process ids."""
+def _workers(
+    count: int, folder: Path, settings: dict[str, str], ended: Callable[[float], None]
+) -> Iterator[list[int]]:
+    """So many workers, with one job at a time each; their process ids.
+
+    Args:
+        ended: told the processor time of each and of all that it started, when it has ended.
+    """
     started = []
     try:
         for number in range(count):
@@ -75,11 +84,8 @@ def _workers(count: int, folder: Path, settings: dict[str, str]) -> Iterator[lis
         for one in started:
             one.send_signal(signal.SIGTERM)
         for one in started:
-            try:
-                one.wait(60)
-            except subprocess.TimeoutExpired:
-                one.kill()
-                one.wait()
+            _, one.returncode, usage = os.wait4(one.pid, 0)
+            ended(usage.ru_utime + usage.ru_stime)
 
 
 class Small:
@@ -96,6 +102,8 @@ class Small:
             "FRAGDEX_STORE_URL": store,
         }
         self.memory: dict[int, list[float]] = {}
+        self.processor: dict[int, list[float]] = {}
+        self.begins = 0.0
 
     def _ordered(self) -> None:
         with (
@@ -108,6 +116,13 @@ class Small:
             with ThreadPoolExecutor(4) as threads:
                 list(threads.map(client.push, paths))
 
+    def begin(self) -> None:
+        """Measure what a worker takes until it works, and to end: that is not the files' cost."""
+        used: list[float] = []
+        with _workers(1, self.folder, self.settings, used.append):
+            time.sleep(BEGINS_S)
+        self.begins = used[0]
+
     def run(self, workers: int) -> float:
         """Files a second, from the first that is begun to the last that is indexed."""
         since = time.time()
@@ -115,7 +130,8 @@ class Small:
         with self.engine.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             seen: list[float] = []
-            with _workers(workers, self.folder, self.settings) as pids:
+            used: list[float] = []
+            with _workers(workers, self.folder, self.settings, used.append) as pids:
                 while connection.scalar(LEFT):
                     time.sleep(0.1)
                     seen.append(sum(psutil.Process(pid).memory_info().rss for pid in pids) / 1e6)
@@ -123,6 +139,8 @@ class Small:
                 raise SystemExit("a small file could not be indexed")
             seconds = float(connection.scalar(SPAN, {"since": since}))
         self.memory.setdefault(workers, []).append(_growth(seen))
+        spent = sum(used) - workers * self.begins
+        self.processor.setdefault(workers, []).append(spent / self.count)
         return self.count / seconds
 
     def tables(self) -> dict[str, dict[str, float]]:
@@ -155,8 +173,11 @@ def small_files(setting: Setting, folder: Path) -> Measured:
         database = Postgres(own / "postgres")
         ends.callback(database.end)
         database.start()
-        server = ends.enter_context(processes.service(folder, database_url=database.url))
+        server = ends.enter_context(
+            processes.service(folder, database_url=database.url, max_tenant_jobs="1000000")
+        )
         small = Small(server, database.url, folder, setting.small_files)
+        small.begin()
         one, several = "1 worker", f"{workers} workers"
         note = f"{setting.small_files} files of {FIXTURE.stat().st_size // 1000} kB, one at a time"
         amounts = alternate(
@@ -177,7 +198,12 @@ def small_files(setting: Setting, folder: Path) -> Measured:
     ceilings = sorted(many / spun for spun, many in zip(runs[2], runs[3], strict=True))
     middle = len(shares) // 2
     grown = max(max(every) for every in small.memory.values())
+    cost, dearer = (statistics.median(small.processor[n]) for n in (1, workers))
+    for name, spent in small.processor.items():
+        amounts[f"processor, {name}"] = Amount("s", "a file, with its child process", spent)
     wants = [
+        Want(f"processor time a file, {several} by one: ≤ {MORE_PROCESSOR:g}", dearer / cost,
+             MORE_PROCESSOR, at_most=True),
         Want(f"{several}: ≥ {OF_CEILING:g} of the ceiling of {ceilings[middle]:.2f} ×",
              shares[middle], OF_CEILING, at_most=False, unit="of it"),
         Want(f"memory at the end ≤ {STEADY:g} × that after a fifth", grown, STEADY, True),

@@ -214,6 +214,12 @@ class Settings(BaseSettings):
     )
     job_workers: int = Field(2, ge=0, description="jobs at once in this process; 0: none")
     slice_workers: int = Field(2, ge=0, description="slices of jobs at once in this process")
+    poll_seconds: float = Field(
+        0.1,
+        gt=0,
+        description="how often a worker with a free slot asks for jobs; half as often for slices, "
+        "a fifth as often for work that waits for other work",
+    )
     max_tenant_jobs: int = Field(
         500, ge=1, description="unfinished jobs of one tenant; more get 429"
     )

@@ -17,7 +17,7 @@ from fragdex.service.jobs.api import PARENTS, SLICES, JobOptions, Jobs, Work
 from fragdex.service.records.database import Database
 
 FAST = {
-    "poll_seconds": 0.1,
+    "poll_seconds": 0.05,
     "heartbeat_seconds": 0.3,
     # Nobody is taken for dead but where a test says so: a busy machine silences workers, too.
     "dead_after_seconds": 120,

@@ -9,6 +9,7 @@ import pytest
 
 from fragdex.service.config import Settings
 from fragdex.service.errors import ConfigError
+from fragdex.service.jobs.api import JOBS, PARENTS, SLICES, WEBHOOKS
 from fragdex.service.records.state_metrics import StateMetrics
 
 
@@ -169,3 +170,21 @@ def test_two_that_order_the_same_at_once_make_one_job(yard):
         thread.join()
     assert not errors
     assert yard.jobs.status("steps-r1") == "queued"
+
+
+def test_small_jobs_are_asked_for_most_often(yard):
+    """A slot that is free waits for the next poll; asking for what takes long would be in vain."""
+    yard.start(1, poll_seconds=0.04)
+    table = "queues" if yard.database.dialect == "sqlite" else "dbos.queues"
+
+    def polls():
+        with yard.database.read() as connection:
+            rows = connection.exec_driver_sql(f"SELECT name, polling_interval_sec FROM {table}")
+            return {name: seconds for name, seconds in rows.all() if "_dbos" not in name}
+
+    assert yard.until(lambda: len(found := polls()) == 4 and found) == {
+        JOBS: pytest.approx(0.04),
+        SLICES: pytest.approx(0.08),
+        PARENTS: pytest.approx(0.2),
+        WEBHOOKS: pytest.approx(0.2),
+    }

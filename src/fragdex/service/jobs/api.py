@@ -69,6 +69,7 @@ def options_of(settings: Settings) -> JobOptions:
         job_workers=settings.job_workers,
         slice_workers=settings.slice_workers,
         tenant_jobs=settings.max_tenant_jobs,
+        poll_seconds=settings.poll_seconds,
         heartbeat_seconds=settings.heartbeat_seconds,
         dead_after_seconds=settings.lease_seconds,
         history_days=settings.job_history_days,

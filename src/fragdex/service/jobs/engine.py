@@ -24,7 +24,7 @@ from fragdex.service.logs import REQUEST_ID
 from fragdex.service.records.database import Database
 from fragdex.service.traces import Traces, trace_context
 
-__all__ = ["Engine", "Order", "upgrade"]
+__all__ = ["SELDOM", "Engine", "Order", "upgrade"]
 
 APPLICATION: Final = "fragdex"
 # Of the orders, not of the release: workers of a new release take up the jobs of the old one.
@@ -40,6 +40,8 @@ _BATCH: Final = 500
 
 Runner = Callable[[str, str, str, Mapping[str, Any], str | None], dict[str, Any]]
 
+SELDOM: Final = 5
+"""Polls for jobs to one for work that takes long, or waits for others."""
 # How many jobs of a tenant may wait for their slices, for each that may work.
 _PARENTS: Final = 4
 # How many webhooks of a tenant a process waits for at once: a slow one holds up only its own.
@@ -280,19 +282,20 @@ class Engine:
         DBOS.listen_queues([JOBS, PARENTS, SLICES, WEBHOOKS])
         DBOS.launch()
         self._launched = True
-        jobs = self.options.job_workers
-        for queue, workers, of_tenant in (
-            (JOBS, jobs, None),
+        jobs, poll = self.options.job_workers, self.options.poll_seconds
+        for queue, workers, of_tenant, every in (
+            # A slot that is free stays so until the next poll, and many jobs take no longer.
+            (JOBS, jobs, None, poll),
             # Each tenant has seats of its own: those of one are not taken by another's.
-            (PARENTS, None, max(1, _PARENTS * jobs)),
-            (SLICES, self.options.slice_workers, None),
-            (WEBHOOKS, None, _WEBHOOKS),
+            (PARENTS, None, max(1, _PARENTS * jobs), SELDOM * poll),
+            (SLICES, self.options.slice_workers, None, 2 * poll),
+            (WEBHOOKS, None, _WEBHOOKS, SELDOM * poll),
         ):
             DBOS.register_queue(
                 queue,
                 worker_concurrency=workers,
                 partition_worker_concurrency=of_tenant,
-                polling_interval_sec=self.options.poll_seconds,
+                polling_interval_sec=every,
                 on_conflict="always_update",
             )
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select, update
 
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs import turns
-from fragdex.service.jobs.engine import Engine, Order
+from fragdex.service.jobs.engine import SELDOM, Engine, Order
 from fragdex.service.jobs.work import SLICES, Job, JobOptions, SliceFailed
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.tables import executors, jobs
@@ -65,7 +65,7 @@ class FanOut:
     ) -> None:
         self.database = database
         self.engine = engine
-        self.poll_seconds = options.poll_seconds
+        self.poll_seconds = SELDOM * options.poll_seconds
         self.slice_workers = options.slice_workers
         self.stopping = stopping
 

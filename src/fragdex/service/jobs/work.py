@@ -61,7 +61,8 @@ class JobOptions:
         data: directory of the lock files that tell processes of one machine apart (SQLite).
         job_workers, slice_workers: runs at once in each worker process. They stand in the
             database: the worker that started last decides for all.
-        poll_seconds: how often each worker asks for new work.
+        poll_seconds: how often each worker asks for new jobs; half as often for slices, a fifth as
+            often for jobs that wait for slices and for deliveries.
         heartbeat_seconds, dead_after_seconds: the failure detector's two clocks.
         grace_seconds: how long a stopping process waits for its runs to notice.
         backoff_seconds: pause before the second attempt; doubled for each further one.
@@ -74,7 +75,7 @@ class JobOptions:
     data: Path | None = None
     job_workers: int = 2
     slice_workers: int = 2
-    poll_seconds: float = 0.5
+    poll_seconds: float = 0.1
     heartbeat_seconds: float = 1.0
     dead_after_seconds: float = 6.0
     grace_seconds: float = 10.0
