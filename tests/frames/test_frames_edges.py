@@ -15,6 +15,7 @@ import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.boxes import build, parse
 from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
+from fragdex.frames import decode_plan
 from fragdex.testing import Faults, RangeServer
 from frames.linear import linear, same
 
@@ -227,6 +228,31 @@ def test_a_window_of_a_remote_file_is_two_requests(plain):
         before = source.requests
         assert numbers_in(frames[44:50]) == list(range(44, 50))
         assert source.requests == before
+
+
+@pytest.mark.parametrize(("gap", "reads"), [(0, 30), (1 << 20, 1)])
+def test_what_was_read_is_decoded_while_the_rest_is_read(monkeypatch, gap, reads):
+    monkeypatch.setattr(decode_plan, "REMOTE_GAP", gap)
+    film = numbered(120, 30, keys=4, bframes=0, fragmented=False)
+    asked = list(range(1, 120, 4))
+    decoded = []
+    with (
+        RangeServer(film, faults=Faults(single_ranges=True)) as server,
+        fragdex.Frames(server.url, format="gray", threads=2, connections=1) as frames,
+    ):
+        read_many = frames.source.read_many
+
+        def noted(ranges):
+            decoded.append(frames.decoded)
+            return read_many(ranges)
+
+        monkeypatch.setattr(frames.source, "read_many", noted)
+        assert len(frames.plan(asked).reads) == reads
+        before = frames.source.requests
+        assert numbers_in(frames[asked]) == asked
+        assert frames.source.requests - before == reads
+    assert decoded[0] == 0
+    assert decoded == [0] if reads == 1 else decoded[-1] >= 30
 
 
 FAULTS = {

@@ -11,7 +11,7 @@ import numpy as np
 from fragdex.byterange import ByteRange, coalesce, plan_reads
 from fragdex.fragments.table import Int64, SampleTable
 
-__all__ = ["FramePlan", "Run", "SyncStarts", "reads_of", "runs_of"]
+__all__ = ["FramePlan", "Run", "SyncStarts", "are_apart", "reads_of", "runs_of"]
 
 REMOTE_GAP: Final = 32 << 10
 """Bytes between samples of a remote file that are rather read for nothing than asked for twice."""
@@ -118,6 +118,12 @@ def runs_of(samples: Iterable[int], starts: SyncStarts) -> list[Run]:
         else:
             runs.append(Run(start, wanted[-1] + 1, tuple(wanted)))
     return runs
+
+
+def are_apart(before: Run, after: Run, samples: SampleTable) -> bool:
+    """Whether one read of a remote file would not do for both."""
+    stop = int(samples.offset[before.stop - 1] + samples.size[before.stop - 1])
+    return abs(int(samples.offset[after.start]) - stop) > REMOTE_GAP
 
 
 def reads_of(

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.fetching import Fetched
-from fragdex.frames.decode_plan import FramePlan, Run, reads_of, runs_of
+from fragdex.frames.decode_plan import FramePlan, Run, are_apart, reads_of, runs_of
 from fragdex.frames.decode_runs import Give, LateError, decode_run
 from fragdex.frames.frame_cache import CachePart, FrameCache
 from fragdex.frames.frame_track import FrameTrack
@@ -19,7 +19,9 @@ __all__ = ["FrameReader"]
 
 AT_ONCE: Final = 32 << 20
 """Bytes of samples that are read before they are decoded."""
-LONG: Final = 32
+REMOTE_READS: Final = 8
+"""Reads of a remote file at once, while what came before is decoded."""
+LONG: Final = 8
 """Samples of a run that several threads of one decoder share."""
 NEAR: Final = 64
 """Samples between two calls that go on in a film."""
@@ -189,13 +191,18 @@ class FrameReader:
     def _portions(
         self, runs: Sequence[tuple[Run, int | None]]
     ) -> Iterator[list[tuple[Run, int | None]]]:
-        size = 0
+        source, samples = self._track.source, self._track.samples
+        # A budget of requests wants to know all reads, to put some together.
+        few = source.remote and self._threads > 1 and source.max_requests is None
+        size = reads = 0
         some: list[tuple[Run, int | None]] = []
         for run, kept in runs:
-            more = int(self._track.samples.size[run.start : run.stop].sum())
-            if some and size + more > AT_ONCE:
+            more = int(samples.size[run.start : run.stop].sum())
+            apart = few and bool(some) and are_apart(some[-1][0], run, samples)
+            reads += apart
+            if some and (size + more > AT_ONCE or (apart and reads >= REMOTE_READS)):
                 yield some
-                size, some = 0, []
+                size, reads, some = 0, 0, []
             some.append((run, kept))
             size += more
         if some:
