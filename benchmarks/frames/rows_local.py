@@ -22,7 +22,7 @@ TWO_HOURS = 7200
 def _film(setting: Setting, height: int, group: int) -> Film:
     width = height * 16 // 9
     # A picture of 1080p is decoded in the time of eight of 360p: as dense, but fewer.
-    seconds = {360: 1200, 1080: 240}[height]
+    seconds = {360: 1200, 1080: 80}[height]
     return Film(width, height, group, 80 if setting.quick else seconds)
 
 
@@ -91,7 +91,7 @@ def windows(setting: Setting, height: int, group: int) -> Measured:
     """Windows from random places, each by a call of its own; each round others."""
     film = _film(setting, height, group)
     path = made(film)
-    count = 20 if setting.quick else {360: 200, 1080: 40}[height]
+    count = 20 if setting.quick else {360: 100, 1080: 20}[height]
     chance = random.Random(height * group)
     jobs = [
         {

@@ -19,24 +19,29 @@ import fragdex
 __all__ = ["bucket", "http"]
 
 LATE = 0.03
+DRIP = (1 << 16, (1 << 16) / 20e6)
+"""Bytes at a time, and the pause after them."""
 WINDOW = 16
 ONE_CALL, ONE_BY_ONE = "fragdex, one call", "fragdex, one by one"
 PEERS = ("PyAV", "torchcodec", "torchcodec, approximate")
 
 
-def http(setting: Setting) -> Measured:
-    """From a server that answers ranges."""
+def http(setting: Setting, *, narrow: bool = False) -> Measured:
+    """From a server that answers ranges; `narrow`: 20 MB/s at most on each connection."""
     path = made(_film(setting))
-    row = Row("http", "")
+    row = Row("http-narrow" if narrow else "http", "HTTP, 20 MB/s" if narrow else "HTTP")
     # On a kept connection torchcodec's exact mode finds no frame once it has met the end.
-    with range_server(path, 0, {"latency_s": LATE, "http_1_0": True}) as server:
+    faults = {"latency_s": LATE, "http_1_0": True}
+    if narrow:
+        faults["drip"] = DRIP
+    with range_server(path, 0, faults) as server:
         return _raced(setting, row, path, server, server.url, server.url, {})
 
 
 def bucket(setting: Setting) -> Measured:
     """From a bucket; the peers have its URL."""
     path = made(_film(setting))
-    row = Row("s3", "")
+    row = Row("s3", "a bucket")
     with Server(HERE / "bucket.py", str(LATE), str(path)) as server:
         variables = {
             "AWS_ACCESS_KEY_ID": "testing",
@@ -63,7 +68,7 @@ def _raced(
     rounds = [
         [chance.randrange(frames - WINDOW) for _ in range(count)] for _ in range(setting.rounds)
     ]
-    row.work = f"{count} windows of {WINDOW} from {'a bucket' if variables else 'HTTP'}, 30 ms late"
+    row.work = f"{count} windows of {WINDOW} from {row.work}, 30 ms late"
     truth = truth_of(path)
     groups = _Groups(path)
     jobs: dict[str, dict[str, Any]] = {

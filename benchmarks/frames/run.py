@@ -43,6 +43,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     },
     "first": rows_local.first,
     "http": rows_remote.http,
+    "http-narrow": partial(rows_remote.http, narrow=True),
     "s3": rows_remote.bucket,
     "loader": rows_loader.loader,
     "memory": rows_loader.memory,

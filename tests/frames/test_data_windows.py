@@ -17,7 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoding.filming import number_in, numbered
-from fragdex.data import Costs, VideoSet, Windows, WindowSampler, WindowStream, write_set
+from fragdex.data import (
+    Costs,
+    VideoSet,
+    Windows,
+    WindowSampler,
+    WindowStream,
+    open_films,
+    write_set,
+)
 from fragdex.errors import UndecodableMedia
 from fragdex.testing import RangeServer
 
@@ -341,3 +349,31 @@ def test_a_data_set_for_torch(windows, monkeypatch):
         found += [n for batch in there for n in batch["window"].tolist()]
         there.load_state_dict(there.state_dict())
     assert sorted(found) == list(range(23))
+
+
+def test_films_that_rest_are_not_opened_again(videos, monkeypatch):
+    windows = Windows(videos, frames=4, format="gray", open_films=1, cache=0)
+    opened = []
+    frames_of = VideoSet.frames
+
+    def noted(self, number, **options):
+        opened.append((number, frames_of(self, number, **options)))
+        return opened[-1][1]
+
+    monkeypatch.setattr(VideoSet, "frames", noted)
+    first, last = 0, len(windows) - 1
+    for window in (first, last, first, last, first):
+        assert said(windows[window]) == windows[window]["numbers"].tolist()
+    assert [number for number, _ in opened] == [0, 3]
+    (_, used), (_, resting) = opened
+    before = resting._opened.decoders.made, used._opened.decoders.made
+    windows[first]
+    assert (resting._opened.decoders.made, used._opened.decoders.made) == before
+    windows[last]
+    assert resting._opened.decoders.made == before[0] + 1
+    monkeypatch.setattr(open_films, "RESTING_FRAMES", 50)  # the film of 60 has no room
+    assert said(windows[first]) == windows[first]["numbers"].tolist()
+    windows[last]
+    windows[first]
+    assert [number for number, _ in opened] == [0, 3, 0]
+    windows.close()

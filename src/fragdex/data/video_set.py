@@ -16,12 +16,14 @@ from fragdex.data.set_rows import Groups
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import read
-from fragdex.frames import Frames
+from fragdex.frames import FrameCache, Frames
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import SourceOptions, check_options
 
 __all__ = ["Video", "VideoSet"]
 
+UNPACKED = 16 << 20
+"""Bytes of indexes that are held unpacked."""
 _COLUMNS = [
     "path", "size", "etag", "error",
     *(f"tracks.list.element.{name}" for name in
@@ -113,6 +115,7 @@ class VideoSet(Sequence[Video]):
     def _open(self) -> None:
         self._file = opened_set(self._path)
         self._pid = os.getpid()
+        self._unpacked = FrameCache(UNPACKED)
         counts = [
             self._file.metadata.row_group(n).num_rows for n in range(self._file.num_row_groups)
         ]
@@ -200,7 +203,11 @@ class VideoSet(Sequence[Video]):
             self._open()
         group = int(np.searchsorted(self._ends, number, side="right"))
         first = int(self._ends[group - 1]) if group else 0
-        table = self._file.read_row_group(group, columns, use_threads=False)
+        # Neighbours are in one group, which has to be unpacked as a whole.
+        table = self._unpacked.get((group, *columns))
+        if table is None:
+            table = self._file.read_row_group(group, columns, use_threads=False)
+            self._unpacked.put((group, *columns), table, table.nbytes)
         found: dict[str, Any] = table.slice(number - first, 1).to_pylist()[0]
         return found
 

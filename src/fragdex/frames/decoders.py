@@ -76,6 +76,11 @@ class Decoders:
         with self._lock:
             self._waiting.setdefault((entry, threads), []).append(context)
 
+    def rest(self) -> None:
+        """Let go of the decoders that wait; new ones are made when they are wanted."""
+        with self._lock:
+            self._waiting.clear()
+
     def _codec_of(self, entry: int) -> TrackCodec:
         found = self._codecs.get(entry)
         if found is None:

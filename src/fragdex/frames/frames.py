@@ -337,6 +337,11 @@ class Frames(FrameTimes):
         self.__dict__.update(state)
         self._open()
 
+    def rest(self) -> None:
+        """Let go of the decoders, the most of what it holds; the next frames have new ones."""
+        self._opened.decoders.rest()
+        self._converters.clear()
+
     def close(self) -> None:
         """Close the source, if it was opened here, and give back what is held."""
         self._reader.forget()

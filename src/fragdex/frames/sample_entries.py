@@ -91,7 +91,8 @@ def _of_moof(data: bytes, track_id: int, default: int) -> Int64:
 
 
 def _trak(init: bytes, track_id: int) -> Box | None:
-    traks = find_all(parse(init), "moov/trak") if find(parse(init), "moov") else ()
+    boxes = parse(init)
+    traks = find_all(boxes, "moov/trak") if find(boxes, "moov") else ()
     return next((trak for trak in traks if _id(trak) == track_id), None)
 
 
