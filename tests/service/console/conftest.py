@@ -35,9 +35,9 @@ def served(tmp_path_factory):
         yield served
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def film(tmp_path_factory):
-    """`film(name)`: its path, and what is in it."""
+    """Two films, and the folder for others."""
     folder = tmp_path_factory.mktemp("films")
     return SimpleNamespace(
         fragmented=films.film(folder / "fragmented.mp4", 1000, fragments="key"),

@@ -66,6 +66,22 @@ def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
     cues = client.get(f"{API}/caption_files/{newest['id']}").text
     assert "00:00:10.000 --> 00:00:14.000\nThen &lt;others&gt; --&gt; &amp; new\n" in cues
     assert "The first words &amp; more" in cues
+    # the newest are read first, also by who comes later
+    page.reload()
+    said.get_by_text("Then <others> --> & new").wait_for()
+
+
+def test_a_lost_connection_is_not_the_end_of_watching(captioned):
+    page = captioned.page
+    captioned.go_to("3")
+    page.context.set_offline(True)
+    page.get_by_label("Go to", exact=True).fill("31")
+    page.get_by_role("button", name="Seek").click()
+    page.locator("#film[data-state=failed]").wait_for()
+    assert page.get_by_role("alert").is_hidden(), "a line says it"
+    page.context.set_offline(False)
+    assert captioned.shown() == (31, number_at(31))
+    captioned.wrong.clear()  # the browser tells of requests that failed
 
 
 def test_a_clip_from_point_to_point(captioned):

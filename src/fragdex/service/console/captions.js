@@ -17,17 +17,18 @@ export async function captionsOf(file, signal) {
     names.add(filename);
     return fits;
   });
-  return [
+  const all = [
     ...heard.transcriptions.filter((one) => one.file_id === file.id).map((one) => ({
-      id: one.id, name: `Transcription${one.language ? ` · ${one.language}` : ""}`,
+      id: one.id, since: one.created_at, name: `Transcription${one.language ? ` · ${one.language}` : ""}`,
       text: (options) => read(`transcriptions/${one.id}.vtt`, options),
       words: async (options) => (await askJson(`transcriptions/${one.id}.json`, options)).word_segments,
     })),
     ...own.map((one) => ({
-      id: one.id, name: stemOf(one.filename.slice(stem.length + 1)) || one.filename,
+      id: one.id, since: one.created_at, name: stemOf(one.filename.slice(stem.length + 1)) || one.filename,
       text: async (options) => vttOf(await read(`caption_files/${one.id}`, options)),
     })),
   ];
+  return all.sort((one, other) => (one.since < other.since ? 1 : -1));
 }
 
 async function read(path, options) {

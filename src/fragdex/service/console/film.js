@@ -1,7 +1,7 @@
 // A film's page: its state while it is made playable, then its player and what belongs to it.
 
-import { ask, askJson, signed } from "./api.js";
-import { complain, empty, h, twice } from "./dom.js";
+import { ask, askJson, line, signed } from "./api.js";
+import { complain, empty, h, pause, twice } from "./dom.js";
 import { controls } from "./controls.js";
 import { follow } from "./events.js";
 import { bytesText, secondsOf, when } from "./format.js";
@@ -49,10 +49,26 @@ export async function show(view, { id, query, signal }) {
     if (file.status === "failed") throw new Error(file.problem?.detail ?? "The file cannot be used.");
     save.hidden = file.status !== "ready";
     if (file.status === "ready") await open(film, file, place, query, state, signal);
-    else film.append(empty("film", "Not all here yet", "Bytes of this file are missing. Drop it again to go on with its upload."));
+    else {
+      film.append(empty("film", "Not all here yet", "Bytes of this file are missing. Drop it again to go on with its upload."));
+      comes(file, signal);
+    }
   } catch (error) {
     film.dataset.state = "failed";
     throw error;
+  }
+}
+
+// Somebody else may be sending it.
+async function comes(file, signal) {
+  for (;;) {
+    await pause(3000, signal);
+    if (signal.aborted) return;
+    const { status } = await recordOf(file.id, { signal }).catch(() => file);
+    if (status !== file.status && !signal.aborted) {
+      await go(location.href, { replace: true });
+      return;
+    }
   }
 }
 
@@ -107,8 +123,8 @@ async function open(film, file, place, query, state, signal) {
   const below = tabs("About this film", [["clip", "Clip", clip.element],
     ["links", "Links", linksTab(video, place).element], ["index", "Index", at.element]]);
   const said = transcript(video, file, { select: tools.captions, seek, sounds: sounds.length > 0 }, signal);
-  const line = h("div.line", {}, range, tools.line, picture && storyboard(tools.line, video, place, signal));
-  film.append(h("div.beside", {}, h("div", {}, h("div.stage", {}, screen, line, tools.bar, tools.help), below.element),
+  const bar = h("div.line", {}, range, tools.line, picture && storyboard(tools.line, video, place, signal));
+  film.append(h("div.beside", {}, h("div", {}, h("div.stage", {}, screen, bar, tools.bar, tools.help), below.element),
     said.element));
   said.refresh().catch(complain);
   // sound that is not decoded here is played all the same
@@ -127,6 +143,8 @@ async function open(film, file, place, query, state, signal) {
   tell.failed = (error) => {
     film.dataset.state = "failed";
     complain(error);
+    // it goes on as soon as the service answers
+    if (error.status === 0) line.addEventListener("answered", () => player.load(video.currentTime), { once: true, signal });
   };
   const player = new Player(video, (lane) => `${place}/tracks/${lane.id}`, tell);
   stored.player = player;

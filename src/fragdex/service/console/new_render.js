@@ -16,8 +16,9 @@ const FIRST = `<!doctype html>
 </style>
 <h1>Hello</h1>
 `;
-const CONTAINERS = ["mp4", "webm", "mov", "gif", "animated-webp", "png", "jpeg", "webp"];
 const STILLS = ["png", "jpeg", "webp"];
+const CONTAINERS = { Film: ["mp4", "webm", "mov", "mkv", "gif", "animated-webp"], Picture: STILLS,
+  "Each frame": ["zip"], Sound: ["m4a", "mp3", "ogg", "flac", "wav"] };
 
 export async function show(view, { signal }) {
   title("New render");
@@ -28,7 +29,8 @@ export async function show(view, { signal }) {
   const high = number("height", 720, 2, 7680);
   const fps = number("fps", 30, 1, 120);
   const seconds = number("seconds", 3, 0.1, 3600);
-  const container = h("select#container", {}, CONTAINERS.map((one) => h("option", {}, one)));
+  const container = h("select#container", {}, Object.entries(CONTAINERS).map(([label, names]) =>
+    h("optgroup", { label }, names.map((one) => h("option", {}, one)))));
   const named = h("input#name", { type: "text", maxLength: 100, placeholder: "Optional" });
   const chosen = h("p.soft", { role: "status" }, "Or choose a folder with an index.html, or a .zip or .tar.gz of it.");
   const frame = h("iframe", { title: "Preview of the page" });

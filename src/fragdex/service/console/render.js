@@ -84,6 +84,7 @@ async function present(render, result, signal) {
     : kind === "video" ? h("video", { src: url, controls: true, playsInline: true, preload: "metadata", "aria-label": "Result" })
       : kind === "audio" ? h("audio", { src: url, controls: true, "aria-label": "Result" }) : null;
   if (shown && kind === "video" && render.width) shown.style.aspectRatio = `${render.width} / ${render.height}`;
+  shown?.addEventListener("error", () => shown.replaceWith(h("p", {}, `This browser does not show ${container}.`)));
   result.replaceChildren(h("h2", {}, "Result"), shown ?? "", h("p", {}, save));
   if (kind === "video") result.append(contactSheet(url, shown, render.width / render.height || 16 / 9, signal));
 }
