@@ -196,6 +196,20 @@ def test_a_clip_on_stdout_and_the_words_on_stderr(run, files):
     assert ran.err.startswith("-: ")
 
 
+@pytest.mark.parametrize("command", ["extract", "view"])
+def test_what_a_clip_leaves_out_is_named(call, fixtures, command):
+    name = str(fixtures / "rtp-hints.mp4")
+    span = ["0.5", "1.5"] if command == "extract" else ["-k", "clip", "--start", "0.5"]
+    ran = call(command, name, *span, "-o", "clip.mp4", "--json")
+    assert ran.code == 0
+    (made,) = (json.loads(line) for line in ran.lines)
+    assert [one.partition(" is left")[0] for one in made["findings"]] == [
+        "track 3 (hint)",
+        "track 4 (hint)",
+    ]
+    assert all(one in ran.err for one in made["findings"])
+
+
 def test_several_clips_into_a_folder(call, files, tmp_path):
     ran = call("extract", "*.mp4", "0", "0.3", "-o", "clips/", "--jobs", "2")
     assert ran.code == 0

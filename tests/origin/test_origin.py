@@ -30,7 +30,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("films")
     (folder / "two").mkdir()
-    for name in ("faststart", "three-audio", "encrypted"):
+    for name in ("faststart", "three-audio", "encrypted", "rtp-hints"):
         shutil.copy(FIXTURES / f"{name}.mp4", folder / f"{name}.mp4")
     (folder / "two" / "low film.mp4").write_bytes(movie(8, samples=5, fps=5))
     (folder / "two" / "high.mp4").write_bytes(movie(8, samples=10, fps=10))
@@ -69,6 +69,9 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
     clip = client.get("/faststart.mp4/clip.mp4?start=0.5&end=1.25").content
     assert clip == fragdex.view(index, "clip", start=0.5, stop=1.25).read()
     assert float(fragdex.index(clip, exact=True).track(1).end) == 0.75
+    assert "X-Findings" not in client.get("/faststart.mp4/clip.mp4").headers
+    told = client.get("/rtp-hints.mp4/clip.mp4?start=1").headers["X-Findings"]
+    assert told.split("; ")[0].startswith("track 3 (hint) is left out: ")
 
 
 def test_addresses_in_playlists_lead_to_files(client):

@@ -127,7 +127,8 @@ def _extract(
         "exact": made.exact,
         "whole_fragments": made.whole_fragments,
         "size": view.size,
-    }, notes(index, findings=False)
+        "findings": list(view.findings),
+    }, [*notes(index, findings=False), *view.findings]
 
 
 def _line(name: str, made: dict[str, Any]) -> str:

@@ -211,7 +211,8 @@ def _view(
         "media_type": made.media_type,
         "size": made.size,
         "etag": made.etag,
-    }, told
+        "findings": list(made.findings),
+    }, [*told, *made.findings]
 
 
 def _line(name: str, made: dict[str, Any]) -> str:

@@ -15,30 +15,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from math import ceil
+from typing import Any, TypeVar
 
 import numpy as np
 
-from fragdex.boxes import parse
+from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
-from fragdex.formats.clip_movie import clip_init
+from fragdex.formats.clip_movie import clip_init, traks_of
 from fragdex.formats.clip_samples import Cut, Ranges, decoded_sooner, sample_fragments
 from fragdex.formats.clip_source import FAR, Reader, SampleBudget
-from fragdex.formats.clip_spans import RESERVOIR, movie_timescale, part_of
+from fragdex.formats.clip_spans import RESERVOIR, Part, movie_timescale, part_of
 from fragdex.formats.clip_tables import progressive, unfit
+from fragdex.formats.clip_timecode import timecode_cut, timecode_part
 from fragdex.formats.embed_fragments import default_sizes
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
-__all__ = ["Clip", "clip", "clip_range"]
+__all__ = ["Clip", "clip", "clip_range", "omitted"]
 
-LEFT_OUT = ("timecode", "hint")
+BESIDE = ("timecode", "hint")
 """Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of
-their place they would lie."""
+their place they would lie. Timecode is made anew, hints are left out."""
 
 DOUBTS = ("sync-depends", "sync-reordered")
 """Findings on pictures that are marked sync and may need others before them."""
@@ -60,6 +62,7 @@ class Clip:
         tracks: track ids in it.
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
         exact: whether it presents what was asked for and no more.
+        left_out: which tracks are not in it and why, as sentences.
 
     >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
     Fraction(2, 1)
@@ -71,6 +74,7 @@ class Clip:
     tracks: tuple[int, ...]
     whole_fragments: bool
     exact: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def pieces(self) -> Iterator[Piece]:
@@ -142,22 +146,33 @@ def clip(
         )
     chosen = _spans(within, begin, end, None if tracks is None else set(tracks))
     init_boxes = init if init is not None else b"".join(read(part) for part in within.init)
+    doubted = {found.track for found in index.findings if found.code in DOUBTS}
+    source = Reader(read, index.source.size, remote, doubted)
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
-        doubted = {found.track for found in index.findings if found.code in DOUBTS}
-        source = Reader(read, index.source.size, remote, doubted)
         exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
         if exact is not None:
             return exact
+    paced = [s for s in chosen if s.track.kind not in BESIDE] or chosen
+    beside = [
+        s.track for s in chosen if s.track.kind in BESIDE and paced[0].track.kind not in BESIDE
+    ]
     if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
-        chosen = _as_copied(chosen)
-        first = min(_bound(s.track, s.rows.cts_min, min) for s in chosen)
-        last = max(_bound(s.track, s.rows.cts_end, max) for s in chosen)
-        pieces = _copied(chosen, init_boxes, read, keep_times, default_sizes(within))
-        return Clip(pieces, first, last, tuple(s.track.id for s in chosen), True)
-    chosen = [s for s in chosen if s.track.kind not in LEFT_OUT] or chosen
+        # The beginning of a timecode may be an hour before: it does not widen the clip.
+        beginnings = [s for s in chosen if s.track.kind == "timecode"]
+        copied = _as_copied([s for s in chosen if s.track.kind != "timecode"] or chosen)
+        first = min(_bound(s.track, s.rows.cts_min, min) for s in copied)
+        last = max(_bound(s.track, s.rows.cts_end, max) for s in copied)
+        places = np.concatenate([s.rows.offset for s in copied])
+        late = {s.track.id: s.track for s in beginnings if s.rows.offset[0] not in places}
+        why = "its sample is in a fragment before those that are copied"
+        notes = tuple(omitted(track, why) for track in late.values())
+        pieces = _copied(copied, init_boxes, read, keep_times, default_sizes(within), last)
+        ids = tuple(s.track.id for s in chosen if s.track.id not in late)
+        return Clip(pieces, first, last, ids, True, left_out=notes)
+    chosen = paced
     paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
     size = index.source.size
-    budget = SampleBudget(size)
+    budget = source.budget
     cuts = [cut for s in paced if (cut := _cut(s, size, budget)) is not None]
     if not cuts:
         raise NoSyncSample("the file ends before the samples of this span")
@@ -165,14 +180,30 @@ def clip(
     rest = (_cut(s, size, budget) for s in chosen if s not in paced)
     cuts += [_trimmed(cut, first) for cut in rest if cut is not None]
     last = max(_bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
+    # Timecode begins with the first picture: sound may begin earlier, inside a frame.
+    pictures = [c for c in cuts if c.track.kind == "video"] or cuts
+    begin = min(_bound(c.track, c.samples.cts, min) for c in pictures)
+    codes, notes = _beside(
+        beside,
+        parse(init_boxes),
+        lambda track, trak: timecode_cut(track, trak, begin, last, source),
+    )
+    cuts += codes
     ids = tuple(c.track.id for c in cuts)
     back: dict[int, int] = {}
+    span = None
     if not keep_times:
         cuts = [decoded_sooner(cut) for cut in cuts]
-        _, back = _back([(c.track, int(c.samples.dts[0]), int(c.samples.cts.min())) for c in cuts])
-    head = clip_init(init_boxes, set(ids), delays=keep_times, from_samples=True)
+        firsts = [(c.track, int(c.samples.dts[0]), int(c.samples.cts.min())) for c in cuts]
+        origin, back = _back(firsts)
+        for code in codes:
+            # Its ticks may last as long as frames: it does not begin a tick late.
+            least = ceil(origin * code.track.timescale - _delay(code.track))
+            back[code.track.id] = min(least, int(code.samples.dts[0]))
+        span = origin, last
+    head = clip_init(init_boxes, set(ids), delays=keep_times, from_samples=True, span=span)
     body = sample_fragments(cuts, init_boxes, back, read)
-    return Clip(_chained(head, body), first, last, ids, False)
+    return Clip(_chained(head, body), first, last, ids, False, left_out=notes)
 
 
 def clip_range(
@@ -200,27 +231,78 @@ def _progressive(
     tracks: Sequence[TrackIndex], start: Any, stop: Any, init: bytes, source: Reader
 ) -> Clip | None:
     """A clip that presents exactly what is asked for; None where sample tables cannot say it."""
-    tracks = [track for track in tracks if track.kind not in LEFT_OUT] or tracks
-    timescale = movie_timescale(tracks)
-    first = max(_exact(start), min(t.start.exact for t in tracks if t.start is not None))
-    last = min(_exact(stop), max(t.end.exact for t in tracks if t.end is not None))
+    media = [track for track in tracks if track.kind not in BESIDE]
+    paced = media or tracks
+    timescale = movie_timescale(paced)
+    first = max(_exact(start), min(t.start.exact for t in paced if t.start is not None))
+    last = min(_exact(stop), max(t.end.exact for t in paced if t.end is not None))
     first, last = (Fraction(round(at * timescale), timescale) for at in (first, last))
     last = max(last, first + Fraction(1, timescale))
-    parts = [part for track in tracks if (part := part_of(track, first, last, timescale, source))]
-    if not parts:
-        raise NoSyncSample("the file has none of the samples of this span")
+    taken = [track for track in paced if track.kind != "timecode"]
+    parts = [part for track in taken if (part := part_of(track, first, last, timescale, source))]
     boxes = parse(init)
     if unfit(parts, boxes):
         return None
-    # Where no track has anything to show yet, the clip has not begun.
-    waiting = min(part.edits[0][0] if part.edits[0][1] < 0 else 0 for part in parts)
-    parts = [part.without(waiting) for part in parts]
-    first += Fraction(waiting, timescale)
+    if parts:
+        # Where no track has anything to show yet, the clip has not begun.
+        waiting = min(part.edits[0][0] if part.edits[0][1] < 0 else 0 for part in parts)
+        parts = [part.without(waiting) for part in parts]
+        first += Fraction(waiting, timescale)
+        last = first + Fraction(max(part.duration for part in parts), timescale)
+
+    def timecode(track: TrackIndex, trak: Box) -> Part | str:
+        part = timecode_part(track, trak, first, last, timescale, source)
+        return part if isinstance(part, str) else unfit([part], boxes) or part
+
+    beside = [t for t in tracks if t.kind == "timecode" or (media and t.kind == "hint")]
+    made, left_out = _beside(beside, boxes, timecode)
+    parts += made
+    if not parts:
+        raise NoSyncSample("the file has none of the samples of this span")
     stop_at = first + Fraction(max(part.duration for part in parts), timescale)
-    head, media = progressive(parts, boxes, timescale)
-    return Clip(
-        iter((head, media)), first, stop_at, tuple(part.track.id for part in parts), False, True
-    )
+    head, copied = progressive(parts, boxes, timescale, first)
+    ids = tuple(part.track.id for part in parts)
+    return Clip(iter((head, copied)), first, stop_at, ids, False, True, left_out)
+
+
+Made = TypeVar("Made", Part, Cut)
+
+
+def omitted(track: TrackIndex, why: str) -> str:
+    """The sentence on a track that is not in a copy.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> omitted(fragdex.index(movie()).track(1), "nobody looks at it")
+    'track 1 (video) is left out: nobody looks at it'
+    """
+    return f"track {track.id} ({track.kind}) is left out: {why}"
+
+
+def _beside(
+    tracks: Iterable[TrackIndex],
+    boxes: Sequence[Box],
+    make: Callable[[TrackIndex, Box], Made | str],
+) -> tuple[list[Made], tuple[str, ...]]:
+    """What is made of timecode tracks, and which tracks are left out and why.
+
+    Args:
+        boxes: the source's ftyp and moov.
+        make: what is made of a track and its trak, or why nothing is; "" where it has nothing.
+    """
+    made, told = [], []
+    traks = traks_of(boxes)
+    for track in tracks:
+        found: Made | str = "its samples name bytes of the source"
+        if track.kind == "timecode":
+            found = "the moov does not describe it"
+            if track.id in traks:
+                found = make(track, traks[track.id])
+        if not isinstance(found, str):
+            made.append(found)
+        elif found:
+            told.append(omitted(track, found))
+    return made, tuple(told)
 
 
 def _exact(seconds: Any) -> Fraction:
@@ -263,7 +345,7 @@ def _spans(
         for track in period.tracks
         if (ids is None or track.id in ids)
         and (track.timescale and len(track.sync))
-        and (track.end is not None and track.end > start)
+        and (track.end is not None and (track.end > start or track.kind == "timecode"))
     ]
     # Sound begins with the first picture, which may be shown before `start`.
     pictures = next((track for track in chosen if track.kind == "video"), None)
@@ -363,11 +445,9 @@ def _copied(
     read: Read,
     keep_times: bool,
     sizes: Mapping[int, int],
+    stop: Fraction,
 ) -> Iterator[Piece]:
     """Whole fragments in file order, each once, however many tracks share it."""
-    head = clip_init(init, None, delays=keep_times, from_samples=False)
-    yield from head
-    at = sum(map(len, head))
     places: dict[int, int] = {}
     repaired: set[tuple[int, int]] = set()
     for span in spans:
@@ -382,12 +462,17 @@ def _copied(
     # An exact index has looked; a strict one has looked and kept what the file declares.
     repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in spans)
     move = Move(Fraction(0), {}, {}, repaired, repair, sizes)
+    shown = None
     if not keep_times:
         firsts = _firsts(spans, read)
         seconds, back = _back(firsts)
         # Where no tfdt says it, readers would start each track at 0.
         untold = {track.id: dts for track, dts, _ in firsts}
         move = Move(seconds, back, untold, repaired, repair, sizes)
+        shown = seconds, stop
+    head = clip_init(init, None, delays=keep_times, from_samples=False, span=shown)
+    yield from head
+    at = sum(map(len, head))
     for offset, size in sorted(places.items()):
         place = ByteRange.of(offset, size)
         for piece in moved_fragment(read, place, at, move):

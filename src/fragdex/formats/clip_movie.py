@@ -6,12 +6,14 @@ What says how long the source was, or where its samples lie, goes; the rest stay
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
-from fragdex.boxes import Box, build, find, make_box, parse
+from fragdex.boxes import Box, build, find, find_all, make_box, parse
 from fragdex.errors import BuildError
+from fragdex.formats.clip_chapters import with_chapters
 
-__all__ = ["clip_init", "movie_brands", "references"]
+__all__ = ["clip_init", "movie_brands", "references", "track_id", "traks_of"]
 
 BRANDS = ("iso6", "mp41")
 """Brands of fragments with default-base-is-moof (ISO/IEC 14496-12, Annex E.7)."""
@@ -24,7 +26,12 @@ PROGRESSIVE = frozenset(
 
 
 def clip_init(
-    init: bytes, tracks: set[int] | None, *, delays: bool, from_samples: bool
+    init: bytes,
+    tracks: set[int] | None,
+    *,
+    delays: bool,
+    from_samples: bool,
+    span: tuple[Fraction, Fraction] | None = None,
 ) -> list[bytes]:
     """The boxes of an initialization segment, made fit for a part of the movie.
 
@@ -34,6 +41,8 @@ def clip_init(
         delays: keep the empty edits that edit lists begin with.
         from_samples: the samples of the moov become fragments: sample tables are emptied, an mvex
             is made.
+        span: seconds of the source's presentation that become the clip, which begins at 0; None:
+            the times of chapters stay.
 
     A box that needs no change is given back byte for byte.
 
@@ -46,7 +55,7 @@ def clip_init(
     pieces = []
     for box in boxes:
         if box.type == "moov":
-            pieces.append(build(_moov(box, tracks, delays, from_samples)))
+            pieces.append(build(_moov(box, tracks, delays, from_samples, span)))
         elif box.type == "ftyp" and from_samples:
             brands = dict.fromkeys((*BRANDS, *box.get("compatible_brands", ())))
             # What QuickTime calls its own files has other rules for fragments.
@@ -72,34 +81,52 @@ def movie_brands(boxes: Sequence[Box]) -> bytes:
     return build(make_box("ftyp", major_brand=major, minor_version=0, compatible_brands=kept))
 
 
-def _moov(moov: Box, tracks: set[int] | None, delays: bool, from_samples: bool) -> Box:
+def _moov(
+    moov: Box,
+    tracks: set[int] | None,
+    delays: bool,
+    from_samples: bool,
+    span: tuple[Fraction, Fraction] | None,
+) -> Box:
     children: list[Box] = []
     ids = []
     for child in moov.children:
         if child.type == "mvhd":
             child = _without_duration(child)
         elif child.type == "trak":
-            track_id = _track_id(child)
-            if tracks is not None and track_id not in tracks:
+            number = track_id(child)
+            if tracks is not None and number not in tracks:
                 continue
-            ids.append(track_id)
+            ids.append(number)
             child = _trak(child, tracks, delays, from_samples)
         elif child.type == "mvex":
             if from_samples:
                 continue
             # mehd tells the length of the whole movie.
             child = child.replace(children=[b for b in child.children if b.type != "mehd"])
+        elif child.type == "udta" and span is not None:
+            child = with_chapters(child, *span)
         children.append(child)
     if from_samples:
-        children.append(make_box("mvex", children=[_trex(track_id) for track_id in ids]))
+        children.append(make_box("mvex", children=[_trex(number) for number in ids]))
     return moov.replace(children=children)
 
 
-def _trex(track_id: int) -> Box:
-    return make_box("trex", track_ID=track_id, default_sample_description_index=1)
+def _trex(number: int) -> Box:
+    return make_box("trex", track_ID=number, default_sample_description_index=1)
 
 
-def _track_id(trak: Box) -> int:
+def traks_of(boxes: Sequence[Box]) -> dict[int, Box]:
+    """The traks of a moov by their track_ID.
+
+    >>> traks_of([])
+    {}
+    """
+    return {track_id(trak): trak for trak in find_all(boxes, "moov/trak")}
+
+
+def track_id(trak: Box) -> int:
+    """track_ID of a trak; 0 where it says none."""
     tkhd = trak.find("tkhd")
     return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
 
@@ -124,8 +151,12 @@ def references(tref: Box, tracks: set[int]) -> Box:
     kept = []
     for child in tref.children:
         ids = child.get("track_IDs")
-        if ids is None or any(int(track_id) in tracks for track_id in ids):
-            kept.append(child)
+        if ids is not None:
+            here = [int(number) for number in ids if int(number) in tracks]
+            if not here:
+                continue
+            child = child if len(here) == len(ids) else child.replace(track_IDs=here)
+        kept.append(child)
     return tref.replace(children=kept)
 
 

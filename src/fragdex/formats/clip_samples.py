@@ -6,14 +6,14 @@ Positions count from the moof (default-base-is-moof), so that the fragments can 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes import Box, build, find_all, make_box, parse
+from fragdex.boxes import Box, build, make_box, parse
 from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF, SAMPLE_DESCRIPTION_INDEX
 from fragdex.boxes.trun import (
     DATA_OFFSET,
@@ -25,6 +25,7 @@ from fragdex.boxes.trun import (
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.formats.clip_encryption import Protection, Read, protection, with_offsets
+from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.seeking.model import TrackIndex
 
@@ -64,11 +65,13 @@ class Cut:
         track: where they come from.
         samples: in decode order.
         first: number of the first one in the track.
+        made: bytes of samples that are not copied, by their number here.
     """
 
     track: TrackIndex
     samples: SampleTable
     first: int
+    made: Mapping[int, bytes] = field(default_factory=dict)
 
 
 def sample_fragments(
@@ -86,7 +89,7 @@ def sample_fragments(
         BuildError: what decrypts a track cannot be found or moved, or a value does not fit into a
             fragment.
     """
-    traks = _traks(init)
+    traks = traks_of(parse(init))
     protections = [_protection(traks.get(c.track.id), c, read) for c in cuts]
     bounds = _bounds(cuts)
     places = [np.searchsorted(_seconds(c), bounds[1:-1]).tolist() for c in cuts]
@@ -98,7 +101,9 @@ def sample_fragments(
         for c in cuts
     ]
     for number in range(len(bounds) - 1):
-        trafs, media, sizes = [], [], []
+        trafs: list[Box] = []
+        sizes: list[int] = []
+        media: list[bytes | ByteRange] = []
         for cut, edge, mine, protected in zip(cuts, edges, descriptions, protections, strict=True):
             earlier = back.get(cut.track.id, 0)
             for low, high in _runs(mine, edge[number], edge[number + 1]):
@@ -107,10 +112,20 @@ def sample_fragments(
                 more = protected.boxes(low, high, description) if protected else []
                 trafs.append(_traf(cut.track.id, description, part, earlier, more))
                 sizes.append(int(part.size.sum()))
-                media += ranges(part)
+                media += _media(cut, low, high)
         if trafs:
             yield _moof(number + 1, trafs, sizes)
             yield from media
+
+
+def _media(cut: Cut, low: int, high: int) -> Iterator[bytes | ByteRange]:
+    """The samples from `low` to `high` (exclusive), made or copied."""
+    for number in sorted(cut.made):
+        if low <= number < high:
+            yield from ranges(cut.samples.rows(slice(low, number)))
+            yield cut.made[number]
+            low = number + 1
+    yield from ranges(cut.samples.rows(slice(low, high)))
 
 
 def decoded_sooner(cut: Cut) -> Cut:
@@ -138,12 +153,6 @@ def _bounds(cuts: Sequence[Cut]) -> npt.NDArray[np.float64]:
             bounds.append(at)
             last = at
     return np.array([*bounds, np.inf])
-
-
-def _traks(init: bytes) -> dict[int, Box]:
-    traks = find_all(parse(init), "moov/trak")
-    headers = ((trak, trak.find("tkhd")) for trak in traks)
-    return {tkhd["track_ID"]: trak for trak, tkhd in headers if tkhd is not None}
 
 
 def described(trak: Box, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -7,8 +7,8 @@ copy hides it again (ISO/IEC 14496-12, 8.6.6).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import lcm
@@ -22,7 +22,7 @@ from fragdex.fragments.track_info import Segment
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.seek import Hit
 
-__all__ = ["RESERVOIR", "Part", "movie_timescale", "part_of"]
+__all__ = ["FINEST", "RESERVOIR", "Part", "movie_timescale", "part_of", "segments_of"]
 
 PREROLL = Fraction(1, 5)
 """Seconds of sound decoded before what is heard: overlap, a filter's state (Opus asks for 0.08)."""
@@ -44,6 +44,7 @@ class Part:
         edits: (ticks of the movie, media time in ticks of the track or -1, rate), one after the
             other from the clip's start.
         timescale: of the track in the clip; samples and media times count in it.
+        made: bytes of samples that are not copied, by their number here.
     """
 
     track: TrackIndex
@@ -51,6 +52,7 @@ class Part:
     numbers: Int64
     edits: tuple[tuple[int, int, Fraction], ...]
     timescale: int
+    made: Mapping[int, bytes] = field(default_factory=dict)
 
     @property
     def duration(self) -> int:
@@ -109,7 +111,7 @@ def part_of(
         LimitExceeded: they are more than the source has bytes for.
     """
     stretches = []
-    for segment in _segments(track):
+    for segment in segments_of(track):
         found = _stretch(track, segment, start, stop, source)
         if found is not None:
             stretches.append(found)
@@ -206,8 +208,8 @@ def _begin_at(samples: SampleTable, rows: slice, tick: int) -> int:
     return tick
 
 
-def _segments(track: TrackIndex) -> tuple[Segment, ...]:
-    """The edit list; without one, everything from the first sample on."""
+def segments_of(track: TrackIndex) -> tuple[Segment, ...]:
+    """The edit list of a track; without one, everything from the first sample on."""
     if track.segments or track.start is None:
         return track.segments
     first = track.start.exact

@@ -6,15 +6,18 @@ Edit lists of progressive files are what players agree on: they show exactly wha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes import Box, build, find, find_all, make_box, parse_box
+from fragdex.boxes import Box, build, find, make_box, parse_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
-from fragdex.formats.clip_movie import movie_brands, references
+from fragdex.errors import BuildError
+from fragdex.formats.clip_chapters import with_chapters
+from fragdex.formats.clip_movie import movie_brands, references, track_id, traks_of
 from fragdex.formats.clip_samples import Ranges, described
 from fragdex.formats.clip_spans import Part
 from fragdex.formats.copy_check import Places, check_samples
@@ -32,7 +35,7 @@ WIDE = 1 << 32
 
 
 def progressive(
-    parts: Sequence[Part], boxes: Sequence[Box], timescale: int
+    parts: Sequence[Part], boxes: Sequence[Box], timescale: int, start: Fraction
 ) -> tuple[bytes, Ranges]:
     """What the clip consists of, checked: every sample is where the tables say.
 
@@ -40,25 +43,34 @@ def progressive(
         parts: at least one; `unfit` says nothing against them.
         boxes: the source's ftyp and moov.
         timescale: of the movie; edits count in it.
+        start: seconds of the source's presentation at which the clip begins.
     """
     moov = find(boxes, "moov")
     assert moov is not None  # unfit has found the tracks in it
-    traks = {_track_id(trak): trak for trak in moov.find_all("trak")}
+    traks = traks_of(boxes)
     chunks = [_chunks(part, traks[part.track.id]) for part in parts]
-    places: list[list[int]] = [[] for _ in parts]
-    at = 0
+    # of each part, where its chunks begin in the mdat, by their first sample
+    places: list[dict[int, int]] = [{} for _ in parts]
+    made = b""
+    for part, mine in zip(parts, places, strict=True):
+        for number, sample in part.made.items():
+            mine[number] = len(made)
+            made += sample
+    at = len(made)
     order = sorted(
         (when, number, low, high)
         for number, rows in enumerate(chunks)
         for when, low, high, _ in rows
+        if low not in parts[number].made
     )
     behind = [np.append(0, np.cumsum(part.samples.size)) for part in parts]
     for _, number, low, high in order:
-        places[number].append(at)
+        places[number][low] = at
         at += int(behind[number][high] - behind[number][low])
+    none = np.zeros(0, np.int64)
     media = Ranges.joined(
-        np.concatenate([parts[n].samples.offset[low:high] for _, n, low, high in order]),
-        np.concatenate([parts[n].samples.size[low:high] for _, n, low, high in order]),
+        np.concatenate([none, *(parts[n].samples.offset[low:high] for _, n, low, high in order)]),
+        np.concatenate([none, *(parts[n].samples.size[low:high] for _, n, low, high in order)]),
     )
     header = (at + 8).to_bytes(4, "big") + b"mdat"
     if at + 8 >= WIDE:
@@ -67,16 +79,19 @@ def progressive(
 
     # Boxes hold these very rows: they are moved when the size of the moov is known.
     code, width = ("co64", ">u8") if at >= WIDE - MAX_MOOV_SIZE else ("stco", ">u4")
-    offsets = [np.array(mine, [("chunk_offset", width)]) for mine in places]
+    offsets = [
+        np.array([mine[low] for _, low, _, _ in rows], [("chunk_offset", width)])
+        for mine, rows in zip(places, chunks, strict=True)
+    ]
     tables = {
         part.track.id: [*_tables(part, rows), make_box(code, entries=mine)]
         for part, rows, mine in zip(parts, chunks, offsets, strict=True)
     }
-    made = _moov(moov, {part.track.id: part for part in parts}, tables, timescale)
-    start = len(brands) + len(build(made)) + len(header)
-    for mine in offsets:
-        mine["chunk_offset"] += start
-    head = brands + build(made) + header
+    written = _moov(moov, {part.track.id: part for part in parts}, tables, timescale, start)
+    begin = len(brands) + len(build(written)) + len(header)
+    for rows in offsets:
+        rows["chunk_offset"] += begin
+    head = brands + build(written) + header + made
     _check(head, len(brands), parts, media)
     return head, media
 
@@ -87,7 +102,7 @@ def unfit(parts: Sequence[Part], boxes: Sequence[Box]) -> str:
     Decode times may not fall back, values have their fields' widths, and which of several sample
     descriptions a fragment uses is not known here.
     """
-    traks = {_track_id(trak): trak for trak in find_all(boxes, "moov/trak")}
+    traks = traks_of(boxes)
     for part in parts:
         deltas, offsets = _times(part.samples)
         for name, column, limit in (
@@ -122,12 +137,15 @@ def _check(head: bytes, moov: int, parts: Sequence[Part], media: Ranges) -> None
     for part in parts:
         runs = read_sample_runs(tables[part.track.id], part.track.id, Findings(), file_end=size)
         read = SampleTable.empty() if runs is None else runs.expand(0, runs.count)
-        check_samples(part.samples, read, copied, part.track.id)
-
-
-def _track_id(trak: Box) -> int:
-    tkhd = trak.find("tkhd")
-    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
+        wanted = part.samples
+        if part.made:
+            for number, sample in part.made.items():
+                at = int(read.offset[number]) if number < len(read) else 0
+                if head[at : at + len(sample)] != sample:
+                    raise BuildError("a sample that was made is not where the tables say")
+            kept = ~np.isin(np.arange(len(wanted)), list(part.made))
+            wanted, read = wanted.rows(kept), read.rows(kept[: len(read)])
+        check_samples(wanted, read, copied, part.track.id)
 
 
 Chunk = tuple[float, int, int, int]
@@ -139,7 +157,8 @@ def _chunks(part: Part, trak: Box) -> list[Chunk]:
     description = described(trak, part.numbers)
     turn = samples.dts // (CHUNK_SECONDS * part.timescale)
     changes = np.flatnonzero((np.diff(turn) != 0) | (np.diff(description) != 0)) + 1
-    edges = [0, *changes.tolist(), len(samples)]
+    alone = {at for number in part.made for at in (number, number + 1)}
+    edges = sorted({0, *changes.tolist(), *alone, len(samples)})
     return [(float(turn[low]), low, high, int(description[low])) for low, high in pairwise(edges)]
 
 
@@ -210,19 +229,27 @@ def _roll(part: Part) -> list[Box]:
     ]
 
 
-def _moov(moov: Box, parts: dict[int, Part], tables: dict[int, list[Box]], timescale: int) -> Box:
+def _moov(
+    moov: Box,
+    parts: dict[int, Part],
+    tables: dict[int, list[Box]],
+    timescale: int,
+    start: Fraction,
+) -> Box:
     duration = max(part.duration for part in parts.values())
     children = []
     for child in moov:
         if child.type == "mvhd":
             child = _with_duration(child, duration, timescale=timescale)
         elif child.type == "trak":
-            part = parts.get(_track_id(child))
+            part = parts.get(track_id(child))
             if part is None:
                 continue
             child = _trak(child, part, tables[part.track.id], set(parts), timescale)
         elif child.type in ("mvex", "iods"):
             continue
+        elif child.type == "udta":
+            child = with_chapters(child, start, start + Fraction(duration, timescale))
         children.append(child)
     return moov.replace(children=children, size_form="compact")
 

@@ -38,6 +38,8 @@ def answer(
         SourceError: before the first byte is sent, so that the answer can say so.
     """
     headers = {**fields, "ETag": view.etag, "Accept-Ranges": "bytes"}
+    if view.findings:
+        headers["X-Findings"] = "; ".join(map(_plain, view.findings))
     if has_already(asked, view.etag):
         return Response(status_code=304, headers=headers)
     part, status = ByteRange(0, view.size), 200
@@ -58,6 +60,11 @@ def answer(
         return Response(b"".join(pieces), status, headers, view.media_type)
     first = next(pieces)
     return StreamingResponse(_chained(first, pieces), status, headers, view.media_type)
+
+
+def _plain(sentence: str) -> str:
+    """What a header can hold of a sentence, which may have words of a file."""
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
 
 
 def has_already(asked: Headers, etag: str) -> bool:

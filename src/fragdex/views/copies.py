@@ -77,7 +77,7 @@ def clip_view(index: FragmentIndex, source: Source, cut: ClipRequest) -> tuple[V
     span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(made.tracks), cut.period]
     init = None if cut.init is None else hashlib.md5(cut.init, usedforsecurity=False).hexdigest()
     recipe = ["clip", *span, cut.fragmented, cut.keep_times, init]
-    return copied(index, made.blocks, recipe, made.tracks), made
+    return copied(index, made.blocks, recipe, made.tracks, made.left_out), made
 
 
 def embedded(index: FragmentIndex, source: Source, **options: Any) -> View:
@@ -109,6 +109,7 @@ def copied(
     blocks: Iterable[bytes | ByteRange | Ranges],
     recipe: Any,
     tracks: Collection[int] | None = None,
+    findings: Iterable[str] = (),
 ) -> View:
     """A view of bytes and ranges of one file.
 
@@ -117,6 +118,7 @@ def copied(
         blocks: in their order.
         recipe: what decides them besides the file.
         tracks: track ids that are in it; None: all.
+        findings: of the view.
     """
     found: list[Block] = []
     for block in blocks:
@@ -128,7 +130,8 @@ def copied(
             found += _scattered(block)
     shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
     sizes = np.fromiter(map(size_of, found), np.int64, len(found))
-    return View(media_type(shown), [index.source], recipe, sizes, lambda n: found[n : n + 1])
+    media = media_type(shown)
+    return View(media, [index.source], recipe, sizes, lambda n: found[n : n + 1], findings)
 
 
 def _scattered(ranges: Ranges) -> Iterator[Block]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fragdex.boxes import Box, build, find_all, make_box, parse
+from fragdex.boxes import Box, build, make_box, parse
 from fragdex.errors import BuildError
-from fragdex.formats.clip_movie import clip_init
+from fragdex.formats.clip_movie import clip_init, track_id
 from fragdex.formats.clip_samples import described
 from fragdex.fragments.table import FragmentFlags, Int64
 from fragdex.views.media import Media
 
-__all__ = ["descriptions_of", "init_segment", "track_id", "traks_of"]
+__all__ = ["descriptions_of", "init_segment"]
 
 CMAF = "cmfc"
 """A track of fragments with composition offsets of 0 or more (ISO/IEC 23000-19, 7.2)."""
@@ -64,21 +64,6 @@ def _child(box: Box, known: dict[int, Media]) -> Box:
 
 def _finer(box: Box, media: Media) -> Box:
     return box.replace(timescale=media.timescale) if box.type == "mdhd" else box
-
-
-def track_id(trak: Box) -> int:
-    """track_ID of a trak; 0 where it says none."""
-    tkhd = trak.find("tkhd")
-    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
-
-
-def traks_of(boxes: Sequence[Box]) -> dict[int, Box]:
-    """The traks of a moov by their track_ID.
-
-    >>> traks_of([])
-    {}
-    """
-    return {track_id(trak): trak for trak in find_all(boxes, "moov/trak")}
 
 
 def descriptions_of(trak: Box | None, media: Media) -> Int64 | None:

@@ -11,9 +11,10 @@ import numpy as np
 
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
+from fragdex.formats.clip_movie import traks_of
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
-from fragdex.views.init_segment import descriptions_of, traks_of
+from fragdex.views.init_segment import descriptions_of
 from fragdex.views.media import Media
 
 __all__ = ["Lane", "Piece", "lanes_of"]

@@ -7,15 +7,16 @@ from typing import Any, Literal, TypeAlias
 
 from fragdex.boxes import parse
 from fragdex.errors import NoSyncSample
+from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.subsegments import period_of
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart
 from fragdex.views.fragments_made import STYP
-from fragdex.views.init_segment import descriptions_of, traks_of
+from fragdex.views.init_segment import descriptions_of
 from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import media_of
-from fragdex.views.media_type import KEPT, media_type
+from fragdex.views.media_type import KEPT, media_type, not_kept
 from fragdex.views.protection import protected
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
@@ -124,7 +125,8 @@ def view(
     )
     recipe = [kind, [t.id for t in chosen], found.number, _text(seconds)]
     if kind == "fragmented":
-        return made.whole([index.source], recipe)
+        missing = not_kept(found) if ids is None else ()
+        return made.whole([index.source], recipe, findings=missing)
     if kind == "init":
         return View(
             made.media_type, [index.source], recipe, [len(made.init)], lambda _: [made.init]
@@ -156,6 +158,7 @@ def _timeline(
 ) -> View:
     several = given if isinstance(given, (list, tuple)) or given is None else [given]
     pieces: list[Piece] = []
+    missing: list[str] = []
     with Sources([index.source for index in indexes], several) as sources:
         for number, index in enumerate(indexes):
             size = index.source.size
@@ -165,6 +168,8 @@ def _timeline(
                 name = index.source.name
                 name = name if name[:1] not in ("", "<") else f"file {number + 1}"
                 name += f", period {period.number}" if len(index.periods) > 1 else ""
+                if ids is None:
+                    missing += (f"{name}: {sentence}" for sentence in not_kept(period))
                 pieces.append(Piece(len(pieces), name, number, init, tuple(media)))
     if not pieces:
         raise ValueError("a timeline needs at least one index")
@@ -172,4 +177,4 @@ def _timeline(
     begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
     recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
     kind = media_type(media.track for piece in pieces for media in piece.media)
-    return made.whole([index.source for index in indexes], recipe, kind)
+    return made.whole([index.source for index in indexes], recipe, kind, missing)

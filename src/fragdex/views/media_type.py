@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fragdex.seeking.model import TrackIndex
+from fragdex.formats.clip import omitted
+from fragdex.seeking.model import Period, TrackIndex
 
-__all__ = ["KEPT", "media_type"]
+__all__ = ["KEPT", "media_type", "not_kept"]
 
 KEPT: Final = ("video", "audio", "text")
 """Kinds of tracks that players of fragments know; others are left out unless they are named."""
@@ -28,3 +29,10 @@ def media_type(tracks: Iterable[TrackIndex]) -> str:
     if not codecs or None in codecs:
         return f"{kind}/mp4"
     return f'{kind}/mp4; codecs="{",".join(map(str, codecs))}"'
+
+
+def not_kept(period: Period) -> Iterator[str]:
+    """The sentences on tracks that are left out of fragments."""
+    for track in period.tracks:
+        if track.kind not in KEPT and track.sample_count:
+            yield omitted(track, "players of fragments do not know this kind")

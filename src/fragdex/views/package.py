@@ -18,6 +18,8 @@ from typing import Any, Final, Literal
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
+from fragdex.formats.clip import omitted
+from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period
@@ -26,7 +28,7 @@ from fragdex.seeking.times import TimeLike
 from fragdex.views import manifest, playlists
 from fragdex.views.caption_files import Captions, read_captions
 from fragdex.views.drm import keys_of
-from fragdex.views.init_segment import descriptions_of, traks_of
+from fragdex.views.init_segment import descriptions_of
 from fragdex.views.media import media_of
 from fragdex.views.protection import protected
 from fragdex.views.renditions import Rendition
@@ -285,6 +287,8 @@ def _chosen(
         if not track.timescale or track.sample_count == 0:
             continue
         if track.id in chapters if wanted is None else track.id not in wanted:
+            if wanted is None:
+                left_out.append(omitted(track, "it names chapters, which HLS and DASH do not show"))
             continue
         if track.kind == "text" and track.info.format not in (*CUES, *FRAGMENTS):
             left_out.append(
@@ -307,6 +311,8 @@ def _chosen(
                 left_out.append(f"text track {track.id} is left out: it is encrypted")
                 continue
             yield Chosen(media, init, info, described, trak, *keys)
+        else:
+            left_out.append(omitted(track, "players of HLS and DASH do not know this kind"))
 
 
 def _beginning(one: Chosen) -> str:

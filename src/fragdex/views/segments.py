@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import build, parse
+from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.table import NULL, Int64
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.fragments_made import Fragments
-from fragdex.views.init_segment import descriptions_of, init_segment, traks_of
+from fragdex.views.init_segment import descriptions_of, init_segment
 from fragdex.views.media import Media
 from fragdex.views.media_type import media_type
 from fragdex.views.parts import Block
@@ -130,7 +131,11 @@ class Segments:
         )
 
     def whole(
-        self, sources: Sequence[SourceInfo], recipe: Any, media_type: str | None = None
+        self,
+        sources: Sequence[SourceInfo],
+        recipe: Any,
+        media_type: str | None = None,
+        findings: Iterable[str] = (),
     ) -> View:
         """One file as a view: initialization segment, sidx and all fragments.
 
@@ -138,6 +143,7 @@ class Segments:
             sources: of the tracks.
             recipe: what else decides its bytes.
             media_type: None: that of the tracks.
+            findings: of the view.
         """
         head = self.init + self.sidx
         sizes = np.concatenate([[len(head)], self.fragments.sizes])
@@ -145,7 +151,7 @@ class Segments:
         def block(number: int) -> Sequence[Block]:
             return self.fragments.parts(number - 1) if number else [head]
 
-        return View(media_type or self.media_type, sources, recipe, sizes, block)
+        return View(media_type or self.media_type, sources, recipe, sizes, block, findings)
 
     def view(self, number: int, source: SourceInfo, recipe: Any) -> View:
         """One segment as a view; `recipe` says what else decides its bytes."""

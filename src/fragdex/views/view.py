@@ -24,7 +24,7 @@ from fragdex.views.view_sources import Sources
 
 __all__ = ["View"]
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 """Grows with each change of the bytes that a recipe gives, so that no cache mixes two."""
 
 
@@ -37,6 +37,7 @@ class View:
         sources: the files whose bytes it holds, as their indexes know them.
         size: bytes.
         etag: a strong entity tag (RFC 9110, 8.8.3), in quotes: equal for equal sources and recipe.
+        findings: which tracks of the sources are not in it and why, as sentences.
 
     >>> view = View("text/plain", (), "example", [3, 2], lambda block: [b"abc", b"de"][block:][:1])
     >>> view.size, view.read(ByteRange(2, 4))
@@ -48,6 +49,7 @@ class View:
     recipe: str
     starts: Int64
     make: Callable[[int], Sequence[Block]]
+    findings: tuple[str, ...]
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class View:
         recipe: Any,
         sizes: Any,
         make: Callable[[int], Sequence[Block]],
+        findings: Iterable[str] = (),
     ) -> None:
         """Describe a view.
 
@@ -64,6 +67,7 @@ class View:
             recipe: what decides the bytes besides the sources, of values that JSON knows.
             sizes: bytes of each block.
             make: gives the parts of a block, by its number from 0.
+            findings: as the attribute.
         """
         lengths = np.asarray(sizes, np.int64)
         starts = np.zeros(len(lengths) + 1, np.int64)
@@ -74,6 +78,7 @@ class View:
             ("recipe", json.dumps(recipe, sort_keys=True)),
             ("starts", starts),
             ("make", make),
+            ("findings", tuple(findings)),
         ):
             object.__setattr__(self, name, value)
 

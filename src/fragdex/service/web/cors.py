@@ -58,6 +58,7 @@ EXPOSED = (
     "Upload-Limit",
     "Upload-Metadata",
     "Upload-Offset",
+    "X-Findings",
     "X-Request-ID",
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
