@@ -37,7 +37,8 @@ MAX_ITEMS = 1 << 20
 
 MAX_MADE_SAMPLES = 1 << 25
 """Samples of a track that is made into fragments, where each takes a hundred bytes of memory: two
-weeks of video, eleven minutes of 48 kHz PCM."""
+weeks of video. Of PCM, up to 1,024 count as one: a week of 48 kHz, which a timeline, that counts
+each, has for eleven minutes."""
 
 MAX_MOOV_SIZE = 1 << 29
 """Bytes of a moov or moof that is read as a whole: a day of video and audio needs some 100 MB."""

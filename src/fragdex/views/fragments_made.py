@@ -164,9 +164,14 @@ class _Track:
         _refuse_wide(media)
         self._media, self._edges = media, edges
         self._descriptions, self._protection = descriptions, protection
+        self._durations, self._sizes = media.durations, samples.size
+        if media.unit:
+            # a row stands for several samples that are alike
+            self._sizes = np.broadcast_to(np.int64(media.unit), len(samples))
+            self._durations = media.durations // (samples.size // media.unit)
         # how often each column changes, and how many are not 0, up to each sample
         self._changes = [
-            _counted(column[1:] != column[:-1]) for column in (media.durations, samples.size)
+            _counted(column[1:] != column[:-1]) for column in (self._durations, self._sizes)
         ]
         self._moved = _counted(media.offsets != 0)
         self._bytes_before = np.concatenate([[0], np.cumsum(samples.size)])
@@ -270,8 +275,8 @@ class _Track:
         flags, shared = DEFAULT_BASE_IS_MOOF, b""
         for value, flag in (
             (description if description != 1 else None, SAMPLE_DESCRIPTION_INDEX),
-            (int(self._media.durations[low]) if even_duration else None, DEFAULT_SAMPLE_DURATION),
-            (int(samples.size[low]) if even_size else None, DEFAULT_SAMPLE_SIZE),
+            (int(self._durations[low]) if even_duration else None, DEFAULT_SAMPLE_DURATION),
+            (int(self._sizes[low]) if even_size else None, DEFAULT_SAMPLE_SIZE),
             (_shared_flags(kind), DEFAULT_SAMPLE_FLAGS),
         ):
             if value is not None:
@@ -295,14 +300,17 @@ class _Track:
             elif name == "offset":
                 rows[name] = self._media.offsets_of(low, high)
             elif name == "duration":
-                rows[name] = self._media.durations[low:high]
+                rows[name] = self._durations[low:high]
             else:
-                rows[name] = samples.size[low:high]
+                rows[name] = self._sizes[low:high]
         if kind == _FIRST_SYNC:
             flags |= FIRST_SAMPLE_FLAGS
             first = struct.pack(">I", SYNC_FLAGS)
         size = 20 + len(first) + rows.nbytes
-        trun = struct.pack(">I4sIIi", size, b"trun", flags, high - low, at) + first
+        count, unit = high - low, self._media.unit
+        if unit:
+            count = int(self._bytes_before[high] - self._bytes_before[low]) // unit
+        trun = struct.pack(">I4sIIi", size, b"trun", flags, count, at) + first
         head, keys = tfhd + tfdt, []
         if self._protection is not None:
             keys = self._protection.blocks(low, high, place + _TRAF + len(head))

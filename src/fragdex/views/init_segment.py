@@ -88,5 +88,13 @@ def descriptions_of(trak: Box | None, media: Media) -> Int64 | None:
             "uses is not in the index",
             path="moov/trak/mdia/minf/stbl/stsd",
         )
-    found = described(trak, np.arange(len(media)))
+    found = described(trak, media.numbers)
+    if (
+        media.unit
+        and (found != described(trak, np.append(media.numbers[1:], media.count) - 1)).any()
+    ):
+        raise BuildError(
+            f"another sample description begins inside a chunk of track {track.id}",
+            path="moov/trak/mdia/minf/stbl/stsd",
+        )
     return None if (found == 1).all() else found

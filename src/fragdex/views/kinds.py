@@ -164,7 +164,8 @@ def _timeline(
             size = index.source.size
             for period in index.periods:
                 init = b"".join(sources.source(number).read(part) for part in period.init)
-                media = [media_of(t, size=size, source=number) for t in _chosen(period, ids)]
+                chosen = _chosen(period, ids)
+                media = [media_of(t, size=size, source=number, grouping=False) for t in chosen]
                 name = index.source.name
                 name = name if name[:1] not in ("", "<") else f"file {number + 1}"
                 name += f", period {period.number}" if len(index.periods) > 1 else ""

@@ -30,6 +30,7 @@ from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FAR, Int64, SampleTable
 from fragdex.seeking.model import TrackIndex
+from fragdex.views.raw_sound import grouped
 
 __all__ = ["Media", "media_of"]
 
@@ -57,6 +58,7 @@ class Media:
         settled: whether `media_time` and `decode` stay what they are when samples follow.
         finer: ticks here in one of the track.
         hidden: pictures at time 0 that are there for others alone, a tick each.
+        unit: bytes of a sample, where a row stands for several that are alike; 0: for one.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -76,6 +78,7 @@ class Media:
     settled: bool = True
     finer: int = 1
     hidden: int = 0
+    unit: int = 0
 
     @property
     def timescale(self) -> int:
@@ -84,6 +87,20 @@ class Media:
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    @property
+    def numbers(self) -> Int64:
+        """int64 number of the first sample of each row, from 0."""
+        if not self.unit:
+            return np.arange(len(self))
+        each = self.samples.size // self.unit
+        numbers: Int64 = np.cumsum(each) - each
+        return numbers
+
+    @property
+    def count(self) -> int:
+        """Samples of all rows."""
+        return int(self.samples.size.sum()) // self.unit if self.unit else len(self)
 
     @property
     def offsets(self) -> Int64:
@@ -104,6 +121,7 @@ def media_of(
     source: int = 0,
     growing: bool = False,
     from_zero: bool = False,
+    grouping: bool = True,
 ) -> Media:
     """A track's samples on the timeline of fragments.
 
@@ -118,6 +136,7 @@ def media_of(
             pictures wait because others are decoded before them is that of the first second.
         from_zero: whether pictures that the edit list hides at the beginning have a tick each from
             time 0 on, for players that drop what is before it.
+        grouping: whether a row may stand for many samples of raw sound.
 
     Raises:
         InexactIndex: the index does not know the track's samples.
@@ -135,22 +154,22 @@ def media_of(
             found=f"{len(shown)} parts",
             advice="make a clip of the whole file instead: it keeps the edit list",
         )
-    samples = track.samples
+    groups = grouped(track) if grouping and not growing else None
+    unit = 0 if groups is None else groups[1]
+    if groups is None:
+        _refuse_many(track.sample_count, track.id)
+    samples = track.samples if groups is None else groups[0]
     if shown and track.end is not None:
         stop = track.end.exact * track.timescale - track.shift
-        samples = _until(samples, stop, track)
+        samples = _until(samples, stop, track, unit)
     outside = np.flatnonzero(samples.offset + samples.size > (FAR if size is None else size))
     if len(outside):
-        samples = samples.rows(slice(0, int(outside[0])))
+        last = int(outside[0])
+        room = (int(size or 0) - int(samples.offset[last])) // unit if unit else 0
+        samples = _cut(samples, last, room, unit)
     if not len(samples):
         raise NoSyncSample(f"track {track.id} has no samples that are shown")
-    if len(samples) > MAX_MADE_SAMPLES:
-        raise LimitExceeded(
-            f"track {track.id} has more samples than are made into fragments",
-            expected=f"at most {MAX_MADE_SAMPLES}",
-            found=len(samples),
-            advice="leave it out with tracks=, or take a clip",
-        )
+    _refuse_many(len(samples), track.id)
     presentation = samples.cts + round(track.shift)
     # most tracks are in order, and those with the most samples
     rises = bool((presentation[1:] >= presentation[:-1]).all())
@@ -176,7 +195,27 @@ def media_of(
     settled = not growing or first < len(samples)
     sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
     times = presentation, decode, durations, media_time, end
-    return Media(track, sources, samples, *times, settled, finer, hidden)
+    return Media(track, sources, samples, *times, settled, finer, hidden, unit)
+
+
+def _refuse_many(count: int | None, track: int) -> None:
+    if count is not None and count > MAX_MADE_SAMPLES:
+        raise LimitExceeded(
+            f"track {track} has more samples than are made into fragments",
+            expected=f"at most {MAX_MADE_SAMPLES}",
+            found=count,
+            advice="leave it out with tracks=, or take a clip",
+        )
+
+
+def _cut(samples: SampleTable, row: int, more: int, unit: int) -> SampleTable:
+    """The rows before `row`, and so many samples of that one."""
+    if more <= 0:
+        return samples.rows(slice(0, row))
+    columns = {name: column[: row + 1].copy() for name, column in samples.columns().items()}
+    ticks = int(samples.duration[row]) // (int(samples.size[row]) // unit)
+    columns["size"][row], columns["duration"][row] = more * unit, more * ticks
+    return SampleTable.of(columns)
 
 
 def _from_zero(
@@ -214,9 +253,15 @@ def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: i
     return int(later.argmax()) if later.any() else len(presentation)
 
 
-def _until(samples: SampleTable, stop: Fraction, track: TrackIndex) -> SampleTable:
+def _until(samples: SampleTable, stop: Fraction, track: TrackIndex, unit: int) -> SampleTable:
     """Without samples at the end that begin at `stop` or later, a composition time in ticks."""
     # The edit list counts in the movie's timescale: a tick of it is rounding.
     stop += Fraction(track.timescale, track.movie_timescale or track.timescale)
     inside = np.flatnonzero(samples.cts < ceil(stop))
-    return samples.rows(slice(0, int(inside[-1]) + 1 if len(inside) else 0))
+    last = int(inside[-1]) if len(inside) else -1
+    if last >= 0 and unit:
+        many = int(samples.size[last]) // unit
+        ticks = int(samples.duration[last]) // many
+        shown = -(-(ceil(stop) - int(samples.cts[last])) // ticks)
+        return _cut(samples, last, min(many, shown), unit)
+    return samples.rows(slice(0, last + 1))

@@ -98,7 +98,7 @@ def _renumbered(track: TrackIndex, number: int) -> TrackIndex:
         period=track.period,
         exact=track.exact,
         groups=track.groups,
-        samples=track.samples,
+        load_samples=track.samples_of,
     )
 
 
