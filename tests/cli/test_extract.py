@@ -109,6 +109,12 @@ def test_a_clip_has_the_samples_of_its_source_at_their_distances(
         if not track.sample_count:
             continue
         part = sample_bytes(clip_data, clip, track.id)
+        if track.kind == "timecode":
+            # the frames before the clip have passed
+            (made,), (began,) = part, sample_bytes(data, source, track.id)
+            frames = max(0, int((told["start"] - begins) * 25))
+            assert int.from_bytes(made, "big") == int.from_bytes(began, "big") + frames
+            continue
         at = place(part, sample_bytes(data, source, track.id))
         if track.kind in ("video", "audio"):
             ours, theirs = shown(clip, track.id), shown(source, track.id)

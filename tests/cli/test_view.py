@@ -52,6 +52,7 @@ def test_the_answer_as_json(call, files, tmp_path):
         "media_type": made.media_type,
         "size": made.size,
         "etag": made.etag,
+        "findings": [],
     }
 
 
