@@ -18,7 +18,7 @@ from fragdex.cli.output import json_line
 from fragdex.cli.report import complain
 from fragdex.cli.serving import log_to_stderr, service, settings_of
 
-__all__ = ["create", "list_keys", "opened_database", "revoke", "rotate"]
+__all__ = ["audit_key", "create", "list_keys", "opened_database", "revoke", "rotate"]
 
 # the part of a key that is its id
 _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
@@ -81,7 +81,7 @@ def create(
         made = service("records.keys").create_key(
             database, tenant, name, scope=scope, expires_at=ends
         )
-        _audit(database, "create", made, scope=scope)
+        audit_key(database, "create", made, scope=scope)
         print(made)
     return 0
 
@@ -141,7 +141,7 @@ def revoke(
     log_to_stderr(settings_of(config, data=data, database_url=database_url))
     with opened_database(data, config, database_url) as database:
         service("records.keys").revoke_key(database, _id_of(key))
-        _audit(database, "revoke", key)
+        audit_key(database, "revoke", key)
     return 0
 
 
@@ -167,16 +167,23 @@ def rotate(
     with opened_database(data, config, database_url) as database:
         previous = timedelta(hours=previous_hours)
         rotated = service("records.keys").rotate_key(database, _id_of(key), previous)
-        _audit(database, "rotate", key)
+        audit_key(database, "rotate", key)
         print(rotated)
     return 0
 
 
-def _audit(database: Any, action: str, key: str, **more: str) -> None:
-    """Write down who did it, as for a key that is changed over HTTP."""
+def audit_key(
+    database: Any, action: str, key: str, command: str | None = None, **more: str
+) -> None:
+    """Log who did something to a key, as if it was done over HTTP.
+
+    Args:
+        key: its id, or the key itself.
+        command: that did it; None: the one of the action.
+    """
     key_id = _id_of(key)
     tenant_id = service("records.key_lists").tenant_of(database, key_id)
-    by = f"fragdex key {action}, user {_user()}"
+    by = f"fragdex {command or f'key {action}'}, user {_user()}"
     service("logs").audit(f"key.{action}", tenant_id, None, key_id, by=by, **more)
 
 

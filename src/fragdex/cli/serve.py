@@ -6,6 +6,7 @@ import os
 import sys
 
 from fragdex.cli import serving
+from fragdex.cli.key import audit_key
 from fragdex.cli.serving import (
     is_loopback,
     log_to_stderr,
@@ -65,6 +66,7 @@ def serve(
                 advice="create one first: fragdex key create, with the same --data or database",
             )
         key = keys.create_key(context.database, scope=keys.ADMIN)
+        audit_key(context.database, "create", key, "serve", scope=keys.ADMIN)
         print(f"A key was created; it is printed once:\n{key}", flush=True)
     app = app_module.make_app(context)
     server = service("web.server").server_of(

@@ -58,10 +58,10 @@ def url_of(process):
 
 def end(process):
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert "Traceback" not in err
-    return out
+    return err
 
 
 def test_the_first_start_makes_a_key_and_tells_it_once(tmp_path):
@@ -72,7 +72,9 @@ def test_the_first_start_makes_a_key_and_tells_it_once(tmp_path):
             image = {"filename": "a.png", "byte_size": 3}
             made = client.post("/api/v1/image_files", json=image)
             assert made.status_code == 201
-        end(process)
+        said = end(process)
+    assert f"fragdex.audit: key.create {key.rpartition('_')[2]} of tenant " in said
+    assert key not in said
     with running("serve", "--port", 0, "--data", tmp_path / "data") as process:
         url, said = url_of(process)
         assert "ef_" not in said
