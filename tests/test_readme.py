@@ -130,6 +130,8 @@ def test_every_command_of_dev_is_told_in_contributing():
     told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     offered = re.findall(r"^  (\w+) ", usage, re.MULTILINE)
     assert [name for name in offered if f"./dev {name}" not in told] == []
+    # `help` ends before most of the script is read
+    subprocess.run(["sh", "-n", str(ROOT / "dev")], check=True)
 
 
 def test_what_is_said_of_renders_are_the_results():

@@ -17,7 +17,9 @@ FROM_ROOT = {
     "CHANGELOG.md": "CHANGELOG.md",
     "benchmarks/results.md": "benchmarks/results.md",
     "benchmarks/service/results.md": "benchmarks/service/results.md",
+    "benchmarks/service/small-files/results.md": "benchmarks/service/small-files/results.md",
     "benchmarks/fleet/results.md": "benchmarks/fleet/results.md",
+    "benchmarks/fleet/costs/results.md": "benchmarks/fleet/costs/results.md",
     "benchmarks/render/results.md": "benchmarks/render/results.md",
     "benchmarks/transcribe/results.md": "benchmarks/transcribe/results.md",
 }

@@ -130,6 +130,7 @@ class Orders:
     def __post_init__(self) -> None:
         self._threads = ThreadPoolExecutor(6, thread_name_prefix="orders")
         self._futures: list[Future[None]] = []
+        self._closed = threading.Event()
 
     def client(self) -> Client:
         """A client of the fleet, by the next of its addresses."""
@@ -154,7 +155,8 @@ class Orders:
                     raise
             with self._lock:
                 self.again += 1
-            time.sleep(0.5)
+            if self._closed.wait(0.5):
+                raise ServiceUnreachable("the trial has ended")
 
     def _later(self, what: str, work: Callable[[], None]) -> None:
         def run() -> None:
@@ -208,6 +210,7 @@ class Orders:
 
     def close(self) -> None:
         """Ask for nothing more."""
+        self._closed.set()
         self._threads.shutdown(cancel_futures=True)
 
 

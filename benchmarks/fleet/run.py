@@ -221,6 +221,9 @@ def main() -> int:
 
     try:
         missed = report.measure(ROW, work)
+    except KeyboardInterrupt:
+        print("ended, with all that it had started", file=sys.stderr)
+        return 130
     except NotReady as error:
         raise SystemExit(f"the fleet did not run: {error}") from error
     drawn.draw(output, sampled)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,7 +32,6 @@ FIXTURE = HERE.parents[1] / "fixtures" / "faststart.mp4"
 MOST_WORKERS = 3
 OF_CEILING = 0.8
 STEADY = 1.1
-MORE_PROCESSOR = 1.1
 BEGINS_S = 8
 SPIN = "import time; t=time.perf_counter()\nfor i in range(60): sum(range(300_000))"
 SPINS = 60
@@ -198,12 +196,9 @@ def small_files(setting: Setting, folder: Path) -> Measured:
     ceilings = sorted(many / spun for spun, many in zip(runs[2], runs[3], strict=True))
     middle = len(shares) // 2
     grown = max(max(every) for every in small.memory.values())
-    cost, dearer = (statistics.median(small.processor[n]) for n in (1, workers))
     for name, spent in small.processor.items():
         amounts[f"processor, {name}"] = Amount("s", "a file, with its child process", spent)
     wants = [
-        Want(f"processor time a file, {several} by one: ≤ {MORE_PROCESSOR:g}", dearer / cost,
-             MORE_PROCESSOR, at_most=True),
         Want(f"{several}: ≥ {OF_CEILING:g} of the ceiling of {ceilings[middle]:.2f} ×",
              shares[middle], OF_CEILING, at_most=False, unit="of it"),
         Want(f"memory at the end ≤ {STEADY:g} × that after a fifth", grown, STEADY, True),
