@@ -155,10 +155,11 @@ def test_a_seek_in_two_hours_asks_for_little(opened, film):
     upload(opened.served, path)
     opened.open("two hours.mp4")
     start = fragdex.index(path).tracks[0].start.seconds
-    for minute in (100, 7, 61):
+    # at the last, the next fragment is needed as well: nearly no pictures are left in the first
+    for minute, second in ((100, 20.3), (7, 20.3), (61, 30.0)):
         asked = len(opened.media())
-        _, number = opened.go_to(f"{minute}:20.3")
-        assert number == number_at(20.3, start)
+        _, number = opened.go_to(f"{minute}:{second}")
+        assert number == number_at(second, start)
         ranges = [one.headers["range"] for one in opened.media()[asked:]]
         assert len(ranges) <= MOST_REQUESTS
         spans = [map(int, one.removeprefix("bytes=").split("-")) for one in ranges]

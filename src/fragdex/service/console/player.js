@@ -43,6 +43,16 @@ export class Lane {
     return Math.max(low - 1, 0);
   }
 
+  // The last segment to fetch with the one at `at`, as one range: those that are shown within `wait`
+  // seconds, as long as their bytes follow.
+  upTo(at, time, wait) {
+    let last = at;
+    for (let next = at + 1; next < this.count && this.starts[next] < time + wait; last = next++) {
+      if (this.offsets[last] + this.sizes[last] !== this.offsets[next]) break;
+    }
+    return last;
+  }
+
   // Where the segment is in the track's file; -1: the initialization segment.
   place(n) {
     return n < 0 ? this.init : { offset: this.offsets[n], size: this.sizes[n] };
@@ -186,12 +196,14 @@ export class Player {
       lane.ready = true;
     }
     const at = lane.at(time);
+    const last = lane.upTo(at, time, WAITING);
     // Most files have segments that start with what needs nothing before it.
     for (let first = at; first >= Math.max(at - STEPS_BACK, 0); first--) {
-      for (let n = first; n <= at; n++) await this.append(lane, n, signal, false);
+      for (let n = first; n < at; n++) await this.append(lane, n, signal, false);
+      await this.append(lane, at, signal, false, last);
       if (rangeAt(lane.buffer.buffered, time) || time < lane.start || time >= lane.end) break;
     }
-    lane.next = at + 1;
+    lane.next = last + 1;
   }
 
   async ahead(signal) {
@@ -212,12 +224,21 @@ export class Player {
     if (done && this.source.readyState === "open") this.source.endOfStream();
   }
 
-  async append(lane, n, signal, ahead) {
-    const { offset, size } = lane.place(n);
-    const headers = { Range: `bytes=${offset}-${offset + size - 1}` };
+  // The segments `first` to `last`, whose bytes follow one another, by one request.
+  async append(lane, first, signal, ahead, last = first) {
+    const { offset } = lane.place(first);
+    const end = lane.place(last);
+    const headers = { Range: `bytes=${offset}-${end.offset + end.size - 1}` };
     const response = await ask(this.address(lane), { headers, signal });
     if (response.status !== 206) throw new Error("The service answered with more than the range.");
-    const bytes = await response.arrayBuffer();
+    const whole = await response.arrayBuffer();
+    for (let n = first; n <= last; n++) {
+      const own = lane.place(n);
+      await this.put(lane, n, whole.slice(own.offset - offset, own.offset - offset + own.size), ahead || n > first);
+    }
+  }
+
+  async put(lane, n, bytes, ahead) {
     lane.fetched.add(n);
     if (n < 0) lane.defaults = defaultsOf(bytes);
     else if (lane.kind === "video") lane.frames.set(n, timesOf(bytes, lane, n));
