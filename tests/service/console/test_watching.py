@@ -84,6 +84,32 @@ def test_a_lost_connection_is_not_the_end_of_watching(captioned):
     captioned.wrong.clear()  # the browser tells of requests that failed
 
 
+REACHABLE = "a[href], button, input, select, textarea, summary, [tabindex]"
+REACH = "() => { document.activeElement.dataset.reached = 'yes'; }"
+MISSED = """(wanted) => [...document.querySelectorAll(wanted)]
+  .filter((one) => one.tabIndex >= 0 && !one.disabled && one.checkVisibility())
+  .filter((one) => !one.dataset.reached)
+  .map((one) => one.outerHTML)"""
+
+
+def test_a_film_is_watched_with_the_keyboard_alone(captioned):
+    page = captioned.page
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(page.locator(REACHABLE).count()):
+        page.keyboard.press("Tab")
+        page.evaluate(REACH)
+    assert page.evaluate(MISSED, REACHABLE) == []
+    page.locator("#film-title").focus()
+    page.keyboard.press("Space")
+    page.wait_for_function("() => document.querySelector('video').currentTime > 0.2")
+    page.keyboard.press("Space")
+    page.wait_for_function("() => document.querySelector('video').paused")
+    page.get_by_role("tab", name="Index").press("Home")
+    assert page.evaluate("document.activeElement.textContent") == "Clip"
+    page.get_by_role("button", name="Go to 0:10").press("Enter")
+    assert captioned.shown() == (10, number_at(10))
+
+
 def test_a_clip_from_point_to_point(captioned):
     page = captioned.page
     captioned.go_to("3")
