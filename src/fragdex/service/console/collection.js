@@ -33,9 +33,9 @@ export async function collection(view, about, signal) {
   const more = h("button.quiet", { type: "button", hidden: true }, "Show older ones");
   const none = empty(...about.empty);
   none.hidden = true;
-  view.append(h("div.heading", {}, h("h1", {}, name), h("span.gap"), tools),
+  const parts = [h("div.heading", {}, h("h1", {}, name), h("span.gap"), tools),
     ...(about.above ?? []), h("div.wide.rows", { tabIndex: 0, role: "region", "aria-label": name }, rows.element), none,
-    h("p.centre", {}, more));
+    h("p.centre", {}, more)];
   const page = (limit, from) => askJson(
     `${path}${path.includes("?") ? "&" : "?"}limit=${limit}${from ? `&cursor=${encodeURIComponent(from)}` : ""}`, { signal });
   const draw = () => {
@@ -68,6 +68,7 @@ export async function collection(view, about, signal) {
   });
   arrived.addEventListener("change", () => refresh().catch(complain), { signal });
   await refresh();
+  view.append(...parts);
   keep(() => records.some(moving), refresh, signal);
   return { refresh };
 }

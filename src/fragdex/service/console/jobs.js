@@ -14,8 +14,6 @@ export async function show(view, { signal }) {
   none.hidden = true;
   const rows = table("Jobs", ["Work", "State", "Part done", "Attempts", "Since", ""]);
   const sum = h("p.soft", { role: "status" });
-  view.append(h("div.heading", {}, h("h1", {}, "Jobs"), sum),
-    h("div.wide.rows", { tabIndex: 0, role: "region", "aria-label": "Jobs" }, rows.element), none);
   let drawn = "";
   const refresh = async () => {
     const jobs = await all(signal);
@@ -31,6 +29,8 @@ export async function show(view, { signal }) {
     return running.length;
   };
   let busy = await refresh();
+  view.append(h("div.heading", {}, h("h1", {}, "Jobs"), sum),
+    h("div.wide.rows", { tabIndex: 0, role: "region", "aria-label": "Jobs" }, rows.element), none);
   (async () => {
     for (;;) {
       await pause(busy ? 1500 : 6000, signal);
