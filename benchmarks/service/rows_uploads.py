@@ -19,6 +19,8 @@ from processes import HERE, Server
 CHUNK = 8 << 20
 BUFFER = 1 << 20
 UPLOAD, HASH, WRITE = "upload with md5 and index", "md5 alone", "write and fsync alone"
+PUSH, PUSH_HASHED = "fragdex.client's push", "the same, hash_first"
+SALT_BYTES = 32
 MEMORY_MB = 150
 MANY_MB = 300
 MANY_BYTES, MANY_CHUNK = 2 << 20, 512 << 10
@@ -98,6 +100,53 @@ def upload(setting: Setting, server: Server, film: Path) -> Measured:
     # most of it is what was imported
     facts = {"bytes": size, "resident_before_mb": begins}
     return Row("upload", f"upload of {size / 2**30:.3g} GiB", wants=wants, facts=facts), amounts
+
+
+def _push(film: Path, server: Server, hash_first: bool) -> float:
+    """MiB/s of a push by the client, another process; the file is another one each time."""
+    with film.open("r+b") as file:
+        file.seek(-SALT_BYTES, os.SEEK_END)
+        file.write(f"{time.time_ns()}".encode().ljust(SALT_BYTES, b"."))
+    done = subprocess.run(
+        [sys.executable, str(HERE / "pusher.py"), str(film), str(int(hash_first))],
+        env={**os.environ, "SERVICE_URL": server.url, "KEY": server.key},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    with server.client() as client, film.open("rb") as file:
+        if told["md5"] != hashlib.file_digest(file, "md5").hexdigest():
+            raise SystemExit(f"the push came to a bad end: {told}")
+        client.delete(f"/files/{told['id']}").raise_for_status()
+    return film.stat().st_size / 2**20 / (told["ns"] / 1e9)
+
+
+def push(setting: Setting, server: Server, film: Path) -> Measured:
+    """The client's push against md5 alone, and against what the service takes at best."""
+    amounts = alternate(
+        setting,
+        {
+            HASH: (Amount("MiB/s", "read and hashed a MiB at a time"), lambda n: _hash(film)),
+            WRITE: (
+                Amount("MiB/s", "8 MiB at a time, one fsync at the end"),
+                lambda n: _write(film, server.folder, n),
+            ),
+            PUSH: (
+                Amount("MiB/s", "hashed on its way"),
+                lambda n: _push(film, server, hash_first=False),
+            ),
+            PUSH_HASHED: (
+                Amount("MiB/s", "looked for by its md5 first: the file is read twice"),
+                lambda n: _push(film, server, hash_first=True),
+            ),
+        },
+    )
+    pairs = zip(amounts[PUSH].runs, amounts[HASH].runs, strict=True)
+    ratios = sorted(ours / alone for ours, alone in pairs)
+    wants = [Want("≥ 0.6 × md5 alone", ratios[len(ratios) // 2], 0.6, at_most=False)]
+    size = film.stat().st_size
+    return Row("push", f"push of {size / 2**30:.3g} GiB by the client", wants=wants), amounts
 
 
 async def _exchange(
