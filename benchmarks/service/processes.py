@@ -50,6 +50,16 @@ class Server:
         """Resident memory now, in MB."""
         return self._status("VmRSS")
 
+    def busy_s(self) -> float:
+        """Processor time so far, in seconds; 0 where the system does not tell."""
+        try:
+            told = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        # user and system time, counted behind the name in brackets (proc(5))
+        user, system = told.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def _status(self, name: str) -> float | None:
         try:
             text = Path(f"/proc/{self.pid}/status").read_text()
