@@ -161,7 +161,8 @@ class _Track:
         protection: Protected | None,
     ) -> None:
         samples = media.samples
-        _refuse_wide(media)
+        offsets = media.offsets
+        _refuse_wide(media, offsets)
         self._media, self._edges = media, edges
         self._descriptions, self._protection = descriptions, protection
         self._durations, self._sizes = media.durations, samples.size
@@ -173,7 +174,7 @@ class _Track:
         self._changes = [
             _counted(column[1:] != column[:-1]) for column in (self._durations, self._sizes)
         ]
-        self._moved = _counted(media.offsets != 0)
+        self._moved = _counted(offsets != 0)
         self._bytes_before = np.concatenate([[0], np.cumsum(samples.size)])
         self._sync_before = _counted(samples.sync)
         self.payload: Int64 = np.diff(self._bytes_before[edges])
@@ -337,8 +338,7 @@ def _shared_flags(kind: int) -> int | None:
     return {_EVEN_SYNC: SYNC_FLAGS, _FIRST_SYNC: OTHER_FLAGS, _NO_SYNC: OTHER_FLAGS}.get(kind)
 
 
-def _refuse_wide(media: Media) -> None:
-    offsets = media.offsets
+def _refuse_wide(media: Media, offsets: Int64) -> None:
     for name, column, least, most in (
         ("sample_duration", media.durations, 0, _WIDE),
         ("sample_size", media.samples.size, 0, _WIDE),

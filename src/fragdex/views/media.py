@@ -182,16 +182,24 @@ def media_of(
     if from_zero and track.kind == "video" and int(presentation.min()) < 0:
         presentation, finer, hidden = _from_zero(presentation, order, last, track.timescale)
         last *= finer
-    durations = np.empty(len(samples), np.int64)
-    durations[order] = np.diff(presentation[order], append=presentation[latest] + last)
-    decode = np.cumsum(durations)
-    decode -= durations
-    decode += max(int(presentation.min()), 0)
+    waits: int | None
+    if isinstance(order, slice):
+        # each is decoded when it is presented, or as much later as the first one is hidden
+        durations = np.diff(presentation, append=presentation[-1] + last)
+        waits = max(-int(presentation[0]), 0)
+        decode = presentation + waits if waits else presentation
+    else:
+        durations = np.empty(len(samples), np.int64)
+        durations[order] = np.diff(presentation[order], append=presentation[latest] + last)
+        decode = np.cumsum(durations)
+        decode -= durations
+        decode += max(int(presentation[order[0]]), 0)
+        waits = None
     first = len(samples)
     if growing:
         first = _first_second(samples.sync, presentation, track.timescale * finer)
-    media_time = max(0, int((decode - presentation)[:first].max()))
-    end = int((presentation + durations).max())
+    media_time = max(0, int((decode - presentation)[:first].max())) if waits is None else waits
+    end = int(presentation[latest]) + last
     settled = not growing or first < len(samples)
     sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
     times = presentation, decode, durations, media_time, end
