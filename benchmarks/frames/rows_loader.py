@@ -67,10 +67,15 @@ def loader(setting: Setting) -> Measured:
         Want("cores busy ≥ 90 %", 100 * (1 - max(idle)), 90, at_most=False, unit="%"),
         Want("rounds whose tensors differ: 0", apart, 0, True, ""),
     ]
+    work = [
+        compared(amounts, f"torchcodec, {order}, processor", f"fragdex, {order}, processor")
+        for order in ("runs of 4", "shuffled")
+    ]
     row.facts["notes"] = [
         f"{windows} windows a round, from the start of the workers to their end. Cores busy: the "
         f"machine's, with what else it did; the loader alone had {100 * min(busy):.0f} to "
-        f"{100 * max(busy):.0f} % of them"
+        f"{100 * max(busy):.0f} % of them",
+        "processor time of torchcodec by ours: " + ", ".join(f"{one:.2f}" for one in work),
     ]
     return row, amounts
 

@@ -12,7 +12,7 @@ from fragdex.frames import FrameCache, Frames
 
 __all__ = ["OpenFilms"]
 
-RESTING_FILMS: Final = 128
+RESTING_FILMS: Final = 64
 RESTING_FRAMES: Final = 400_000
 """Of all films that rest; each takes some 100 bytes."""
 

@@ -90,11 +90,15 @@ class WindowStream:
             if skip >= items:
                 skip -= items
                 continue
-            samples = self.windows.__getitems__(numbers[skip:] if self._batch is None else numbers)
+            made: list[Any] = self.windows.__getitems__(
+                numbers[skip:] if self._batch is None else numbers
+            )
+            if self._batch is not None:
+                made = [_stacked(made)]
             skip = 0
-            for item in samples if self._batch is None else [_stacked(samples)]:
+            while made:  # nothing of them is held while the next ones are made
                 self._given += 1
-                yield item
+                yield made.pop(0)
         if self.sampler.epoch == epoch:
             self.set_epoch(epoch + 1)
 

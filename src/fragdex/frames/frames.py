@@ -338,7 +338,8 @@ class Frames(FrameTimes):
         self._open()
 
     def rest(self) -> None:
-        """Let go of the decoders, the most of what it holds; the next frames have new ones."""
+        """Let go of decoders and pictures, the most of what it holds; it stays open."""
+        self._reader.forget()
         self._opened.decoders.rest()
         self._converters.clear()
 
