@@ -28,11 +28,12 @@ Contenders = Mapping[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Setting(Polite):
-    """How much and how long: rounds, whether films are short."""
+    """How much and how long: rounds, whether films are short, one of how many parts of the work."""
 
     folder: Path
     rounds: int
     quick: bool
+    part: int = 1
 
 
 @cache

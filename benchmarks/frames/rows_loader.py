@@ -29,7 +29,7 @@ def _set(setting: Setting) -> tuple[Path, int]:
 def loader(setting: Setting) -> Measured:
     """Windows through torch's DataLoader, in the order of our sampler, and shuffled one by one."""
     path, count = _set(setting)
-    windows = 160 if setting.quick else 800
+    windows = 160 if setting.quick else 1600 // setting.part
     row = Row(
         "loader",
         f"DataLoader, {WORKERS} workers, {count} films of 320 × 180, windows of 16",

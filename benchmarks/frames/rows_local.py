@@ -72,16 +72,17 @@ def frames(setting: Setting, height: int, group: int) -> Measured:
     film = _film(setting, height, group)
     path = made(film)
     # One of thirty, as 1,000 of 20 minutes.
-    count = film.frames // 30
+    span = film.frames // setting.part
+    count = span // 30
     chance = random.Random(height + group)
     jobs = [
-        {"what": str(path), "numbers": chance.sample(range(film.frames), count)}
+        {"what": str(path), "numbers": chance.sample(range(span), count)}
         for _ in range(setting.rounds)
     ]
     amounts, wrong = raced(setting, "frames", _contenders(setting, path), jobs, truth_of(path))
     row = Row(
         f"frames-{height}-{group}",
-        f"{count:,} random frames by one call, {film.seconds // 60} min of "
+        f"{count:,} random frames by one call, {span // RATE} s of {film.seconds // 60} min, "
         f"{film.width} × {film.height}, groups of {group}",
     )
     row.wants += [
@@ -101,7 +102,7 @@ def windows(setting: Setting, height: int, group: int) -> Measured:
     """Windows from random places, each by a call of its own; each round others."""
     film = _film(setting, height, group)
     path = made(film)
-    count = 20 if setting.quick else {360: 100, 1080: 20}[height]
+    count = 20 if setting.quick else {360: 200, 1080: 40}[height] // setting.part
     chance = random.Random(height * group)
     jobs = [
         {

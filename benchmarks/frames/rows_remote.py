@@ -62,7 +62,7 @@ def _raced(
     setting: Setting, row: Row, path: Path, server: Server, ours: str, theirs: str,
     variables: Mapping[str, str],
 ) -> Measured:  # fmt: skip
-    count = 8 if setting.quick else 40
+    count = 8 if setting.quick else 40 // setting.part
     frames = _film(setting).frames
     chance = random.Random(30)
     rounds = [

@@ -58,6 +58,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="1 round, short films; written to benchmarks/build"
     )
+    parser.add_argument(
+        "--part", type=int, default=1, metavar="N", help="an N-th of the frames and windows (1)"
+    )
     parser.add_argument("--docs", action="store_true", help="only run the pages' examples")
     parser.add_argument("--output", type=Path, help="folder of the results")
     parser.add_argument(
@@ -93,7 +96,11 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="frames-") as folder:
             rounds = 1 if asked.quick else asked.rounds
             setting = Setting(
-                folder=Path(folder), rounds=rounds, quick=asked.quick, pause=asked.pause
+                folder=Path(folder),
+                rounds=rounds,
+                quick=asked.quick,
+                part=asked.part,
+                pause=asked.pause,
             )
             setting.wait()
             missed += report.measure(key, partial(ROWS[key], setting))
