@@ -20,6 +20,7 @@ import numpy as np
 
 import fragdex
 from clips.durations import presented
+from clips.timecoded import counter_at
 from fragdex.errors import FragdexError, NoSyncSample
 from fragdex.formats.clip import Clip, clip
 
@@ -185,7 +186,7 @@ def compare(path: Path, count: int) -> Comparison:
 
 def compare_one(source: Source, got: Clip, out: bytes, result: Comparison) -> None:
     after = fragdex.index(out, exact=True, strict=True)
-    compare_samples(source, after, out, result)
+    compare_samples(source, got, after, out, result)
     if got.exact:
         compare_lengths(got, after, out, result)
     for track in after.tracks:
@@ -198,9 +199,12 @@ def compare_one(source: Source, got: Clip, out: bytes, result: Comparison) -> No
 
 
 def compare_samples(
-    source: Source, after: fragdex.FragmentIndex, out: bytes, result: Comparison
+    source: Source, got: Clip, after: fragdex.FragmentIndex, out: bytes, result: Comparison
 ) -> None:
-    """Each sample's bytes are those of samples of the source that follow each other."""
+    """Each sample's bytes are those of samples of the source that follow each other.
+
+    The first one of a timecode track counts from the clip's start on.
+    """
     for track in after.tracks:
         mine, whole = track.samples, []
         for theirs in (t.samples for t in source.index.tracks if t.id == track.id):
@@ -208,6 +212,11 @@ def compare_samples(
             whole += [source.data[at : at + size] for at, size in rows]
         part = [out[a : a + n] for a, n in zip(mine.offset, mine.size, strict=True)]
         result.samples += len(part)
+        if track.kind == "timecode":
+            wanted = counter_at(source.data, source.index, got.start)
+            if not got.exact or counter_at(out, after, Fraction(0)) != wanted:
+                result.wrong.append(f"track {track.id}: another timecode than {wanted}")
+            part = part[1:]
         if not set(part) <= set(whole):
             result.wrong.append(f"track {track.id}: bytes that are no sample of the source")
         # Several edits take several stretches.

@@ -1,5 +1,6 @@
 """Sound that is not coded: long tracks are made into fragments in memory that rows do not cost."""
 
+import os
 import tracemalloc
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import fragdex
 from fragdex.boxes import build, make_box
 from fragdex.errors import LimitExceeded
+from fragdex.origin.index_files import IndexFiles
 from fragdex.sources import Source
 
 RATE = 48_000
@@ -118,6 +120,17 @@ def test_an_hour_is_packaged_in_bounded_memory():
     finally:
         tracemalloc.stop()
     assert peak < 256 << 20
+
+
+def test_an_index_of_an_hour_is_not_kept_with_its_samples(tmp_path):
+    source = film(3600 * RATE)
+    path = tmp_path / "film.mov"
+    path.write_bytes(source.head)
+    os.truncate(path, source.size)
+    with fragdex.open_source(path) as opened:
+        index = IndexFiles(tmp_path / "kept").index(str(path), opened)
+    assert index.track(1).sample_count == 3600 * RATE
+    assert not (tmp_path / "kept").exists()
 
 
 def test_samples_that_are_not_there_are_not_made():

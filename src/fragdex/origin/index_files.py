@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import fragdex
+from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import DamagedIndex, FormatError, SourceChanged
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source
@@ -58,7 +59,9 @@ class IndexFiles:
         if index is None or index.source.mtime_ns != source.mtime_ns:
             index = fragdex.index(source, exact=True)
         written = None if growing else self._written(place, source.remote)
-        if written is not None:
+        samples = sum(track.sample_count or 0 for track in index.tracks)
+        # of raw sound there may be billions, and they are found anew in a moment
+        if written is not None and samples <= MAX_MADE_SAMPLES:
             with suppress(OSError):  # a full or read-only disk: the film plays all the same
                 written.parent.mkdir(parents=True, exist_ok=True)
                 index.save(written, samples=True)
