@@ -273,6 +273,13 @@ def test_a_step_is_one_picture(shown):
         number = after
 
 
+def test_a_step_back_leaves_a_segment_that_begins_there(shown):
+    """The one before it is not fetched yet; the picture is that of the moment, not the nearest."""
+    assert shown.go_to("14.01")[1] == 350
+    shown.page.keyboard.press(",")
+    assert shown.shown()[1] == 349
+
+
 def test_an_address_tells_the_moment(shown):
     page = shown.page
     shown.go_to("25.1")

@@ -183,7 +183,10 @@ export class Player {
   }
 
   async reach(lane, time, signal) {
-    const there = rangeAt(lane.buffer.buffered, time);
+    const near = rangeAt(lane.buffer.buffered, time);
+    // a browser takes the picture that begins just after the moment, where the one before is not here
+    const later = near && near.start > time + EDGE && lane.kind === "video" && time >= lane.start;
+    const there = later ? null : near;
     if (there) {
       lane.next = lane.at(there.end + 0.05) + (lane.end <= there.end + 0.05);
       const at = lane.next;
@@ -204,6 +207,7 @@ export class Player {
       if (rangeAt(lane.buffer.buffered, time) || time < lane.start || time >= lane.end) break;
     }
     lane.next = last + 1;
+    if (later) this.video.currentTime = time;
   }
 
   async ahead(signal) {
