@@ -83,7 +83,7 @@ def loader(setting: Setting) -> Measured:
 def memory(setting: Setting) -> Measured:
     """A process that makes thousands of windows."""
     path, count = _set(setting)
-    windows = 1000 if setting.quick else 10_000
+    windows = 1000 if setting.quick else 10_000 // setting.part
     row = Row("memory", f"{windows:,} windows of 16, {count} films, a cache of 64 MiB")
     answer = ask("memory", set=str(path), cache=CACHE, windows=windows, every=windows // 40)
     held = [(one - answer["before"]) / 1e6 for one in answer["held"]]
