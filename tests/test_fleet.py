@@ -44,6 +44,26 @@ print(json.dumps(nginx_conf(Path({str(tmp_path)!r}), 81, [82, 83])))
         assert left not in text
 
 
+def test_processes_of_nginx_are_killed_with_it(tmp_path):
+    """They outlived it, answered on its port, and stayed when the fleet had ended."""
+    alive = told(f"""
+import psutil
+from members import Member
+log = Path({str(tmp_path)!r}) / "log"
+command = ["sh", "-c", "sleep 600 & echo $!; wait"]
+one = Member("nginx", "nginx", command, log, lambda one: one.said().endswith(chr(10)), whole=True)
+alive = []
+for end in (Member.kill, Member.end):
+    one.start()
+    child = psutil.Process(int(one.said()))
+    end(one)
+    psutil.wait_procs([child], timeout=10)
+    alive.append(child.is_running() and child.status() != "zombie")
+print(json.dumps(alive))
+""")
+    assert alive == [False, False]
+
+
 def test_pick_up_leaves_out_the_time_without_a_free_slot():
     """Worker `a` dies with a slice; `b` is busy until second 5, the slice is queued at 6."""
     found = told("""

@@ -54,6 +54,7 @@ class Member:
     Attributes:
         name: such as `worker 2`; its log is a file of that name.
         ready: asked after a start until it is true.
+        whole: what it starts is killed with it: it would outlive it, and go on serving.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Member:
     ready: Callable[[Member], Any]
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
+    whole: bool = False
     process: subprocess.Popen[bytes] | None = None
     began: int = 0
 
@@ -97,12 +99,21 @@ class Member:
     def kill(self) -> None:
         """Kill -9."""
         assert self.process is not None
-        self.process.kill()
+        self._kill_group() if self.whole else self.process.kill()
         self.process.wait()
+
+    def _kill_group(self) -> None:
+        assert self.process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """End it, and whatever it has started."""
-        if self.process is None or self.process.poll() is not None:
+        if self.process is None:
+            return
+        if self.process.poll() is not None:
+            if self.whole:
+                self._kill_group()
             return
         below = _below(self.process.pid)
         self.process.send_signal(signal.SIGCONT)
@@ -263,6 +274,7 @@ def _nginx(folder: Path, port: int, apis: Sequence[int]) -> Member:
     return Member(
         PROXY, PROXY, ["nginx", "-p", str(folder), "-c", str(conf), "-e", errors],
         folder / "out.log", lambda _: _answers(f"http://127.0.0.1:{port}/healthz"), _environment(),
+        whole=True,
     )  # fmt: skip
 
 
