@@ -126,6 +126,8 @@ def interrupted(monkeypatch):
     """Ctrl+C as soon as a command waits for its job, and again where `again` is set."""
     follow, send = remote.follow, Client.send
     set_to = {"again": False}
+    # in the background of a shell it is ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def following(*arguments):
         signal.raise_signal(signal.SIGINT)
@@ -138,7 +140,8 @@ def interrupted(monkeypatch):
 
     monkeypatch.setattr(remote, "follow", following)
     monkeypatch.setattr(Client, "send", sending)
-    return set_to
+    yield set_to
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("kind", ["renders", "transcriptions"])
