@@ -100,6 +100,10 @@ def test_it_says_when_the_service_does_not_answer(opened):
     page.get_by_text("Offline: the service does not answer").wait_for()
     page.get_by_role("link", name="Images").click()
     page.get_by_role("heading", level=1, name="No answer").wait_for()
+    late = "import(new URL('api.js', document.querySelector('script[type=module]').src))"
+    page.evaluate(late + ".then(({ line }) => line.dispatchEvent(new Event('answered')))")
+    page.wait_for_timeout(300)
+    page.get_by_role("heading", level=1, name="No answer").wait_for()
     page.context.set_offline(False)
     page.get_by_text("Offline: the service does not answer").wait_for(state="hidden")
     page.get_by_role("heading", level=1, name="Images").wait_for()

@@ -1,6 +1,6 @@
 // The shell: sections, the key, the colours, whether the service answers, what is dropped.
 
-import { askJson, line } from "./api.js";
+import { answers, askJson, line } from "./api.js";
 import { $, complain, h, pause, say } from "./dom.js";
 import { close, go, here, show } from "./router.js";
 import { found, keepScope, key, onChange, scope, signOut } from "./session.js";
@@ -61,9 +61,7 @@ function reachable(now) {
 async function knock() {
   for (let n = 0; silent; n++) {
     await pause(Math.min(1000 * 1.5 ** n, 10000));
-    if (silent && await fetch("healthz", { cache: "no-store" }).then(({ ok }) => ok, () => false)) {
-      line.dispatchEvent(new Event("answered"));
-    }
+    if (silent && await answers()) line.dispatchEvent(new Event("answered"));
   }
 }
 

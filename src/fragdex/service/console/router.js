@@ -1,6 +1,6 @@
 // Which view an address shows. Going somewhere is one thing: a link, `go(address)`, or the browser.
 
-import { line } from "./api.js";
+import { answers, line } from "./api.js";
 import { $, clean, complain, h, icon, say, sentence } from "./dom.js";
 
 const ROUTES = [
@@ -70,10 +70,12 @@ export async function show() {
   }
 }
 
-// A module that did not come is not asked for again by the same document in every browser.
+// A module that did not come is not asked for again by the same document in every browser. The answer
+// that tells of the service may be to an older request: a page that is loaded offline is lost.
 function lost() {
   line.dispatchEvent(new Event("silent"));
-  throw Object.assign(new Error(), { status: 0, again: () => location.reload() });
+  const again = async () => (await answers() ? location.reload() : show());
+  throw Object.assign(new Error(), { status: 0, again });
 }
 
 // In the place of a view that could not be shown.
