@@ -16,11 +16,15 @@ import fragdex
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
 
+from starlette.datastructures import Headers  # noqa: E402
+
+from fragdex.origin.answers import answer  # noqa: E402
 from fragdex.origin.application import Settings  # noqa: E402
 from fragdex.origin.index_files import IndexFiles  # noqa: E402
 from fragdex.origin.signing import signed  # noqa: E402
 from fragdex.origin.titles import Titles  # noqa: E402
 from fragdex.testing import RangeServer, movie  # noqa: E402
+from fragdex.views.view import View  # noqa: E402
 from origin.serving import serving  # noqa: E402
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -72,6 +76,15 @@ def test_what_is_served_is_what_the_library_makes(client, folder):
     assert "X-Findings" not in client.get("/faststart.mp4/clip.mp4").headers
     told = client.get("/rtp-hints.mp4/clip.mp4?start=1").headers["X-Findings"]
     assert told.split("; ")[0].startswith("track 3 (hint) is left out: ")
+
+
+def test_thousands_of_tracks_that_are_left_out_are_no_header_that_proxies_refuse():
+    told = [f"track {n} (hint) is left out: \u2603\n" for n in range(4000)]
+    view = View("video/mp4", (), "recipe", [1], lambda _: [b"a"], told)
+    found = answer(view, Headers(), "HEAD", None, {}).headers["X-Findings"].split("; ")
+    assert sum(map(len, found)) < 1024
+    assert found[0] == "track 0 (hint) is left out: ??"
+    assert found[-1] == f"and {4001 - len(found)} more"
 
 
 def test_addresses_in_playlists_lead_to_files(client):

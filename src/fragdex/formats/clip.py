@@ -12,8 +12,8 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from typing import Any, TypeVar
@@ -23,20 +23,22 @@ import numpy as np
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
-from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init, traks_of
-from fragdex.formats.clip_samples import Cut, Ranges, decoded_sooner, sample_fragments
-from fragdex.formats.clip_source import FAR, Reader, SampleBudget
+from fragdex.formats.clip_pieces import Block, Clip, Piece, Read
+from fragdex.formats.clip_rows import Span, bound, delay, moves, period_at, spans_of
+from fragdex.formats.clip_samples import Cut, decoded_sooner, sample_fragments
+from fragdex.formats.clip_source import FAR, Reader
 from fragdex.formats.clip_spans import RESERVOIR, Part, movie_timescale, part_of
 from fragdex.formats.clip_tables import progressive, unfit
 from fragdex.formats.clip_timecode import timecode_cut, timecode_part
-from fragdex.formats.embed_fragments import default_sizes
+from fragdex.formats.clip_whole import whole_fragments
+from fragdex.formats.left_out import track_left_out
 from fragdex.formats.subsegments import period_of
-from fragdex.fragments.table import NULL, FragmentFlags
-from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
-from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
+from fragdex.fragments.table import FragmentFlags
+from fragdex.seeking.model import FragmentIndex, TrackIndex
+from fragdex.seeking.times import TimeLike, exact_time
 
-__all__ = ["Clip", "clip", "clip_range", "omitted"]
+__all__ = ["Clip", "clip", "clip_range"]
 
 BESIDE = ("timecode", "hint")
 """Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of
@@ -44,46 +46,6 @@ their place they would lie. Timecode is made anew, hints are left out."""
 
 DOUBTS = ("sync-depends", "sync-reordered")
 """Findings on pictures that are marked sync and may need others before them."""
-
-Read = Callable[[ByteRange], bytes]
-Piece = bytes | ByteRange
-"""Bytes to write as they are, or a range of the source to copy."""
-Block = Piece | Ranges
-"""The same, or many ranges of the source."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clip:
-    """What a clip is made of.
-
-    Attributes:
-        blocks: bytes and ranges of the source, to be written in this order; can be iterated once.
-        start, stop: seconds of the source's presentation that the clip really spans (exclusive).
-        tracks: track ids in it.
-        whole_fragments: whether fragments were taken as they are, and samples were not chosen.
-        exact: whether it presents what was asked for and no more.
-        left_out: which tracks are not in it and why, as sentences.
-
-    >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
-    Fraction(2, 1)
-    """
-
-    blocks: Iterator[Block]
-    start: Fraction
-    stop: Fraction
-    tracks: tuple[int, ...]
-    whole_fragments: bool
-    exact: bool = False
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def pieces(self) -> Iterator[Piece]:
-        """The blocks, with each range by itself."""
-        for block in self.blocks:
-            if isinstance(block, Ranges):
-                yield from block.parts()
-            else:
-                yield block
 
 
 def clip(
@@ -138,13 +100,13 @@ def clip(
     begin, end = exact_time(start), exact_time(stop)
     if not begin < end:
         raise ValueError(f"a clip must end ({stop}) after it starts ({start})")
-    within = _period(index, begin) if period is None else period_of(index, period)
+    within = period_at(index, begin) if period is None else period_of(index, period)
     if init is None and not within.init:
         raise BuildError(
             "there is no initialization segment, so a clip could not be played",
             advice="give it with init=",
         )
-    chosen = _spans(within, begin, end, None if tracks is None else set(tracks))
+    chosen = spans_of(within, begin, end, None if tracks is None else set(tracks))
     init_boxes = init if init is not None else b"".join(read(part) for part in within.init)
     doubted = {found.track for found in index.findings if found.code in DOUBTS}
     source = Reader(read, index.source.size, remote, doubted)
@@ -152,58 +114,9 @@ def clip(
         exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
         if exact is not None:
             return exact
-    paced = [s for s in chosen if s.track.kind not in BESIDE] or chosen
-    beside = [
-        s.track for s in chosen if s.track.kind in BESIDE and paced[0].track.kind not in BESIDE
-    ]
     if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
-        # The beginning of a timecode may be an hour before: it does not widen the clip.
-        beginnings = [s for s in chosen if s.track.kind == "timecode"]
-        copied = _as_copied([s for s in chosen if s.track.kind != "timecode"] or chosen)
-        first = min(_bound(s.track, s.rows.cts_min, min) for s in copied)
-        last = max(_bound(s.track, s.rows.cts_end, max) for s in copied)
-        places = np.concatenate([s.rows.offset for s in copied])
-        late = {s.track.id: s.track for s in beginnings if s.rows.offset[0] not in places}
-        why = "its sample is in a fragment before those that are copied"
-        notes = tuple(omitted(track, why) for track in late.values())
-        pieces = _copied(copied, init_boxes, read, keep_times, default_sizes(within), last)
-        ids = tuple(s.track.id for s in chosen if s.track.id not in late)
-        return Clip(pieces, first, last, ids, True, left_out=notes)
-    chosen = paced
-    paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
-    size = index.source.size
-    budget = source.budget
-    cuts = [cut for s in paced if (cut := _cut(s, size, budget)) is not None]
-    if not cuts:
-        raise NoSyncSample("the file ends before the samples of this span")
-    first = min(_bound(c.track, c.samples.cts, min) for c in cuts)
-    rest = (_cut(s, size, budget) for s in chosen if s not in paced)
-    cuts += [_trimmed(cut, first) for cut in rest if cut is not None]
-    last = max(_bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
-    # Timecode begins with the first picture: sound may begin earlier, inside a frame.
-    pictures = [c for c in cuts if c.track.kind == "video"] or cuts
-    begin = min(_bound(c.track, c.samples.cts, min) for c in pictures)
-    codes, notes = _beside(
-        beside,
-        parse(init_boxes),
-        lambda track, trak: timecode_cut(track, trak, begin, last, source),
-    )
-    cuts += codes
-    ids = tuple(c.track.id for c in cuts)
-    back: dict[int, int] = {}
-    span = None
-    if not keep_times:
-        cuts = [decoded_sooner(cut) for cut in cuts]
-        firsts = [(c.track, int(c.samples.dts[0]), int(c.samples.cts.min())) for c in cuts]
-        origin, back = _back(firsts)
-        for code in codes:
-            # Its ticks may last as long as frames: it does not begin a tick late.
-            least = ceil(origin * code.track.timescale - _delay(code.track))
-            back[code.track.id] = min(least, int(code.samples.dts[0]))
-        span = origin, last
-    head = clip_init(init_boxes, set(ids), delays=keep_times, from_samples=True, span=span)
-    body = sample_fragments(cuts, init_boxes, back, read)
-    return Clip(_chained(head, body), first, last, ids, False, left_out=notes)
+        return whole_fragments(chosen, within, init_boxes, read, keep_times)
+    return _samples(chosen, init_boxes, read, source, keep_times)
 
 
 def clip_range(
@@ -219,9 +132,9 @@ def clip_range(
     >>> clip_range(index, 0, 0.1).start - int(index.track(1).fragments.offset[0])
     0
     """
-    period = _period(index, start)
+    period = period_at(index, start)
     early = max(start - float(RESERVOIR), 0) if start > 0 else start
-    spans = _spans(period, early, stop, None if tracks is None else set(tracks))
+    spans = spans_of(period, early, stop, None if tracks is None else set(tracks))
     first = min(int(span.rows.offset.min()) for span in spans)
     last = max(int((span.rows.offset + span.rows.size).max()) for span in spans)
     return ByteRange(first, last)
@@ -265,18 +178,50 @@ def _progressive(
     return Clip(iter((head, copied)), first, stop_at, ids, False, True, left_out)
 
 
+def _samples(
+    chosen: Sequence[Span], init: bytes, read: Read, source: Reader, keep_times: bool
+) -> Clip:
+    """A clip of samples in fragments of our own, from the sync sample on."""
+    paced = [s for s in chosen if s.track.kind not in BESIDE] or chosen
+    beside = [
+        s.track for s in chosen if s.track.kind in BESIDE and paced[0].track.kind not in BESIDE
+    ]
+    chosen = paced
+    paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
+    cuts = [cut for s in paced if (cut := _cut(s, source)) is not None]
+    if not cuts:
+        raise NoSyncSample("the file ends before the samples of this span")
+    first = min(bound(c.track, c.samples.cts, min) for c in cuts)
+    rest = (_cut(s, source) for s in chosen if s not in paced)
+    cuts += [_trimmed(cut, first) for cut in rest if cut is not None]
+    last = max(bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
+    # Timecode begins with the first picture: sound may begin earlier, inside a frame.
+    pictures = [c for c in cuts if c.track.kind == "video"] or cuts
+    begin = min(bound(c.track, c.samples.cts, min) for c in pictures)
+    codes, left_out = _beside(
+        beside,
+        parse(init),
+        lambda track, trak: timecode_cut(track, trak, begin, last, source),
+    )
+    cuts += codes
+    ids = tuple(c.track.id for c in cuts)
+    back: dict[int, int] = {}
+    span = None
+    if not keep_times:
+        cuts = [decoded_sooner(cut) for cut in cuts]
+        firsts = [(c.track, int(c.samples.dts[0]), int(c.samples.cts.min())) for c in cuts]
+        origin, back = moves(firsts)
+        for code in codes:
+            # Its ticks may last as long as frames: it does not begin a tick late.
+            least = ceil(origin * code.track.timescale - delay(code.track))
+            back[code.track.id] = min(least, int(code.samples.dts[0]))
+        span = origin, last
+    head = clip_init(init, set(ids), delays=keep_times, from_samples=True, span=span)
+    body = sample_fragments(cuts, init, back, read)
+    return Clip(_chained(head, body), first, last, ids, False, left_out=left_out)
+
+
 Made = TypeVar("Made", Part, Cut)
-
-
-def omitted(track: TrackIndex, why: str) -> str:
-    """The sentence on a track that is not in a copy.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> omitted(fragdex.index(movie()).track(1), "nobody looks at it")
-    'track 1 (video) is left out: nobody looks at it'
-    """
-    return f"track {track.id} ({track.kind}) is left out: {why}"
 
 
 def _beside(
@@ -301,7 +246,7 @@ def _beside(
         if not isinstance(found, str):
             made.append(found)
         elif found:
-            told.append(omitted(track, found))
+            told.append(track_left_out(track, found))
     return made, tuple(told)
 
 
@@ -311,86 +256,16 @@ def _exact(seconds: Any) -> Fraction:
     return Fraction(*seconds.as_integer_ratio())
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """The rows of one track that a clip needs."""
-
-    track: TrackIndex
-    first: int
-    last: int
-    sample: int | None
-    limit: int
-
-    @property
-    def rows(self) -> Any:
-        return self.track.fragments.rows(slice(self.first, self.last))
-
-
-def _period(index: FragmentIndex, start: Fraction | float) -> Period:
-    """The period that shows this time; the first where none or several do."""
-    for period in index.periods:
-        ends = [track.end for track in period.tracks if track.end is not None]
-        if ends and max(ends) > start:
-            return period
-    return index.periods[0]
-
-
-def _spans(
-    period: Period, start: Fraction | float, stop: Fraction | float, ids: set[int] | None
-) -> list[_Span]:
-    for track_id in ids or ():
-        period.track(track_id)
-    chosen = [
-        track
-        for track in period.tracks
-        if (ids is None or track.id in ids)
-        and (track.timescale and len(track.sync))
-        and (track.end is not None and (track.end > start or track.kind == "timecode"))
-    ]
-    # Sound begins with the first picture, which may be shown before `start`.
-    pictures = next((track for track in chosen if track.kind == "video"), None)
-    begin = start if pictures is None else min(start, pictures.seek(start).time.exact)
-    found = []
-    for track in chosen:
-        # A composition time before the limit is presented before `stop`.
-        limit = -floor_ticks(-stop, track.timescale, -track.shift)
-        hit = track.seek(start if track is pictures else begin)
-        begins = track.fragments.cts_min[hit.fragment :]
-        shown = np.flatnonzero((begins < limit) & (begins != NULL))
-        if len(shown):
-            last = hit.fragment + int(shown[-1]) + 1
-            found.append(_Span(track, hit.fragment, last, hit.sample, limit))
-    if not found:
-        end = "the end" if stop == float("inf") else f"{float(stop):g} s"
-        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}")
-    return found
-
-
-def _as_copied(spans: Sequence[_Span]) -> list[_Span]:
-    """With what comes along: rows of these tracks in fragments that another one of them needs."""
-    copied = np.concatenate([span.rows.offset for span in spans])
-    found = []
-    for span in spans:
-        rows = np.flatnonzero(np.isin(span.track.fragments.offset, copied))
-        found.append(replace(span, first=int(rows[0]), last=int(rows[-1]) + 1))
-    return found
-
-
-def _bound(track: TrackIndex, column: Any, pick: Callable[[Any], Any]) -> Fraction:
-    known = column[column != NULL]
-    return track.presentation(int(pick(known)) if len(known) else 0).exact
-
-
-def _cut(span: _Span, size: int | None, budget: SampleBudget) -> Cut | None:
+def _cut(span: Span, source: Reader) -> Cut | None:
     """The samples from the sync sample on, in decode order, up to the last that is shown.
 
     Of a truncated file, those that are in it; None where that is not even the first.
     """
-    samples = budget.take(span.track, span.first, span.last, span.first)
+    samples = source.budget.take(span.track, span.first, span.last, span.first)
     low = (span.sample or 0) - int(span.track.fragments.sample_start[span.first])
     shown = np.flatnonzero(samples.cts[low:] < span.limit)
     high = low + int(shown[-1]) + 1 if len(shown) else low + 1
-    outside = np.flatnonzero((samples.offset + samples.size)[low:high] > (size or FAR))
+    outside = np.flatnonzero((samples.offset + samples.size)[low:high] > (source.size or FAR))
     high = low + int(outside[0]) if len(outside) else high
     if high == low:
         return None
@@ -411,84 +286,6 @@ def _trimmed(cut: Cut, first: Fraction) -> Cut:
     return replace(cut, samples=type(samples).of(columns))
 
 
-def _delay(track: TrackIndex) -> Fraction:
-    """Ticks by which empty edits delay a track (ISO/IEC 14496-12, 8.6.6)."""
-    media_times = (edit.media_time for edit in track.info.edits if edit.media_time >= 0)
-    return track.shift + next(media_times, 0)
-
-
-def _back(firsts: Sequence[tuple[TrackIndex, int, int]]) -> tuple[Fraction, dict[int, int]]:
-    """What is taken off all times: seconds, and ticks of each track's media timeline.
-
-    Args:
-        firsts: each track with the decode and the composition time of its first sample.
-
-    The first sample is shown at 0, or as soon after it as decode times of 0 or more allow. Delays
-    are gone then: they are in the decode times.
-    """
-    delays = {track.id: _delay(track) for track, _, _ in firsts}
-    origin = min(
-        min(track.presentation(cts).exact, (dts + delays[track.id]) / track.timescale)
-        for track, dts, cts in firsts
-    )
-    return origin, {t.id: int((origin * t.timescale - delays[t.id]) // 1) for t, _, _ in firsts}
-
-
 def _chained(head: Sequence[bytes], body: Iterator[Piece]) -> Iterator[Block]:
     yield from head
     yield from body
-
-
-def _copied(
-    spans: Sequence[_Span],
-    init: bytes,
-    read: Read,
-    keep_times: bool,
-    sizes: Mapping[int, int],
-    stop: Fraction,
-) -> Iterator[Piece]:
-    """Whole fragments in file order, each once, however many tracks share it."""
-    places: dict[int, int] = {}
-    repaired: set[tuple[int, int]] = set()
-    for span in spans:
-        rows = span.rows
-        for offset, size, moof, flags in zip(
-            *(c.tolist() for c in (rows.offset, rows.size, rows.moof_offset, rows.flags)),
-            strict=True,
-        ):
-            places[offset] = max(size, places.get(offset, 0))
-            if flags & FragmentFlags.REPAIRED:
-                repaired.add((moof, span.track.id))
-    # An exact index has looked; a strict one has looked and kept what the file declares.
-    repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in spans)
-    move = Move(Fraction(0), {}, {}, repaired, repair, sizes)
-    shown = None
-    if not keep_times:
-        firsts = _firsts(spans, read)
-        seconds, back = _back(firsts)
-        # Where no tfdt says it, readers would start each track at 0.
-        untold = {track.id: dts for track, dts, _ in firsts}
-        move = Move(seconds, back, untold, repaired, repair, sizes)
-        shown = seconds, stop
-    head = clip_init(init, None, delays=keep_times, from_samples=False, span=shown)
-    yield from head
-    at = sum(map(len, head))
-    for offset, size in sorted(places.items()):
-        place = ByteRange.of(offset, size)
-        for piece in moved_fragment(read, place, at, move):
-            at += len(piece) if isinstance(piece, bytes) else piece.size
-            yield piece
-
-
-def _firsts(spans: Sequence[_Span], read: Read) -> list[tuple[TrackIndex, int, int]]:
-    """Each track with the decode time and the least composition time of its first fragment."""
-    found = []
-    for span in spans:
-        rows = span.rows
-        dts = int(rows.dts[0])
-        if dts == NULL:
-            place = ByteRange.of(int(rows.offset[0]), int(rows.size[0]))
-            dts = decode_times(read, place).get(span.track.id, 0)
-        cts = int(rows.cts_min[0])
-        found.append((span.track, dts, dts if cts == NULL else cts))
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ __all__ = ["Opened", "answer", "has_already"]
 
 _AT_ONCE: Final = 4 << 20
 """Bytes of an answer that are read at once; larger ones go out piece by piece."""
+
+_MOST_TOLD: Final = 1000
+"""Characters of a header of findings; proxies refuse answers with some thousand in all headers."""
 
 Opened = Callable[[], AbstractContextManager[list[Any]]]
 """Opens the sources of a view."""
@@ -39,7 +42,7 @@ def answer(
     """
     headers = {**fields, "ETag": view.etag, "Accept-Ranges": "bytes"}
     if view.findings:
-        headers["X-Findings"] = "; ".join(map(_plain, view.findings))
+        headers["X-Findings"] = _in_a_header(view.findings)
     if has_already(asked, view.etag):
         return Response(status_code=304, headers=headers)
     part, status = ByteRange(0, view.size), 200
@@ -62,9 +65,16 @@ def answer(
     return StreamingResponse(_chained(first, pieces), status, headers, view.media_type)
 
 
-def _plain(sentence: str) -> str:
-    """What a header can hold of a sentence, which may have words of a file."""
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
+def _in_a_header(sentences: Sequence[str]) -> str:
+    """What a header can hold of sentences, of which a file may have thousands, with its words."""
+    shown, room = [], _MOST_TOLD
+    for sentence in sentences:
+        room -= len(sentence) + 2
+        if room < 0:
+            break
+        shown.append("".join(letter if " " <= letter <= "~" else "?" for letter in sentence))
+    more = len(sentences) - len(shown)
+    return "; ".join([*shown, f"and {more} more"] if more else shown)
 
 
 def has_already(asked: Headers, etag: str) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.formats.captions_track import Cues, with_captions
-from fragdex.formats.clip import Clip, Read, clip
+from fragdex.formats.clip import Clip, clip
+from fragdex.formats.clip_pieces import Read
 from fragdex.formats.clip_samples import Ranges
 from fragdex.formats.embed import MENDING, embed, walked
 from fragdex.formats.embed_fragments import joined, whole

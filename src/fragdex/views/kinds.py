@@ -16,7 +16,7 @@ from fragdex.views.fragments_made import STYP
 from fragdex.views.init_segment import descriptions_of
 from fragdex.views.joined_files import Piece, Starts, segments_of
 from fragdex.views.media import media_of
-from fragdex.views.media_type import KEPT, media_type, not_kept
+from fragdex.views.media_type import KEPT, left_out_of_fragments, media_type
 from fragdex.views.protection import protected
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
@@ -125,8 +125,8 @@ def view(
     )
     recipe = [kind, [t.id for t in chosen], found.number, _text(seconds)]
     if kind == "fragmented":
-        missing = not_kept(found) if ids is None else ()
-        return made.whole([index.source], recipe, findings=missing)
+        left_out = left_out_of_fragments(found) if ids is None else ()
+        return made.whole([index.source], recipe, findings=left_out)
     if kind == "init":
         return View(
             made.media_type, [index.source], recipe, [len(made.init)], lambda _: [made.init]
@@ -158,7 +158,7 @@ def _timeline(
 ) -> View:
     several = given if isinstance(given, (list, tuple)) or given is None else [given]
     pieces: list[Piece] = []
-    missing: list[str] = []
+    left_out: list[str] = []
     with Sources([index.source for index in indexes], several) as sources:
         for number, index in enumerate(indexes):
             size = index.source.size
@@ -170,7 +170,9 @@ def _timeline(
                 name = name if name[:1] not in ("", "<") else f"file {number + 1}"
                 name += f", period {period.number}" if len(index.periods) > 1 else ""
                 if ids is None:
-                    missing += (f"{name}: {sentence}" for sentence in not_kept(period))
+                    left_out += (
+                        f"{name}: {sentence}" for sentence in left_out_of_fragments(period)
+                    )
                 pieces.append(Piece(len(pieces), name, number, init, tuple(media)))
     if not pieces:
         raise ValueError("a timeline needs at least one index")
@@ -178,4 +180,4 @@ def _timeline(
     begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
     recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
     kind = media_type(media.track for piece in pieces for media in piece.media)
-    return made.whole([index.source for index in indexes], recipe, kind, missing)
+    return made.whole([index.source for index in indexes], recipe, kind, left_out)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fragdex.formats.clip import omitted
+from fragdex.formats.left_out import track_left_out
 from fragdex.seeking.model import Period, TrackIndex
 
-__all__ = ["KEPT", "media_type", "not_kept"]
+__all__ = ["KEPT", "left_out_of_fragments", "media_type"]
 
 KEPT: Final = ("video", "audio", "text")
 """Kinds of tracks that players of fragments know; others are left out unless they are named."""
@@ -31,8 +31,8 @@ def media_type(tracks: Iterable[TrackIndex]) -> str:
     return f'{kind}/mp4; codecs="{",".join(map(str, codecs))}"'
 
 
-def not_kept(period: Period) -> Iterator[str]:
-    """The sentences on tracks that are left out of fragments."""
+def left_out_of_fragments(period: Period) -> Iterator[str]:
+    """A sentence on each track of a kind that fragments do not keep."""
     for track in period.tracks:
         if track.kind not in KEPT and track.sample_count:
-            yield omitted(track, "players of fragments do not know this kind")
+            yield track_left_out(track, "players of fragments do not know this kind")

@@ -18,7 +18,7 @@ from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
 from fragdex.views.media import Media, media_of
-from fragdex.views.media_type import KEPT, not_kept
+from fragdex.views.media_type import KEPT, left_out_of_fragments
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
@@ -60,13 +60,13 @@ def muxed(
         raise ValueError(f"the stretch has to end after it starts: {start} to {stop}")
     media: list[Media] = []
     inits = []
-    missing: list[str] = []
+    left_out: list[str] = []
     with Sources([index.source for index in indexes], source) as sources:
         for number, index in enumerate(indexes):
             period = period_of(index, None)
-            missing += not_kept(period)
+            left_out += left_out_of_fragments(period)
             if period.movie.chapters:
-                missing.append("the chapter list is left out: it is that of one file")
+                left_out.append("the chapter list is left out: it is that of one file")
             ids = {}
             for track in period.tracks:
                 if track.kind in KEPT and track.timescale and track.sample_count != 0:
@@ -80,7 +80,7 @@ def muxed(
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")
     made = Segments(_together(inits), shown, seconds_of(seconds))
     length = "all" if seconds is None else str(seconds_of(seconds))
-    return made.whole(known, ["muxed", str(begin), str(end), length], findings=missing)
+    return made.whole(known, ["muxed", str(begin), str(end), length], findings=left_out)
 
 
 def _init(source: Source, period: Period) -> bytes:

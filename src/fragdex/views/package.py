@@ -18,8 +18,8 @@ from typing import Any, Final, Literal
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
-from fragdex.formats.clip import omitted
 from fragdex.formats.clip_movie import traks_of
+from fragdex.formats.left_out import track_left_out
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period
@@ -288,13 +288,14 @@ def _chosen(
             continue
         if track.id in chapters if wanted is None else track.id not in wanted:
             if wanted is None:
-                left_out.append(omitted(track, "it names chapters, which HLS and DASH do not show"))
+                left_out.append(
+                    track_left_out(track, "it names chapters, which HLS and DASH do not show")
+                )
             continue
         if track.kind == "text" and track.info.format not in (*CUES, *FRAGMENTS):
-            left_out.append(
-                f"text track {track.id} ({track.info.format}) is left out: its format is none of "
-                f"{', '.join(dict.fromkeys((*CUES, *FRAGMENTS)))}"
-            )
+            known = ", ".join(dict.fromkeys((*CUES, *FRAGMENTS)))
+            why = f"its format {track.info.format} is none of {known}"
+            left_out.append(track_left_out(track, why))
         elif track.kind in (*PACKAGED, "text"):
             may_grow = bool(((track.fragments.flags & FragmentFlags.VIRTUAL) == 0).any())
             try:
@@ -303,16 +304,16 @@ def _chosen(
             except (BuildError, NoSyncSample) as error:
                 if track.kind != "text":
                     raise
-                left_out.append(f"text track {track.id} is left out: {error}")
+                left_out.append(track_left_out(track, str(error)))
                 continue
             trak = traks[track.id]
             keys = protected(trak, media, described, read), keys_of(moov, trak)
             if track.kind == "text" and keys[1] is not None:
-                left_out.append(f"text track {track.id} is left out: it is encrypted")
+                left_out.append(track_left_out(track, "it is encrypted"))
                 continue
             yield Chosen(media, init, info, described, trak, *keys)
         else:
-            left_out.append(omitted(track, "players of HLS and DASH do not know this kind"))
+            left_out.append(track_left_out(track, "players of HLS and DASH do not know this kind"))
 
 
 def _beginning(one: Chosen) -> str:
