@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,44 +66,49 @@ def files(orders: Orders) -> tuple[list[str], list[str]]:
     return lost, wrong
 
 
-def renders(orders: Orders, duration_ms: int) -> tuple[list[str], list[str]]:
+Faults = tuple[list[str], list[str]]
+"""What is lost, and what is wrong."""
+
+
+def _complete(
+    orders: Orders, ids: Iterable[str], get: Callable[[str], Any], faults: Faults
+) -> Iterator[tuple[str, Any]]:
+    """The records of orders that were carried out, by their ids; the others become faults."""
+    lost, wrong = faults
+    for id in ids:
+        request = get(id)
+        try:
+            record: Any = orders.insist(lambda client, request=request: client.send(request))
+        except NotFound:
+            lost.append(id)
+            continue
+        if record.status == "complete":
+            yield id, record
+        else:
+            wrong.append(f"{id} is {record.status}: {record.problem}")
+
+
+def renders(orders: Orders, duration_ms: int) -> Faults:
     """Renders that are lost, and those that failed or whose frames are others."""
-    lost, wrong = [], []
+    faults: Faults = [], []
     wanted = list(range(duration_ms * FPS // 1000))
-    for id in orders.renders:
-        try:
-            record = orders.insist(lambda client, id=id: client.send(api.get_render(id)))
-        except NotFound:
-            lost.append(id)
-            continue
-        if record.status != "complete":
-            wrong.append(f"{id} is {record.status}: {record.problem}")
-            continue
-        got = orders.insist(lambda client, id=id: client.send(api.download_render_mp4(id)))
+    for id, record in _complete(orders, orders.renders, api.get_render, faults):
+        request = api.download_render_mp4(id)
+        got = orders.insist(lambda client, request=request: client.send(request))
         if record.duration_ms != duration_ms or frame_numbers(got) != wanted:
-            wrong.append(f"{id} has other frames")
-    return lost, wrong
+            faults[1].append(f"{id} has other frames")
+    return faults
 
 
-def transcriptions(
-    orders: Orders, words: list[tuple[str, int, int]]
-) -> tuple[list[str], list[str]]:
+def transcriptions(orders: Orders, words: list[tuple[str, int, int]]) -> Faults:
     """Transcriptions that are lost, and those that failed or whose words are others."""
-    lost, wrong = [], []
-    for id in orders.transcriptions:
-        try:
-            record = orders.insist(lambda client, id=id: client.send(api.get_transcription(id)))
-        except NotFound:
-            lost.append(id)
-            continue
-        if record.status != "complete":
-            wrong.append(f"{id} is {record.status}: {record.problem}")
-            continue
+    faults: Faults = [], []
+    for id, _ in _complete(orders, orders.transcriptions, api.get_transcription, faults):
         request = api.download_transcription_json(id)
         got = orders.insist(lambda client, request=request: client.send(request))
         if words_of(got) != words:
-            wrong.append(f"{id} has other words")
-    return lost, wrong
+            faults[1].append(f"{id} has other words")
+    return faults
 
 
 def store(fleet: Fleet) -> list[str]:
