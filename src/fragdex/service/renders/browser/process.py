@@ -120,6 +120,13 @@ class Chromium:
         """Whether its first process is there."""
         return not self._ended and exit_code(self.pid) is None
 
+    def ends_within(self, seconds: float) -> bool:
+        """Whether its first process ends; its pipes are closed a moment before it has ended."""
+        deadline = time.monotonic() + seconds
+        while (running := self.is_running()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return not running
+
     def cpu_seconds(self) -> tuple[float, float]:
         """Processor time of its running processes: (of their first threads, of all threads).
 

@@ -28,6 +28,7 @@ _CHECK_SECONDS: Final = 0.25
 _MUCH: Final = 0.5
 _RELIEF_SECONDS: Final = 3.0
 _DISK_SECONDS: Final = 1.0
+_ENDING_SECONDS: Final = 1.0
 # Beside what the page keeps: the browser's own files, and what it writes between two looks.
 _BROWSERS_OWN: Final = 64 << 20
 # Ended by a signal from outside; all others a process sends itself.
@@ -94,7 +95,9 @@ class Running:
                 self.version = str(self.pipe.call("Browser.getVersion")["product"])
             except BrowserGone:
                 # Chromium ends by chance while it starts, now and then: once more is enough
-                is_again = bool(tries) and tries[0] == on and not self._chromium.is_running()
+                is_again = (
+                    bool(tries) and tries[0] == on and self._chromium.ends_within(_ENDING_SECONDS)
+                )
                 self.close()
                 if is_again:
                     continue
