@@ -51,8 +51,13 @@ def loader(job: dict[str, Any]) -> dict[str, Any]:
     order = WindowSampler(windows, seed=job["seed"], together=job["together"]).order()
     order = order[: job["windows"]].tolist()
     data: Any = windows
+    # What workers would import is imported before they are forked: no work of a reader.
     if job["who"] == "torchcodec":
+        import torchcodec.decoders  # noqa: F401
+
         data = Clips(windows, Path(job["set"]).parent)
+    else:
+        import av  # noqa: F401
     made = DataLoader(data, batch_size=8, sampler=order, num_workers=job["workers"])
     before, idle = _used(), _idle()
     clock = time.perf_counter()

@@ -26,13 +26,17 @@ def _set(setting: Setting) -> tuple[Path, int]:
     return path, count
 
 
-def loader(setting: Setting) -> Measured:
-    """Windows through torch's DataLoader, in the order of our sampler, and shuffled one by one."""
+def loader(setting: Setting, each: int) -> Measured:
+    """Windows through torch's DataLoader, in the order of our sampler, and shuffled one by one.
+
+    `each`: windows of a film.
+    """
     path, count = _set(setting)
-    windows = 160 if setting.quick else 1600 // setting.part
+    windows = each * count // setting.part
     row = Row(
-        "loader",
-        f"DataLoader, {WORKERS} workers, {count} films of 320 × 180, windows of 16",
+        f"loader-{each}",
+        f"DataLoader, {WORKERS} workers, {windows:,} windows of 16 from {count} films of "
+        "320 × 180",
     )
     contenders: dict[str, dict[str, Any]] = {
         f"{who}, {order}": {"who": who, "together": together}
@@ -72,8 +76,8 @@ def loader(setting: Setting) -> Measured:
         for order in ("runs of 4", "shuffled")
     ]
     row.facts["notes"] = [
-        f"{windows} windows a round, from the start of the workers to their end. Cores busy: the "
-        f"machine's, with what else it did; the loader alone had {100 * min(busy):.0f} to "
+        "from the start of the workers to their end, readers imported. Cores busy: the machine's, "
+        f"with what else it did; the loader alone had {100 * min(busy):.0f} to "
         f"{100 * max(busy):.0f} % of them",
         "processor time of torchcodec by ours: " + ", ".join(f"{one:.2f}" for one in work),
     ]

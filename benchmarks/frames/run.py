@@ -45,7 +45,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "http": rows_remote.http,
     "http-narrow": partial(rows_remote.http, narrow=True),
     "s3": rows_remote.bucket,
-    "loader": rows_loader.loader,
+    **{f"loader-{each}": partial(rows_loader.loader, each=each) for each in (1, 8)},
     "memory": rows_loader.memory,
     "same": rows_local.same,
 }

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.data import (
     Costs,
@@ -26,7 +27,7 @@ from fragdex.data import (
     open_films,
     write_set,
 )
-from fragdex.errors import UndecodableMedia
+from fragdex.errors import SourceChanged, UndecodableMedia
 from fragdex.testing import RangeServer
 
 SIZE = (64, 16)
@@ -366,14 +367,64 @@ def test_films_that_rest_are_not_opened_again(videos, monkeypatch):
         assert said(windows[window]) == windows[window]["numbers"].tolist()
     assert [number for number, _ in opened] == [0, 3]
     (_, used), (_, resting) = opened
-    before = resting._opened.decoders.made, used._opened.decoders.made
+    pool = used._cache.decoders
+    made = pool.made
+    assert made <= 2
+    assert resting._opened.source.closed
+    assert not used._opened.source.closed
     windows[first]
-    assert (resting._opened.decoders.made, used._opened.decoders.made) == before
     windows[last]
-    assert resting._opened.decoders.made == before[0] + 1
-    monkeypatch.setattr(open_films, "RESTING_FRAMES", 50)  # the film of 60 has no room
+    assert pool.made == made
+    monkeypatch.setattr(open_films, "RESTING_BYTES", 25_000)  # the film of 60 has no room
     assert said(windows[first]) == windows[first]["numbers"].tolist()
     windows[last]
     windows[first]
     assert [number for number, _ in opened] == [0, 3, 0]
     windows.close()
+
+
+def test_films_that_are_coded_alike_share_decoders(tmp_path):
+    paths = []
+    for number in range(6):
+        paths.append(tmp_path / f"{number}.mp4")
+        paths[-1].write_bytes(numbered(20 + number, 25, keys=10))
+    write_set(paths, tmp_path / "set.parquet")
+    windows = Windows(VideoSet(tmp_path / "set.parquet"), frames=8, format="gray", open_films=2)
+    for window in (*range(len(windows)), *range(len(windows))):
+        windows[window]
+    assert len(windows) == 14
+    assert windows._films._cache.decoders.made == 1
+    windows.close()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"rotation": 90}, {"aspect": Fraction(4, 3)}, {"size": (48, 96)}, {"codec": "mpeg4"}],
+    ids=str,
+)
+def test_films_that_are_coded_otherwise_do_not(tmp_path, other):
+    paths = [tmp_path / "a.mp4", tmp_path / "b.mp4"]
+    paths[0].write_bytes(numbered(12, 25, size=(96, 48)))
+    paths[1].write_bytes(numbered(12, 25, **{"size": (96, 48), **other}))
+    write_set(paths, tmp_path / "set.parquet")
+    windows = Windows(VideoSet(tmp_path / "set.parquet"), frames=12)
+    for window, path in ((0, paths[0]), (1, paths[1]), (0, paths[0])):
+        assert np.array_equal(windows[window]["frames"], fragdex.Frames(path)[:].data)
+    assert windows._films._cache.decoders.made == 2
+    windows.close()
+
+
+def test_a_film_that_was_written_anew_while_it_rested(tmp_path):
+    path = tmp_path / "a.mp4"
+    path.write_bytes(numbered(20, 25))
+    with fragdex.Frames(path) as frames:
+        frames[3]
+        frames.rest()
+        assert frames[4].number == 4
+        frames.rest()
+        assert len(frames.times) == 20
+        path.write_bytes(numbered(20, 30))
+        with pytest.raises(SourceChanged):
+            frames[5]
+        with pytest.raises(SourceChanged):
+            frames[6]

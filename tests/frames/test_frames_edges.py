@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
+import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -192,6 +194,34 @@ def test_frames_go_to_other_processes(method):
         assert np.array_equal(answers.get(timeout=120), expected)
         child.join(60)
         assert child.exitcode == 0
+
+
+FORKED = """
+import gc, os, sys, fragdex
+
+frames = fragdex.Frames(sys.argv[1], threads=2, cache=int(sys.argv[2]))
+for start in (0, 11):
+    frames[start : start + 11]  # long enough for a decoder with threads
+child = os.fork()
+if not child:
+    if sys.argv[3] == "use":
+        print(frames[12:23].data.sum())
+    del frames
+    gc.collect()
+    sys.exit()
+print(os.waitpid(child, 0)[1], frames[12:23].data.sum())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("task", ["use", "leave"])
+@pytest.mark.parametrize("cache", [0, 1 << 26])
+def test_a_forked_process_ends_though_decoders_with_threads_waited(task, cache):
+    command = [sys.executable, "-c", FORKED, str(FIXTURES / "open-gop.mp4"), str(cache), task]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    lines = done.stdout.split()
+    assert lines[-2] == "0"
+    assert lines[:-2] == ([lines[-1]] if task == "use" else [])
 
 
 def test_frames_of_an_open_source_stay_here(plain):

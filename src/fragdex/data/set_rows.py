@@ -14,7 +14,7 @@ from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 from fragdex.formats.fidx import write
 from fragdex.fragments.table import Int64, SampleTable
-from fragdex.frames.sample_entries import entries_of
+from fragdex.frames.sample_entries import TrackSetup
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source, SourceOptions, open_source
@@ -156,7 +156,7 @@ def _small_init(index: Any, track: TrackIndex, source: Source) -> bytes | None:
     """Ftyp and moov without samples; None where the samples say which sample entry they have."""
     init = b"".join(source.read(part) for part in index.periods[track.period].init)
     try:
-        if entries_of(init, track, len(track.samples), source) is not None:
+        if TrackSetup(init, track.id).entries(track, len(track.samples), source) is not None:
             return None
         return b"".join(clip_init(init, {track.id}, delays=False, from_samples=True))
     except BuildError:

@@ -50,7 +50,7 @@ class Windows(Sequence[Sample]):
             decode on it are started by `spawn` or `forkserver`.
         threads: that decode; 1 where several workers do.
         cache: bytes of pictures and samples that are held in each process.
-        open_films: that keep their decoders in each process; up to 64 more stay open without.
+        open_films: films whose files are open in each process, and decoders that are kept.
 
     It goes to other processes, by fork too; each opens films for itself. `[i]` gives one window;
     `__getitems__`, which torch's loader calls, several, and frames that windows share or that lie

@@ -1,34 +1,103 @@
-"""Contexts of the decoder, used again and again by several threads."""
+"""Contexts of the decoder, used again and again by several threads and films."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from fragdex.decoding.codec import TrackCodec
-from fragdex.frames.sample_entries import init_of_entry
+from fragdex.frames.forks import abandon, begin_anew_in_forks
+from fragdex.frames.sample_entries import TrackSetup
 
-__all__ = ["Decoders"]
+__all__ = ["DecoderPool", "Decoders"]
+
+MOST_WAITING: Final = 16
+MOST_CODECS: Final = 64
+
+
+class DecoderPool:
+    """Decoders that wait for work; tracks that are set up alike share them.
+
+    Attributes:
+        made: decoders that were made so far.
+
+    Args:
+        most: decoders that wait; those that were used least recently go first.
+
+    >>> DecoderPool(2).made
+    0
+    """
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self._most, self.made = most, 0
+        self._start()
+        begin_anew_in_forks(self)
+
+    def _start(self) -> None:
+        self._lock = Lock()
+        self._codecs: OrderedDict[Hashable, TrackCodec] = OrderedDict()
+        # The one that was used last is the last; few enough to look through.
+        self._waiting: list[tuple[Hashable, Any]] = []
+
+    def codec(self, setup: Hashable, make: Callable[[], TrackCodec]) -> TrackCodec:
+        """How tracks of a setup are decoded.
+
+        Raises: what `make` raises.
+        """
+        with self._lock:
+            found = self._codecs.pop(setup, None) or make()
+            self._codecs[setup] = found
+            if len(self._codecs) > MOST_CODECS:
+                self._codecs.popitem(last=False)
+            return found
+
+    def take(self, setup: Hashable, codec: TrackCodec) -> Any:
+        """A decoder of a setup that has decoded nothing since it was flushed."""
+        with self._lock:
+            for place in reversed(range(len(self._waiting))):
+                if self._waiting[place][0] == setup:
+                    return self._waiting.pop(place)[1]
+            self.made += 1
+            return codec.fresh()
+
+    def give_back(self, setup: Hashable, context: Any) -> None:
+        """Let a decoder wait that is not needed now."""
+        with self._lock:
+            self._waiting.append((setup, context))
+            del self._waiting[: -self._most]
+
+    def clear(self) -> None:
+        """Let go of all of them; new ones are made when they are wanted."""
+        with self._lock:
+            self._waiting.clear()
+            self._codecs.clear()
+
+    def begin_anew(self) -> None:
+        """Hold nothing, in a process that was forked."""
+        # Freeing a decoder waits for its threads, which a fork leaves behind.
+        abandon((self._waiting, self._codecs))
+        self._start()
 
 
 class Decoders:
-    """Decoders of one track that wait for work.
+    """The decoders of one track.
 
     Attributes:
-        made: how many were made.
         device: hardware that decodes; None: the processor.
 
     Args:
-        init: ftyp and moov.
-        track: track_ID.
+        setup: what the initialization segment says of the track.
         codec: its RFC 6381 string.
-        several: whether the track has several sample entries.
+        pool: where decoders wait.
+        several: whether samples have several sample entries.
         device: as `TrackCodec` takes it.
 
     Raises:
         UndecodableMedia, MissingExtra: as `TrackCodec`.
 
-    >>> Decoders(b"", 1, None, several=False)
+    >>> Decoders(TrackSetup(b"", 1), None, DecoderPool(), several=False)
     Traceback (most recent call last):
     ...
     fragdex.errors.UndecodableMedia: there is no initialization segment; give it with init=
@@ -36,21 +105,17 @@ class Decoders:
 
     def __init__(
         self,
-        init: bytes,
-        track: int,
+        setup: TrackSetup,
         codec: str | None,
+        pool: DecoderPool,
         *,
         several: bool,
         device: str | None = None,
     ) -> None:
-        self._init, self._track, self._codec, self.device = init, track, codec, device
-        self._several = several
-        self._lock = Lock()
-        self._codecs: dict[int, TrackCodec] = {}
-        self._waiting: dict[tuple[int, int], list[Any]] = {}
-        self.made = 0
+        self._setup, self._codec, self._pool = setup, codec, pool
+        self._several, self._asked, self.device = several, device, device
         if not several:
-            self._codecs[1] = self._made(init)
+            self._codec_of(1)
 
     def take(self, entry: int, threads: int) -> Any:
         """A decoder (PyAV's VideoCodecContext) that has decoded nothing since it was flushed.
@@ -59,13 +124,8 @@ class Decoders:
             entry: sample_description_index.
             threads: of its own; with more than one, pictures come out later than their samples.
         """
-        with self._lock:
-            waiting = self._waiting.get((entry, threads))
-            if waiting:
-                return waiting.pop()
-            self.made += 1
-            context = self._codec_of(entry).fresh()
-        if threads > 1:
+        context = self._pool.take((self._key(entry), threads), self._codec_of(entry))
+        if threads > 1 and not context.is_open:
             context.thread_count = threads
             context.thread_type = "AUTO"
         return context
@@ -73,22 +133,16 @@ class Decoders:
     def give_back(self, entry: int, threads: int, context: Any) -> None:
         """A decoder that is not needed now."""
         context.flush_buffers()
-        with self._lock:
-            self._waiting.setdefault((entry, threads), []).append(context)
+        self._pool.give_back((self._key(entry), threads), context)
 
-    def rest(self) -> None:
-        """Let go of the decoders that wait; new ones are made when they are wanted."""
-        with self._lock:
-            self._waiting.clear()
+    def _key(self, entry: int) -> Hashable:
+        return self._asked, self._setup.of_decoder(entry)
 
     def _codec_of(self, entry: int) -> TrackCodec:
-        found = self._codecs.get(entry)
-        if found is None:
-            init = init_of_entry(self._init, self._track, entry)
-            found = self._codecs[entry] = self._made(init)
-        return found
+        def made() -> TrackCodec:
+            init = self._setup.init_of(entry) if self._several else self._setup.init
+            return TrackCodec(init, self._setup.track, self._codec, device=self._asked)
 
-    def _made(self, init: bytes) -> TrackCodec:
-        made = TrackCodec(init, self._track, self._codec, device=self.device)
-        self.device = made.device
-        return made
+        found = self._pool.codec(self._key(entry), made)
+        self.device = found.device
+        return found

@@ -7,15 +7,24 @@ from collections.abc import Hashable, Iterable
 from threading import Lock
 from typing import Any
 
+from fragdex.frames.decoders import DecoderPool
+from fragdex.frames.forks import abandon, begin_anew_in_forks
+
 __all__ = ["CachePart", "FrameCache"]
 
 
 class FrameCache:
-    """Values with sizes; the ones that were used least recently go first.
+    """Values with sizes, the ones that were used least recently go first; and decoders that wait.
+
+    A process that is forked begins with none of them.
 
     Attributes:
         limit: bytes.
         size: bytes of what is held.
+        decoders: of films that are coded alike.
+
+    Args:
+        decoders: how many wait at most; None: as many as one film may need.
 
     >>> cache = FrameCache(10)
     >>> cache.put("a", 1, 6)
@@ -24,10 +33,21 @@ class FrameCache:
     (None, 2, 6)
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit, self.size = limit, 0
+    def __init__(self, limit: int, decoders: int | None = None) -> None:
+        self.limit, self._most_decoders = limit, decoders
+        self.decoders = DecoderPool() if decoders is None else DecoderPool(decoders)
+        self._start()
+        begin_anew_in_forks(self)
+
+    def _start(self) -> None:
+        self.size = 0
         self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
+
+    def begin_anew(self) -> None:
+        """Hold nothing, in a process that was forked."""
+        abandon(self._held)
+        self._start()
 
     def get(self, key: Hashable) -> Any:
         """The value, or None."""
@@ -60,9 +80,9 @@ class FrameCache:
         if old is not None:
             self.size -= old[1]
 
-    def __reduce__(self) -> tuple[type[FrameCache], tuple[int]]:
+    def __reduce__(self) -> tuple[type[FrameCache], tuple[int, int | None]]:
         """A cache goes to another process empty."""
-        return FrameCache, (self.limit,)
+        return FrameCache, (self.limit, self._most_decoders)
 
 
 class CachePart:

@@ -10,10 +10,11 @@ from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_s
 from fragdex.fragments.table import SampleTable
 from fragdex.frames.decode_plan import SyncStarts
 from fragdex.frames.decode_runs import Coding
-from fragdex.frames.decoders import Decoders
-from fragdex.frames.sample_entries import entries_of
+from fragdex.frames.decoders import DecoderPool, Decoders
+from fragdex.frames.sample_entries import TrackSetup
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.numbering import Numbering, Order
+from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
 
@@ -36,6 +37,7 @@ class FrameTrack:
         index: of it; None: it is made.
         track: track_ID, or a track of the index; None: the first with pictures.
         init: the initialization segment; None: that of the file.
+        pool: where its decoders wait.
         device: as `TrackCodec` takes it.
 
     Raises:
@@ -53,6 +55,7 @@ class FrameTrack:
         init: bytes | None,
         order: Order,
         hidden: bool,
+        pool: DecoderPool,
         device: str | None = None,
     ) -> None:
         self.source = source
@@ -69,10 +72,11 @@ class FrameTrack:
         if init is None:
             ranges = self.index.periods[self.track.period].init
             init = b"".join(source.read(part) for part in ranges)
-        entries = entries_of(init, self.track, len(self.samples), source)
+        setup = TrackSetup(init, self.track.id)
+        entries = setup.entries(self.track, len(self.samples), source)
         info = self.track.info
         self.decoders = Decoders(
-            init, self.track.id, self.track.codec, several=entries is not None, device=device
+            setup, self.track.codec, pool, several=entries is not None, device=device
         )
         self.coding = Coding(
             info.format, info.nal_length_size, self.samples.cts, self.samples.sync, entries
@@ -81,6 +85,20 @@ class FrameTrack:
         self.numbering = Numbering(self.track, self.samples, size=size, order=order, hidden=hidden)
         self.starts = SyncStarts(self.samples)
         self._each = every_sample(info.kind, info.format, info.codec)
+
+    def go_on(self, source: Source) -> None:
+        """Read from here: the same file, opened again.
+
+        Raises:
+            SourceChanged: it is another file.
+        """
+        was = self.source
+        if self.index.complete:
+            SourceInfo(was.name, was.size, None, was.etag, was.mtime_ns).refuse_other(
+                source.name, size=source.size, etag=source.etag, mtime_ns=source.mtime_ns
+            )
+            source.expect(was.size, was.etag)
+        self.source = source
 
     def is_access(self, data: bytes | None) -> bool:
         """Whether decoding can begin at a sample, as far as its bytes say."""

@@ -66,7 +66,7 @@ class Frames(FrameTimes):
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
         threads: that decode; None: one a processor, 8 at most.
         cache: bytes of pictures and samples that are held for the next call, or a `FrameCache`
-            (`fragdex.frames`) that several share.
+            (`fragdex.frames`) that several share, and decoders with it.
         device: hardware that decodes, `cuda`, `vaapi` or `videotoolbox`; None: the processor.
             Pixels come to main memory. Where it cannot, a RuntimeWarning says why, and the
             processor decodes.
@@ -133,17 +133,18 @@ class Frames(FrameTimes):
         self._hidden, self._blank = hidden, damaged == "blank"
         self._threads = threads or min(_processors(), MOST_THREADS)
         self._cache, self._device = held, device
+        self._is_cache_shared = held is cache
         self._budget = {"max_bytes": max_bytes, "max_requests": max_requests}
         self._options = options
         self._open()
 
     def _open(self) -> None:
-        source = open_source(self._what, **self._budget, **self._options)
+        source = self._source()
         self._pid, self._lock = os.getpid(), RLock()
         try:
             self._opened = FrameTrack(
                 source, self._index, self._track_wanted, init=self._init, order=self._order,
-                hidden=self._hidden, device=self._device,
+                hidden=self._hidden, pool=self._cache.decoders, device=self._device,
             )  # fmt: skip
         except BaseException:
             if source is not self._what:
@@ -152,14 +153,31 @@ class Frames(FrameTimes):
         self._index = self._opened.index
         self._reader = FrameReader(self._opened, threads=self._threads, cache=self._cache)
         self._converters: list[Converter] = []
+        self._rests = False
+
+    def _source(self) -> Source:
+        return open_source(self._what, **self._budget, **self._options)
 
     def _ready(self) -> FrameTrack:
-        """The open track: opened anew in another process than the last."""
+        """What is known of the track: made anew in another process than the last."""
         if self._pid != os.getpid():
             if self._is_foreign():
                 self._pid = os.getpid()
             else:
                 self._open()
+        return self._opened
+
+    def _awake(self) -> FrameTrack:
+        """The track with its file open."""
+        self._ready()
+        if self._rests:
+            source = self._source()
+            try:
+                self._opened.go_on(source)
+            except BaseException:
+                source.close()
+                raise
+            self._rests = False
         return self._opened
 
     def _is_foreign(self) -> bool:
@@ -175,7 +193,7 @@ class Frames(FrameTimes):
     @property
     def source(self) -> Source:
         """The open file; its counts say what was read."""
-        return self._ready().source
+        return self._awake().source
 
     @property
     def device(self) -> str | None:
@@ -254,7 +272,7 @@ class Frames(FrameTimes):
         (2, 6, 1)
         """
         chosen, _ = self._numbers(numbers)
-        return self._reader.plan(self._ready().numbering.sample[chosen].tolist())
+        return self._reader.plan(self._awake().numbering.sample[chosen].tolist())
 
     def __iter__(self) -> Iterator[Frame]:
         """Every frame in order, decoded ahead by some."""
@@ -286,7 +304,7 @@ class Frames(FrameTimes):
 
     def _batch(self, numbers: Int64) -> FrameBatch:
         with self._lock:
-            opened = self._ready()
+            opened = self._awake()
             numbering, info = opened.numbering, opened.track.info
             wanted = numbering.sample[numbers].tolist()
             gathering = Gathering(wanted, self._converters, self._converter)
@@ -338,17 +356,26 @@ class Frames(FrameTimes):
         self._open()
 
     def rest(self) -> None:
-        """Let go of decoders and pictures, the most of what it holds; it stays open."""
-        self._reader.forget()
-        self._opened.decoders.rest()
-        self._converters.clear()
+        """Let go of pictures, of decoders that no other shares, and of the open file.
+
+        The most of what it holds; the next call opens the file again.
+        """
+        self._let_go()
+        if not self._is_foreign():
+            self._opened.source.close()
+            self._rests = True
 
     def close(self) -> None:
         """Close the source, if it was opened here, and give back what is held."""
-        self._reader.forget()
-        self._converters.clear()
+        self._let_go()
         if self._opened.source is not self._what:
             self._opened.source.close()
+
+    def _let_go(self) -> None:
+        self._reader.forget()
+        self._converters.clear()
+        if not self._is_cache_shared:
+            self._cache.decoders.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -362,7 +389,9 @@ class Frames(FrameTimes):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Frames of {self.source.name!r}, track {self.track.id}: {len(self)} frames>"
+        return (
+            f"<Frames of {self._ready().source.name!r}, track {self.track.id}: {len(self)} frames>"
+        )
 
 
 _OWN = (

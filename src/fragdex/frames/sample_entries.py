@@ -1,4 +1,4 @@
-"""Which sample entry each sample of a track is coded by, and an initialization segment for each."""
+"""What an initialization segment says of a track: sample entries, and what sets up decoders."""
 
 from __future__ import annotations
 
@@ -12,51 +12,103 @@ from fragdex.seeking.row_samples import read_moof
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
 
-__all__ = ["entries_of", "init_of_entry"]
+__all__ = ["TrackSetup"]
 
 
-def entries_of(init: bytes, track: TrackIndex, count: int, source: Source) -> Int64 | None:
-    """sample_description_index of each sample, in decode order; None: there is one entry.
+class TrackSetup:
+    """What an initialization segment says of a track.
 
-    Where a track has several and its samples are in fragments, every moof is read: the index does
-    not say (tfhd, ISO/IEC 14496-12, 8.8.7).
+    Attributes:
+        init: ftyp and moov.
+        track: track_ID.
 
-    Raises:
-        InexactIndex: the moofs have other samples than the index.
-        And what reading the source raises.
+    >>> TrackSetup(b"", 1).of_decoder(1)
+    b''
     """
-    trak = _trak(init, track.id)
-    stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
-    if trak is None or stsd is None or len(stsd.children) < 2:
-        return None
-    table = track.fragments
-    virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
-    parts = []
-    if virtual.any():
-        parts.append(described(trak, np.arange(int(table.sample_count[virtual].sum()))))
-    trex = next((b for b in _trexs(init) if b["track_ID"] == track.id), None)
-    default = 1 if trex is None else int(trex["default_sample_description_index"])
-    offsets = table.moof_offset[~virtual].tolist()
-    parts += [_of_moof(read_moof(source, offset), track.id, default) for offset in offsets]
-    found = np.concatenate(parts) if parts else np.ones(0, np.int64)
-    if len(found) != count:
-        raise InexactIndex(
-            f"the moofs have {len(found)} samples of track {track.id}, the index {count}",
-            advice="build the index again",
+
+    def __init__(self, init: bytes, track: int) -> None:
+        self.init, self.track = init, track
+        self._boxes = parse(init)
+        has_moov = find(self._boxes, "moov") is not None
+        traks = find_all(self._boxes, "moov/trak") if has_moov else ()
+        self._trak = next((trak for trak in traks if _id(trak) == track), None)
+        self._stsd = None if self._trak is None else self._trak.find("mdia/minf/stbl/stsd")
+        self._of_decoder: dict[int, bytes] = {}
+
+    def entries(self, track: TrackIndex, count: int, source: Source) -> Int64 | None:
+        """sample_description_index of each sample, in decode order; None: there is one entry.
+
+        Where a track has several and its samples are in fragments, every moof is read: the index
+        does not say (tfhd, ISO/IEC 14496-12, 8.8.7).
+
+        Args:
+            track: of an index that has its samples.
+            count: how many there are.
+            source: the file.
+
+        Raises:
+            InexactIndex: the moofs have other samples than the index.
+            And what reading the source raises.
+        """
+        if self._trak is None or self._stsd is None or len(self._stsd.children) < 2:
+            return None
+        table = track.fragments
+        virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+        parts = []
+        if virtual.any():
+            parts.append(described(self._trak, np.arange(int(table.sample_count[virtual].sum()))))
+        trexs = (box for box in find_all(self._boxes, "moov/mvex/trex") if "track_ID" in box)
+        trex = next((box for box in trexs if box["track_ID"] == self.track), None)
+        default = 1 if trex is None else int(trex["default_sample_description_index"])
+        offsets = table.moof_offset[~virtual].tolist()
+        parts += [_of_moof(read_moof(source, offset), self.track, default) for offset in offsets]
+        found = np.concatenate(parts) if parts else np.ones(0, np.int64)
+        if len(found) != count:
+            raise InexactIndex(
+                f"the moofs have {len(found)} samples of track {self.track}, the index {count}",
+                advice="build the index again",
+            )
+        return None if (found == found[:1]).all() and found[:1] == [1] else found
+
+    def of_decoder(self, entry: int) -> bytes:
+        """What sets up the decoder of a sample entry: equal for tracks that may share decoders.
+
+        All that FFmpeg takes for a decoder, and no lengths and rates, which each film has its own
+        of: brands, matrices, the size shown, the handler, the sample entry without its btrt.
+        """
+        if entry not in self._of_decoder:
+            self._of_decoder[entry] = self._decoder_bytes(entry)
+        return self._of_decoder[entry]
+
+    def init_of(self, entry: int) -> bytes:
+        """The initialization segment with one sample entry of the track alone.
+
+        Raises:
+            UndecodableMedia: there is no such entry.
+        """
+        return b"".join(
+            build(_only(box, self.track, entry)) if box.type == "moov" else build(box)
+            for box in self._boxes
         )
-    return None if (found == found[:1]).all() and found[:1] == [1] else found
 
-
-def init_of_entry(init: bytes, track_id: int, entry: int) -> bytes:
-    """The initialization segment with one sample entry of a track alone.
-
-    Raises:
-        UndecodableMedia: there is no such entry.
-    """
-    return b"".join(
-        build(_only(box, track_id, entry)) if box.type == "moov" else build(box)
-        for box in parse(init)
-    )
+    def _decoder_bytes(self, entry: int) -> bytes:
+        trak, stsd = self._trak, self._stsd
+        hdlr, tkhd = (None if trak is None else trak.find(path) for path in ("mdia/hdlr", "tkhd"))
+        mvhd, ftyp = (find(self._boxes, path) for path in ("moov/mvhd", "ftyp"))
+        if (
+            stsd is None or hdlr is None or tkhd is None or mvhd is None
+            or not 1 <= entry <= len(stsd.children)
+        ):  # fmt: skip
+            return self.init
+        chosen = stsd.children[entry - 1]
+        start, parts = chosen.offset, []
+        for rates in (child for child in chosen.children if child.type == "btrt"):
+            parts.append(self.init[start : rates.offset])
+            start = rates.stop
+        parts.append(self.init[start : chosen.stop])
+        parts += [self.init[box.offset : box.stop] for box in (hdlr, ftyp) if box is not None]
+        shown = (*(tkhd.get(name) for name in ("matrix", "width", "height")), mvhd.get("matrix"))
+        return b"".join((*parts, repr(shown).encode()))
 
 
 def _only(moov: Box, track_id: int, entry: int) -> Box:
@@ -88,16 +140,6 @@ def _of_moof(data: bytes, track_id: int, default: int) -> Int64:
         count = sum(int(trun.get("sample_count") or 0) for trun in runs)
         parts.append(np.full(count, entry, np.int64))
     return np.concatenate(parts)
-
-
-def _trak(init: bytes, track_id: int) -> Box | None:
-    boxes = parse(init)
-    traks = find_all(boxes, "moov/trak") if find(boxes, "moov") else ()
-    return next((trak for trak in traks if _id(trak) == track_id), None)
-
-
-def _trexs(init: bytes) -> list[Box]:
-    return [box for box in find_all(parse(init), "moov/mvex/trex") if "track_ID" in box]
 
 
 def _id(trak: Box) -> int:
