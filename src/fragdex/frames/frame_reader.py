@@ -94,8 +94,9 @@ class FrameReader:
         return missing
 
     def forget(self) -> None:
-        """Give back what is held."""
+        """Give back what is held; the next call goes on nowhere."""
         self._cache.clear()
+        self._last = -1
 
     def _pass(self, runs: list[Run], give: Give) -> tuple[dict[int, str], set[int]]:
         """Decode runs; those that begin where no decoder can are left."""
