@@ -134,6 +134,7 @@ def reads_of(
     Raises:
         BudgetExceeded: so few requests do not do.
     """
+    gap = REMOTE_GAP if remote else LOCAL_GAP
     ranges: list[ByteRange] = []
     for run in runs:
         offset = samples.offset[run.start : run.stop]
@@ -142,13 +143,18 @@ def reads_of(
         offset, stop = offset[kept], stop[kept]
         if not len(offset):
             continue
-        first = np.append(True, offset[1:] != stop[:-1])
+        between = offset[1:] - stop[:-1]
+        # Sound lies between pictures: many ranges, which would be put together one by one.
+        if ((between >= 0) & (between <= gap)).all() and stop[-1] - offset[0] <= LONGEST_READ:
+            ranges.append(ByteRange(int(offset[0]), int(stop[-1])))
+            continue
+        first = np.append(True, between != 0)
         last = np.append(first[1:], True)
         pairs = zip(offset[first].tolist(), stop[last].tolist(), strict=True)
         ranges += [ByteRange(low, high) for low, high in pairs]
     return plan_reads(
         coalesce(ranges),
-        max_gap=REMOTE_GAP if remote else LOCAL_GAP,
+        max_gap=gap,
         max_size=LONGEST_READ,
         max_requests=max_requests,
     )
