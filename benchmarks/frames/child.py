@@ -28,6 +28,8 @@ def _warm(who: str) -> None:
     """What a first use imports."""
     if who == "fragdex":
         import av
+        import httpx  # noqa: F401
+        import obstore  # noqa: F401
 
         import fragdex.frames  # noqa: F401
     elif who == "torchcodec":

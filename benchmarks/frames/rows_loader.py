@@ -35,8 +35,7 @@ def loader(setting: Setting, each: int) -> Measured:
     windows = each * count // setting.part
     row = Row(
         f"loader-{each}",
-        f"DataLoader, {WORKERS} workers, {windows:,} windows of 16 from {count} films of "
-        "320 × 180",
+        f"DataLoader, {WORKERS} workers, {windows:,} windows of 16 from {count} films of 320 × 180",
     )
     contenders: dict[str, dict[str, Any]] = {
         f"{who}, {order}": {"who": who, "together": together}

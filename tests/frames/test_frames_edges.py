@@ -260,6 +260,27 @@ def test_a_window_of_a_remote_file_is_two_requests(plain):
         assert source.requests == before
 
 
+@pytest.mark.parametrize("start", ["progressive", "large moov", "moov behind", "fragmented"])
+def test_opening_a_remote_file_reads_its_moov_once(plain, start):
+    film, requests = plain, 1
+    if start == "fragmented":
+        film = numbered(90, 30, keys=30, fragmented=True)
+    elif start == "large moov":
+        film, requests = numbered(9000, 30, size=(64, 16), fragmented=False), 2
+    if start in ("progressive", "large moov"):
+        view = fragdex.view(fragdex.index(film), "faststart", source=film)
+        film = view.read(source=film)
+        moov = next(box for box in parse(film) if box.type == "moov")
+        assert (moov.size > 1 << 16) == (start == "large moov")
+    with RangeServer(film) as server, fragdex.Frames(server.url, format="gray") as frames:
+        if start in ("progressive", "large moov"):
+            assert frames.source.requests == requests
+            read = [request.range for request in server.requests]
+            assert len(read) == len(set(read)) == requests
+        whole = fragdex.Frames(film, format="gray")[-3:].data
+        assert np.array_equal(frames[-3:].data, whole)
+
+
 @pytest.mark.parametrize(("gap", "reads"), [(0, 30), (1 << 20, 1)])
 def test_what_was_read_is_decoded_while_the_rest_is_read(monkeypatch, gap, reads):
     monkeypatch.setattr(decode_plan, "REMOTE_GAP", gap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fragdex.build.steps import FIRST_GUESS, READ_AHEAD, feed, needed, read_there
@@ -83,8 +84,23 @@ class Head:
         return data
 
     def at(self, offset: int, size: int) -> bytes | None:
-        """Bytes that were read already, or None."""
+        """Bytes that were read already, or None.
+
+        >>> head = Head([(0, b"abcd"), (4, b"efgh")])
+        >>> head.at(2, 4), head.at(6, 4)
+        (b'cdef', None)
+        """
+        found = b""
         for start, data in self.pieces:
-            if start <= offset and offset + size <= start + len(data):
-                return bytes(data[offset - start : offset - start + size])
-        return None
+            here = offset + len(found) - start
+            if 0 <= here < len(data):
+                found += bytes(data[here : here + size - len(found)])
+        return found if len(found) == size else None
+
+    def read_again(self, source: Source, ranges: Iterable[ByteRange]) -> bytes:
+        """The bytes of ranges, one behind the other; what was read already costs no request.
+
+        Raises: what reading the source raises.
+        """
+        parts = (self.at(part.start, part.size) or source.read(part) for part in ranges)
+        return b"".join(parts)

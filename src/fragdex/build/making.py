@@ -98,20 +98,24 @@ def index_source(
     exact: bool = False,
     strict: bool = False,
     partial: bool = False,
+    head: Head | None = None,
 ) -> FragmentIndex:
     """`index` of an open source.
 
     Args:
         init: the moov of an initialization segment.
         exact, strict, partial: as in `index`.
+        head: remembers what is read of the start.
     """
     defaults = None
     if init is not None:
         defaults = {t.id: t.defaults for t in init[1].tracks if t.defaults is not None}
     keep_freed()
-    scan, head = Scan(defaults=defaults), Head()
-    if not exact and not strict:
+    scan, head = Scan(defaults=defaults), Head() if head is None else head
+    is_quick = not exact and not strict
+    if is_quick or source.remote:
         head.read(source, scan)
+    if is_quick:
         made = by_sidx(source, scan, head, init) or by_mfra(source, scan, head, init)
         if made is not None:
             return made

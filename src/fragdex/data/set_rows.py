@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fragdex.build import index as index_of
+from fragdex.build.head import Head
+from fragdex.build.making import index_source
 from fragdex.data.film_listing import Listed
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
@@ -15,6 +16,7 @@ from fragdex.formats.clip_movie import clip_init
 from fragdex.formats.fidx import write
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.frames.sample_entries import TrackSetup
+from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source, SourceOptions, open_source
@@ -134,7 +136,8 @@ def row_of(
             source.refresh()
             if known.same_as(Listed(name, source.size, source.etag)):
                 return None
-        index = index_of(source, exact=True)
+        head = Head()
+        index = index_source(source, exact=True, head=head)
         pictures = [track for track in index.tracks if track.kind == "video"]
         track = chosen_track(index, None) if pictures else None
         if track is not None and track.info.encryption is not None:
@@ -147,14 +150,16 @@ def row_of(
             "mtime_ns": source.mtime_ns,
             "error": None,
             "tracks": [_track(one, source.size) for one in tracks],
-            "init": None if track is None else _small_init(index, track, source),
+            "init": None if track is None else _small_init(index, track, source, head),
             "index": write(index, samples=True),
         }
 
 
-def _small_init(index: Any, track: TrackIndex, source: Source) -> bytes | None:
+def _small_init(
+    index: FragmentIndex, track: TrackIndex, source: Source, head: Head
+) -> bytes | None:
     """Ftyp and moov without samples; None where the samples say which sample entry they have."""
-    init = b"".join(source.read(part) for part in index.periods[track.period].init)
+    init = head.read_again(source, index.periods[track.period].init)
     try:
         if TrackSetup(init, track.id).entries(track, len(track.samples), source) is not None:
             return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fragdex.build import index as index_of
+from fragdex.build.head import Head
+from fragdex.build.making import index_source, read_init
 from fragdex.decoding.samples import decodable
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import InexactIndex, UndecodableMedia
@@ -59,8 +61,10 @@ class FrameTrack:
         device: str | None = None,
     ) -> None:
         self.source = source
+        head = Head()
         if index is None:
-            index = index_of(source, exact=True, partial=True, init=init)
+            known = None if init is None else read_init(init)
+            index = index_source(source, known, exact=True, partial=True, head=head)
         elif index.complete:
             index.source.refuse_other(source.name, size=source.size, etag=source.etag)
             source.expect(index.source.size, index.source.etag)
@@ -70,8 +74,7 @@ class FrameTrack:
         self.index, self.track = decodable(index, chosen, source, init)
         self.samples = self._all_samples(init)
         if init is None:
-            ranges = self.index.periods[self.track.period].init
-            init = b"".join(source.read(part) for part in ranges)
+            init = head.read_again(source, self.index.periods[self.track.period].init)
         setup = TrackSetup(init, self.track.id)
         entries = setup.entries(self.track, len(self.samples), source)
         info = self.track.info
