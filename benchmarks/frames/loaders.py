@@ -78,6 +78,8 @@ def loader(job: dict[str, Any]) -> dict[str, Any]:
 
 def memory(job: dict[str, Any]) -> dict[str, Any]:
     """What one process holds while it makes so many windows, one batch after the other."""
+    import av  # noqa: F401 - libraries are no memory of windows
+
     windows = Windows(VideoSet(job["set"]), frames=WINDOW, cache=job["cache"])
     stream = WindowStream(windows, WindowSampler(windows, seed=1), batch=8)
     before = _resident()

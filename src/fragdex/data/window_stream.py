@@ -140,13 +140,23 @@ class WindowStream:
 
 
 def _stacked(samples: list[Sample]) -> Sample:
+    """The samples as one of arrays; they lose what they held, so that it is not there twice."""
+
     def stack(name: str) -> Any:
-        values = [sample[name] for sample in samples]
+        values = [sample.pop(name) for sample in samples]
         if isinstance(values[0], tuple):
             return tuple(np.stack(parts) for parts in zip(*values, strict=True))
-        return np.stack(values)
+        values = [np.asarray(value) for value in values]
+        kinds = {(value.shape, value.dtype) for value in values}
+        if len(kinds) > 1:
+            return np.stack(values)  # makes them alike, or says what does not fit
+        ((shape, dtype),) = kinds
+        found = np.empty((len(values), *shape), dtype)
+        for place in reversed(range(len(values))):
+            found[place] = values.pop()
+        return found
 
-    return {name: stack(name) for name in samples[0]}
+    return {name: stack(name) for name in list(samples[0])}
 
 
 def _torch_worker() -> tuple[int, int]:
