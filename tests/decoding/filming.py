@@ -6,6 +6,8 @@ from fractions import Fraction
 import av
 import numpy as np
 
+import fragdex
+
 BIT = 16
 FRAGMENTED = {"movflags": "frag_keyframe+delay_moov+default_base_moof"}
 
@@ -19,15 +21,15 @@ def luma_of(number, size):
 
 def numbered(
     count, fps, *, bframes=2, keys=30, fragmented=True, size=(256, 48), codec="libx264",
-    aspect=None, rotation=None,
+    aspect=None, rotation=None, x264="",
 ):  # fmt: skip
     """A film of `count` pictures, a key frame every `keys`."""
     file = io.BytesIO()
     options = FRAGMENTED if fragmented else {}
     container = av.open(file, "w", format="mp4", options=options)
-    x264 = f"bframes={bframes}:keyint={keys}:scenecut=0:threads=1"
+    params = f"bframes={bframes}:keyint={keys}:scenecut=0:threads=1{x264}"
     stream = container.add_stream(
-        codec, rate=fps, options={"preset": "ultrafast", "x264-params": x264}
+        codec, rate=fps, options={"preset": "ultrafast", "x264-params": params}
     )
     stream.width, stream.height = size
     stream.pix_fmt = "yuv420p"
@@ -42,6 +44,40 @@ def numbered(
     container.close()
     data = file.getvalue()
     return data if rotation is None else turned(data, rotation)
+
+
+def with_several_sets():
+    """Three groups of 10 pictures, each coded otherwise than the one before, by its own sets.
+
+    The first by the parameter sets of the sample entry, the others by those in their first sample.
+    """
+    films = [
+        numbered(30, 25, bframes=0, keys=10, fragmented=False, x264=f":cabac={n}") for n in (0, 1)
+    ]
+    sets = []
+    samples = []
+    for film in films:
+        avcc = film[film.index(b"avcC") + 4 :]
+        sps = avcc[8 : 8 + int.from_bytes(avcc[6:8], "big")]
+        at = 8 + len(sps) + 1
+        pps = avcc[at + 2 : at + 2 + int.from_bytes(avcc[at : at + 2], "big")]
+        sets.append(b"".join(len(unit).to_bytes(4, "big") + unit for unit in (sps, pps)))
+        table = fragdex.index(film).track(1).samples
+        places = zip(table.offset.tolist(), table.size.tolist(), strict=True)
+        samples.append([film[offset : offset + size] for offset, size in places])
+    plain, other = samples
+    other[10] = sets[1] + other[10]
+    plain[20] = sets[0] + plain[20]
+    file = io.BytesIO()
+    with av.open(io.BytesIO(films[0])) as template, av.open(file, "w", format="mp4") as made:
+        stream = made.add_stream_from_template(template.streams.video[0])
+        for number, data in enumerate(plain[:10] + other[10:20] + plain[20:]):
+            packet = av.Packet(data)
+            packet.stream, packet.time_base = stream, Fraction(1, 25)
+            packet.pts = packet.dts = number
+            packet.duration, packet.is_keyframe = 1, number % 10 == 0
+            made.mux_one(packet)
+    return file.getvalue()
 
 
 def turned(data, degrees):

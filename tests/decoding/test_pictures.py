@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fragdex
-from decoding.filming import number_in, numbered
+from decoding.filming import number_in, numbered, with_several_sets
+from fragdex.decoding.key_frames import KeyFrameReader
 from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.formats.fidx import open_index
@@ -35,6 +36,17 @@ def test_each_instant_shows_its_picture(fps, fragmented):
             almost_over = Fraction(n + 1) / fps - Fraction(1, 100_000)
             picture = reader.at(almost_over)
             assert (number_of(picture), picture.time) == (n, reader.time_at(almost_over))
+
+
+def test_parameter_sets_of_later_samples_are_not_used_for_earlier_ones():
+    film = with_several_sets()
+    index = fragdex.index(film)
+    with PictureReader(index, film) as reader:
+        for n in (3, 13, 5, 25, 16, 22, 0, 19, 29, 9):
+            assert number_of(reader.at(Fraction(n, 25))) == n
+    with KeyFrameReader(index, film) as reader:
+        found = [number_of(reader.near(seconds)) for seconds in (0.8, 0.4, 0, 0.4, 0.8)]
+        assert found == [20, 10, 0, 10, 20]
 
 
 def test_before_the_first_and_after_the_last_picture_stand_these():

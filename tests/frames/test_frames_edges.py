@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fragdex
-from decoding.filming import number_in, numbered
+from decoding.filming import number_in, numbered, with_several_sets
 from fragdex.boxes import build, parse
 from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
 from fragdex.frames import decode_plan
@@ -258,6 +258,17 @@ def test_a_window_of_a_remote_file_is_two_requests(plain):
         before = source.requests
         assert numbers_in(frames[44:50]) == list(range(44, 50))
         assert source.requests == before
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parameter_sets_of_later_samples_are_not_used_for_earlier_ones(threads):
+    film = with_several_sets()
+    for cache in (0, 1 << 24):
+        with fragdex.Frames(film, format="gray", threads=threads, cache=cache) as frames:
+            for number in (3, 13, 5, 25, 16, 22, 0, 19, 29, 9):
+                assert numbers_in(frames[[number]]) == [number]
+            for window in (slice(15, 25), slice(5, 15), slice(0, 30), slice(0, 10)):
+                assert numbers_in(frames[window]) == list(range(30))[window]
 
 
 @pytest.mark.parametrize("start", ["progressive", "large moov", "moov behind", "fragmented"])

@@ -12,6 +12,7 @@ sound_stream  all sound of a track, decoded once
 peaks       waveforms
 loudness    how loud it is
 video_track  a track of pictures that is open for decoding
+parameter_sets  what a decoder keeps of samples, and goes on with
 pictures    the picture of any time
 key_frames  key frames, of which nothing else is read
 upright     a picture as it is shown

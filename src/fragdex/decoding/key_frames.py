@@ -141,7 +141,7 @@ class KeyFrameReader(VideoTrack):
         if not believe and not self._is_key(data):
             return None
         seconds = hit.time.seconds
-        self._context.flush_buffers()
+        self._begins = True
         frames = self._frames(self._packet(data, table, place), seconds)
         frames += self._frames(None, seconds)
         return self._picture(hit.cts, frames[0]) if frames else None

@@ -164,7 +164,7 @@ class PictureReader(VideoTrack):
         """Decode until the wanted picture is there, from where the decoder is if that will do."""
         goes_on = self._next is not None and begin <= self._next and wanted > self._given
         if not goes_on:
-            self._context.flush_buffers()
+            self._begins = True
             self._waiting, self._given = {}, -(1 << 62)
             self._feed = self._packets(begin)
         late = 0

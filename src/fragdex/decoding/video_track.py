@@ -10,6 +10,7 @@ from fragdex.byterange import ByteRange
 from fragdex.decoding.ahead import Ahead
 from fragdex.decoding.codec import packet_of
 from fragdex.decoding.open_track import OpenTrack
+from fragdex.decoding.parameter_sets import ParameterSets, sets_of
 from fragdex.decoding.samples import TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
@@ -81,6 +82,11 @@ class VideoTrack(OpenTrack):
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
         super().__init__(index, chosen, source, init)
         self._context = self._codec.fresh()
+        # Decoding begins with the next packet; the latest parameter sets that the decoder met
+        # among the samples, and the decode time of the last sample that had some.
+        self._begins = True
+        self._met: ParameterSets = ()
+        self._met_until = NULL
         self._ahead = Ahead(self._source)
         self._samples = TrackSamples(self._index, self.track, self._ahead)
         self._tables: dict[int, SampleTable] = {}
@@ -122,11 +128,26 @@ class VideoTrack(OpenTrack):
 
     def _packet(self, data: bytes, samples: SampleTable, place: int) -> Any:
         """A sample as a packet for the decoder."""
+        info, dts = self.track.info, int(samples.dts[place])
+        sets = sets_of(data, info.format, info.nal_length_size)
+        if self._begins:
+            self._begin(dts, sets)
+        if sets:
+            self._met, self._met_until = sets, dts
         packet = packet_of(data)
         packet.pts, packet.dts = int(samples.cts[place]), int(samples.dts[place])
         packet.time_base = Fraction(1, self.track.timescale)
         packet.is_keyframe = bool(samples.sync[place])
         return packet
+
+    def _begin(self, dts: int, sets: ParameterSets) -> None:
+        self._begins = False
+        if dts < self._met_until and sets != self._met:
+            # Flushed, it would keep parameter sets that come later in the file.
+            self._context = self._codec.fresh()
+            self._met, self._met_until = (), NULL
+        else:
+            self._context.flush_buffers()
 
     def _frames(self, packet: Any, time: float) -> list[Any]:
         """Pictures that the decoder gives for a packet (None: the last ones); of damage none."""

@@ -11,7 +11,15 @@ from collections.abc import Callable
 from fragdex.fragments.nal_units import access_of_units, find_start_code
 from fragdex.fragments.sample_bytes import Access, CannotTell, SampleBytes
 
-__all__ = ["Access", "CannotTell", "SampleBytes", "access_of", "every_sample", "is_told"]
+__all__ = [
+    "Access",
+    "CannotTell",
+    "SampleBytes",
+    "access_of",
+    "every_sample",
+    "family_of",
+    "is_told",
+]
 
 MOST_OBUS = 256
 MOST_BEFORE = 1 << 18
@@ -45,6 +53,15 @@ def every_sample(kind: str, format: str, codec: str | None) -> bool:
     if kind == "video":
         return format in _INTRA or codec in _INTRA
     return format not in _DEPENDENT_SOUND and codec not in _DEPENDENT_SOUND
+
+
+def family_of(format: str) -> str | None:
+    """`avc`, `hevc` or `vvc`; None: samples of this format have no NAL units.
+
+    >>> family_of("hev1"), family_of("av01")
+    ('hevc', None)
+    """
+    return _NAL.get(format)
 
 
 def is_told(format: str, codec: str | None) -> bool:

@@ -3,7 +3,8 @@
 sample_entries  which sample entry each sample is coded by
 decode_plan     wanted frames to runs of samples and the reads that bring them
 references      samples that no other picture refers to
-decoders        contexts of the decoder, used again and again
+forks           what a forked process must neither use nor free
+decoders        contexts of the decoder, used again and again by films that are coded alike
 decode_runs     one run of samples to decoded pictures, and what of it is damaged
 pixels          decoded pictures to arrays
 notebook_sheet  frames as a notebook shows them

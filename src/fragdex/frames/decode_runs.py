@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.decoding.codec import packet_of
+from fragdex.decoding.parameter_sets import ParameterSets, sets_of
 from fragdex.fragments.table import Int64
 from fragdex.frames.decode_plan import Run
 from fragdex.frames.decoders import Decoders
@@ -85,6 +86,8 @@ class _Work:
         self._run, self._data, self._decoders, self._coding = run, data, decoders, coding
         self._give, self._threads, self._trusted, self._skip = give, threads, trusted, skip
         self._entry, self._context = 0, None
+        # Parameter sets that the context has met; None: several, one after the other.
+        self._met: ParameterSets | None = ()
         self._given: set[int] = set()
         self._bad: dict[int, str] = {}
 
@@ -103,8 +106,11 @@ class _Work:
             ):
                 continue
             entry = 1 if coding.entries is None else int(coding.entries[sample])
+            sets = sets_of(data, coding.format, coding.length_size)
             if entry != self._entry:
-                self._change(entry)
+                self._change(entry, sets)
+            if sets and sets != self._met:
+                self._met = None if self._met else sets
             packet = packet_of(data)
             # The number of the sample: unlike its time, no other has it.
             packet.pts = packet.dts = sample
@@ -126,7 +132,9 @@ class _Work:
     def close(self) -> None:
         if self._context is not None:
             context, self._context = self._context, None
-            self._decoders.give_back(self._entry, self._threads, context)
+            # Those sets would go on where the next run has none of its own.
+            if self._met is not None:
+                self._decoders.give_back(self._entry, self._threads, context, self._met)
 
     def _reason(self, sample: int) -> str | None:
         if not self._bad:
@@ -151,10 +159,10 @@ class _Work:
     def _note(self, sample: int, reason: str) -> None:
         self._bad.setdefault(sample, reason)
 
-    def _change(self, entry: int) -> None:
+    def _change(self, entry: int, sets: ParameterSets) -> None:
         self._drain()
         self.close()
-        self._context = self._decoders.take(entry, self._threads)
+        self._context, self._met = self._decoders.take(entry, self._threads, sets)
         self._entry = entry
 
     def _drain(self) -> None:

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any, Final
 
 from fragdex.decoding.codec import TrackCodec
+from fragdex.decoding.parameter_sets import ParameterSets
 from fragdex.frames.forks import abandon, begin_anew_in_forks
 from fragdex.frames.sample_entries import TrackSetup
 
@@ -39,7 +40,7 @@ class DecoderPool:
         self._lock = Lock()
         self._codecs: OrderedDict[Hashable, TrackCodec] = OrderedDict()
         # The one that was used last is the last; few enough to look through.
-        self._waiting: list[tuple[Hashable, Any]] = []
+        self._waiting: list[tuple[Hashable, ParameterSets, Any]] = []
 
     def codec(self, setup: Hashable, make: Callable[[], TrackCodec]) -> TrackCodec:
         """How tracks of a setup are decoded.
@@ -53,19 +54,29 @@ class DecoderPool:
                 self._codecs.popitem(last=False)
             return found
 
-    def take(self, setup: Hashable, codec: TrackCodec) -> Any:
-        """A decoder of a setup that has decoded nothing since it was flushed."""
+    def take(
+        self, setup: Hashable, sets: ParameterSets, codec: TrackCodec
+    ) -> tuple[Any, ParameterSets]:
+        """A decoder of a setup that has decoded nothing since it was flushed.
+
+        Args:
+            sets: parameter sets in the sample that it decodes first.
+
+        Returns: the decoder, and the parameter sets that it has met: none, or these.
+        """
         with self._lock:
             for place in reversed(range(len(self._waiting))):
-                if self._waiting[place][0] == setup:
-                    return self._waiting.pop(place)[1]
+                known, met, context = self._waiting[place]
+                if known == setup and met in ((), sets):
+                    del self._waiting[place]
+                    return context, met
             self.made += 1
-            return codec.fresh()
+            return codec.fresh(), ()
 
-    def give_back(self, setup: Hashable, context: Any) -> None:
+    def give_back(self, setup: Hashable, met: ParameterSets, context: Any) -> None:
         """Let a decoder wait that is not needed now."""
         with self._lock:
-            self._waiting.append((setup, context))
+            self._waiting.append((setup, met, context))
             del self._waiting[: -self._most]
 
     def clear(self) -> None:
@@ -117,23 +128,27 @@ class Decoders:
         if not several:
             self._codec_of(1)
 
-    def take(self, entry: int, threads: int) -> Any:
+    def take(self, entry: int, threads: int, sets: ParameterSets) -> tuple[Any, ParameterSets]:
         """A decoder (PyAV's VideoCodecContext) that has decoded nothing since it was flushed.
 
         Args:
             entry: sample_description_index.
             threads: of its own; with more than one, pictures come out later than their samples.
+            sets: parameter sets in the sample that it decodes first.
+
+        Returns: the decoder, and the parameter sets that it has met: none, or these.
         """
-        context = self._pool.take((self._key(entry), threads), self._codec_of(entry))
+        setup = self._key(entry), threads
+        context, met = self._pool.take(setup, sets, self._codec_of(entry))
         if threads > 1 and not context.is_open:
             context.thread_count = threads
             context.thread_type = "AUTO"
-        return context
+        return context, met
 
-    def give_back(self, entry: int, threads: int, context: Any) -> None:
-        """A decoder that is not needed now."""
+    def give_back(self, entry: int, threads: int, context: Any, met: ParameterSets) -> None:
+        """A decoder that is not needed now, and the parameter sets that it has met."""
         context.flush_buffers()
-        self._pool.give_back((self._key(entry), threads), context)
+        self._pool.give_back((self._key(entry), threads), met, context)
 
     def _key(self, entry: int) -> Hashable:
         return self._asked, self._setup.of_decoder(entry)
