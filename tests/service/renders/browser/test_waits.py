@@ -134,6 +134,21 @@ def test_waiting_calls_what_draws_each_frame_once(staged):
 
 
 @CLOCKS
+@pytest.mark.parametrize("wait", ["await bitmap()", "await Promise.all([bitmap(), frame()])"])
+def test_however_long_the_machine_works_no_frame_is_given_to_loops(
+    staged, tmp_path, wait, begin_frames
+):
+    Image.effect_noise((5000, 5000), 90).save(tmp_path / "picture.png", compress_level=1)
+    script = seeking(f"{wait}; await frame(); await frame()")
+    with staged(script, begin_frames=begin_frames) as stage:
+        counts = []
+        for i in range(3):
+            stage.frame(i)
+            counts.append(stage.evaluate("frames"))
+    assert counts == [1, 2, 3]
+
+
+@CLOCKS
 def test_timers_go_on_after_a_seek_that_waits(staged, begin_frames):
     script = "setTimeout(() => { window.rang = performance.now() }, 150);" + seeking(
         "await frame()"

@@ -297,6 +297,27 @@
     }));
   }
 
+  // ---- what takes the machine's time, and no frame and no timer of the page's: begun, done
+  const works = [0, 0];
+  const { finally: whenDone } = Promise.prototype;
+  const working = (object, name) => {
+    const real = object?.[name];
+    if (typeof real !== "function") return;
+    put(object, name, { [name](...given) {
+      const promise = real.apply(this, given);
+      works[0] += 1;
+      // the page has the promise behind ours: one that fails and is not looked after is its own
+      return whenDone.call(promise, () => { works[1] += 1; });
+    } }[name]);
+  };
+  for (const [object, ...names] of [
+    [globalThis, "fetch", "createImageBitmap"],
+    [Response.prototype, "arrayBuffer", "blob", "bytes", "formData", "json", "text"],
+    [Blob.prototype, "arrayBuffer", "bytes", "text"],
+    [globalThis.WebAssembly, "compile", "compileStreaming", "instantiate", "instantiateStreaming"],
+  ]) names.forEach((name) => working(object, name));
+  put(globalThis, "__fragdexWorks", () => works);
+
   // ---- dialogs and windows: answered at once, as if dismissed
   put(globalThis, "alert", (text = "") => { refuse(`alert(${write(String(text))})`); });
   put(globalThis, "confirm", (text = "") => { refuse(`confirm(${write(String(text))})`); return false; });
