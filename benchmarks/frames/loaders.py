@@ -59,21 +59,21 @@ def loader(job: dict[str, Any]) -> dict[str, Any]:
     else:
         import av  # noqa: F401
     made = DataLoader(data, batch_size=8, sampler=order, num_workers=job["workers"])
-    before, idle = _used(), _idle()
+    before = _used()
     clock = time.perf_counter()
     count = 0
     for batch in made:
         pixels = batch if isinstance(batch, torch.Tensor) else batch["frames"]
         count += len(pixels)
     seconds = time.perf_counter() - clock
-    used, idle = _used() - before, _idle() - idle
+    used = _used() - before
     assert count == len(order)
     some = [data[number] for number in order[:12]]
     sums = [
         zlib.crc32(np.ascontiguousarray(one if isinstance(one, torch.Tensor) else one["frames"]))
         for one in some
     ]
-    return {"seconds": seconds, "cpu": used, "idle": idle, "sums": sums}
+    return {"seconds": seconds, "cpu": used, "sums": sums}
 
 
 def memory(job: dict[str, Any]) -> dict[str, Any]:
@@ -101,12 +101,6 @@ def _used() -> float:
         one.ru_utime + one.ru_stime
         for one in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     )
-
-
-def _idle() -> float:
-    """Seconds that the machine's processors had nothing to do, all together."""
-    fields = Path("/proc/stat").read_text().splitlines()[0].split()
-    return (int(fields[4]) + int(fields[5])) / 100
 
 
 def _resident() -> int:
