@@ -1,8 +1,9 @@
 """Measure frames and data sets: ./dev bench-frames, or python benchmarks/frames/run.py.
 
 Writes results.json and results.md. The peers are in .venv-frames, which ./dev bench-frames makes.
-All of it takes about an hour, --quick about three minutes; --only measures some rows and leaves
-the others as they were. --docs runs the pages' examples that need torch, and nothing else.
+All of it takes some hours, --part 8 less than one, --quick about three minutes; --only measures
+some rows and leaves the others as they were. --docs runs the pages' examples that need torch, and
+nothing else.
 """
 
 from __future__ import annotations

@@ -389,9 +389,8 @@ class Frames(FrameTimes):
         self.close()
 
     def __repr__(self) -> str:
-        return (
-            f"<Frames of {self._ready().source.name!r}, track {self.track.id}: {len(self)} frames>"
-        )
+        name = self._opened.source.name
+        return f"<Frames of {name!r}, track {self.track.id}: {len(self)} frames>"
 
 
 _OWN = (

@@ -21,6 +21,7 @@ from fragdex.service.renders.browser.scripts import FONTS, READY, SEEK
 
 __all__ = ["Waiting"]
 
+_WORKS: Final = "globalThis.__fragdexWorks?.()"
 # Steps after which a page that is not ready is given frames: one that waits for files and decoders
 # alone is ready before, and no loop of it has counted any. And then its loops, too.
 _PATIENT: Final = 50
@@ -28,7 +29,6 @@ _VERY_PATIENT: Final = 250
 _FRAME_STEPS: Final = 16
 # Within a frame, seconds for what takes the machine's time (decoders, workers) …
 _PAUSES: Final = (0.0, 0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
-_WORKS: Final = "globalThis.__fragdexWorks?.()"
 # … and then steps of the page's time, in µs.
 _FIRST_STEP_US: Final = 1000
 _LONGEST_STEP_US: Final = 16_000
