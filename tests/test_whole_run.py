@@ -80,12 +80,13 @@ HANGS = "import threading\n\n\ndef test_hangs():\n    threading.Event().wait()\n
 
 @pytest.fixture
 def run_all(root, tmp_path):
-    """run_all(files, ci=, least=, timeout=): the status and the output of `all_tests`."""
+    """run_all(files, ci=, measured=, least=, timeout=): status and output of `all_tests`."""
     functions, _, _ = (root / "dev").read_text().partition("\ncommand=")
     dev = tmp_path / "dev"
-    dev.write_text(f"{functions}\nvenv={sys.prefix}\nall_tests\n")
 
-    def run(files, *, ci="true", least=0, timeout=0):
+    def run(files, *, ci="true", measured="", least=0, timeout=0):
+        last = f"venv={sys.prefix}\nmeasures_coverage={measured}\nall_tests\n"
+        dev.write_text(f"{functions}\n{last}")
         (tmp_path / "pyproject.toml").write_text(PROJECT.format(timeout=timeout, least=least))
         (tmp_path / "tests").mkdir()
         (tmp_path / "tests" / "conftest.py").write_text(PROFILES)
@@ -158,14 +159,14 @@ def test_a_file_that_cannot_be_read_fails_the_run(run_all):
 
 def test_coverage_counts_every_run_and_fails_below_the_least(run_all):
     # the line of never() that no run reaches
-    status, output = run_all({"first_time": FIRST_TIME}, least=100)
+    status, output = run_all({"first_time": FIRST_TIME}, measured="1", least=100)
     assert status != 0
     assert "passed alone" in output
     assert "total of" in output
 
 
-def test_without_a_build_server_coverage_is_not_measured(run_all):
-    status, output = run_all({"passes": PASSES}, ci="", least=100)
+def test_coverage_is_measured_only_where_it_is_asked_for(run_all):
+    status, output = run_all({"passes": PASSES}, least=100)
     assert status == 0, output
     assert "1 passed" in output
 
