@@ -54,10 +54,14 @@ class Opened:
         self.wrong, self.requests = [], []
         page.set_default_timeout(PATIENCE)
         # violations of the policy are told here as well
-        page.on("console", lambda told: told.type == "error" and self.wrong.append(told.text))
+        page.on("console", self.told)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", self.asked)
         page.goto(served.url + "/")
+
+    def told(self, message):
+        if message.type == "error":
+            self.wrong.append(f"{message.text}: {message.location['url']}")
 
     def asked(self, request):
         self.requests.append(request)

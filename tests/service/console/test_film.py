@@ -263,6 +263,47 @@ def test_a_file_is_deleted_at_the_second_click(opened, film):
     assert "gone.mp4" not in names
 
 
+def test_what_is_on_its_way_as_a_file_is_deleted_is_not_told_to_be_missing(opened, film):
+    opened.send(films.film(film.folder / "going.mp4", 1000, fragments="key"))
+    page, held, asked = opened.page, [], []
+
+    def hold(route):
+        (held if "/tracks/" in route.request.url else asked).append(route)
+
+    page.route("**/tracks/**", hold)
+    page.route("**/api/v1/files/*", hold)
+    page.get_by_label("Go to", exact=True).fill("35")
+    with page.expect_request("**/tracks/**"):
+        page.get_by_role("button", name="Seek").click()
+    page.get_by_role("button", name="Delete").click()
+    with page.expect_request("**/api/v1/files/*"):
+        page.get_by_role("button", name="Delete for good").click()
+    answer = asked[0].fetch()
+    for route in held:
+        route.continue_()
+    page.wait_for_timeout(300)
+    asked[0].fulfill(response=answer)
+    page.get_by_role("heading", name="Library").wait_for()
+    assert (held != [], answer.status) == (True, 204)
+
+
+def test_a_film_that_could_not_be_deleted_is_shown_again(opened, film):
+    def refused(route):
+        if route.request.method == "DELETE":
+            route.fulfill(status=503)
+        else:
+            route.fallback()
+
+    opened.send(films.film(film.folder / "stays.mp4", 100, fragments="key"))
+    page = opened.page
+    page.route("**/api/v1/files/*", refused)
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete for good").click()
+    page.get_by_role("alert").wait_for()
+    opened.ready("stays.mp4")
+    opened.wrong.clear()  # the browser tells of the 503
+
+
 def test_a_step_is_one_picture(shown):
     """Over the edges of segments too, whose pictures are told by their own boxes."""
     _, number = shown.go_to("13.9")

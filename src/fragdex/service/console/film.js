@@ -1,13 +1,13 @@
 // A film's page: its state while it is made playable, then its player and what belongs to it.
 
-import { ask, askJson, line, signed } from "./api.js";
+import { askJson, line, signed } from "./api.js";
 import { complain, empty, h, pause, twice } from "./dom.js";
 import { controls } from "./controls.js";
 import { follow } from "./events.js";
 import { bytesText, secondsOf, when } from "./format.js";
 import { indexTab } from "./index_tab.js";
 import { Lane, Player } from "./player.js";
-import { go, note, title } from "./router.js";
+import { deleteShown, go, note, title } from "./router.js";
 import { clipTab, linksTab } from "./share.js";
 import { storyboard } from "./storyboard.js";
 import { tabs } from "./tabs.js";
@@ -30,10 +30,7 @@ export async function show(view, { id, query, signal }) {
   captionsGoTo(file, signal);
   const state = h("p#film-state.soft", { role: "status" });
   const bar = h("progress#film-progress", { max: 1, value: 0, "aria-label": "Processing", hidden: true });
-  const remove = twice("Delete", "Delete for good", async () => {
-    await ask(place, { method: "DELETE" });
-    await go("files");
-  });
+  const remove = twice("Delete", "Delete for good", () => deleteShown(place, "files"));
   const save = download(`${place}/faststart.mp4`, "Download", `${stemOf(file.filename)}.mp4`, "quiet");
   save.hidden = true;
   const film = h("section#film", { "aria-labelledby": "film-title", "data-id": id, "data-state": "opening" });

@@ -1,13 +1,13 @@
 // A render: its slices as they come, what came of it, and what its page asked for and was refused.
 
-import { ask, askJson, post, signed } from "./api.js";
+import { askJson, post, signed } from "./api.js";
 import { chip } from "./collection.js";
 import { complain, h, sentence, twice } from "./dom.js";
 import { follow } from "./events.js";
 import { bytesText, clock, count, when } from "./format.js";
 import { contactSheet } from "./contact_sheet.js";
 import { RUNNING, nameOf } from "./renders.js";
-import { go, title } from "./router.js";
+import { deleteShown, title } from "./router.js";
 
 export async function show(view, { id, signal }) {
   const place = `renders/${encodeURIComponent(id)}`;
@@ -23,10 +23,7 @@ export async function show(view, { id, signal }) {
     type: "button", onclick: () => post(`${place}/cancel`, {}).then(refresh).catch(complain),
   }, "Cancel");
   view.append(h("div.heading", {}, h("a.up", { href: "renders" }, "Renders"), h("h1", {}, name), state, h("span.gap"), cancel,
-    twice("Delete", "Delete for good", async () => {
-      await ask(place, { method: "DELETE" });
-      await go("renders");
-    })), part, slices, result, facts);
+    twice("Delete", "Delete for good", () => deleteShown(place, "renders"))), part, slices, result, facts);
 
   function draw() {
     state.replaceChildren(chip(render.status));

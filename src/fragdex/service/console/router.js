@@ -1,6 +1,6 @@
 // Which view an address shows. Going somewhere is one thing: a link, `go(address)`, or the browser.
 
-import { answers, line } from "./api.js";
+import { answers, ask, line } from "./api.js";
 import { $, clean, complain, h, icon, say, sentence } from "./dom.js";
 
 const ROUTES = [
@@ -42,7 +42,22 @@ export function close() {
   leave.abort();
   leave = new AbortController();
   shown++;
+  // a picture that is still being fetched would keep a connection from the next view
+  for (const image of $("view").querySelectorAll("img")) image.removeAttribute("src");
   $("view").replaceChildren();
+}
+
+// Deletes what the view shows, and goes elsewhere. The view goes first: what it has on its way would
+// only be told to be missing.
+export async function deleteShown(place, next) {
+  close();
+  try {
+    await ask(place, { method: "DELETE" });
+  } catch (error) {
+    await show();
+    throw error;
+  }
+  await go(next);
 }
 
 export async function show() {
