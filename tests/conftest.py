@@ -11,6 +11,10 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 ROOT = Path(__file__).parent.parent
+
+# What is imported and collected stays: to look for garbage in it takes a third of the start.
+gc.disable()
+
 # Programs that need more than the library does, not tests.
 collect_ignore = ["oracle/ffmpeg_packets.py", "oracle/pymp4_dump.py"]
 
@@ -51,6 +55,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish(session):
     """The thousands of tests stay: Python's collector need not look at them again and again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -58,6 +58,7 @@ SERVICE_ROOMS = (
     "store",
     "records",
     "jobs",
+    "opening",
     "context",
     "outbox",
     "indexing",

@@ -27,7 +27,8 @@ def upgrade(
     Examples:
       fragdex db upgrade --database-url postgresql+psycopg://media@db/fragdex
     """
-    service("app").open_database(settings_of(config, data=data, database_url=database_url)).close()
+    settings = settings_of(config, data=data, database_url=database_url)
+    service("opening").open_database(settings).close()
     complain("the database is up to date")
     return 0
 
@@ -53,10 +54,10 @@ def check(
       fragdex db check --contents --data /srv/fragdex
     """
     settings = settings_of(config, data=data, database_url=database_url, store_url=store_url)
-    application = service("app")
-    database = application.open_database(settings, create=False)
+    opening = service("opening")
+    database = opening.open_database(settings, create=False)
     try:
-        store = application.store_of(settings)
+        store = opening.store_of(settings)
         found = service("records.store_check").check_store(database, store, contents=contents)
     finally:
         database.close()

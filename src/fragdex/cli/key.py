@@ -30,7 +30,7 @@ def opened_database(
 ) -> Iterator[Any]:
     """The database of a service, until the block ends; made where it is missing, with `create`."""
     settings = settings_of(config, data=data, database_url=url)
-    database = service("app").open_database(settings, create=create)
+    database = service("opening").open_database(settings, create=create)
     try:
         yield database
     finally:

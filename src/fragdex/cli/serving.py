@@ -6,11 +6,14 @@ A flag that is not given is None: then the environment, the file or the default 
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import ipaddress
 import logging
 import os
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,13 +97,28 @@ def service(module: str) -> Any:
         MissingExtra: a package it needs is not installed.
     """
     try:
-        return importlib.import_module(f"fragdex.service.{module}")
+        with _nothing_to_collect(f"fragdex.service.{module}"):
+            return importlib.import_module(f"fragdex.service.{module}")
     except ModuleNotFoundError as error:
         if (error.name or "fragdex").split(".")[0] == "fragdex":
             raise
         raise MissingExtra(
             f"the service needs the package {error.name}", advice="pip install 'fragdex[service]'"
         ) from None
+
+
+@contextmanager
+def _nothing_to_collect(module: str) -> Iterator[None]:
+    """What is imported stays: to look for garbage in it takes a quarter of a start."""
+    if module in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def settings_of(config: Path | None, **flags: Any) -> Settings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -12,28 +11,24 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import APIRouter, FastAPI
-from sqlalchemy.engine import make_url
 
 from fragdex.errors import FragdexError
 from fragdex.service.captions import routes as captions
 from fragdex.service.config import Settings
 from fragdex.service.console import routes as console
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import ConfigError
 from fragdex.service.files import routes as files
 from fragdex.service.images import routes as images
 from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
-from fragdex.service.jobs.api import upgrade as upgrade_engine
 from fragdex.service.logs import audit, explained
+from fragdex.service.opening import open_database, store_of
 from fragdex.service.processes.folders import sweep_temporary
 from fragdex.service.processes.limits import share_memory_among
-from fragdex.service.records import blobs, deletion, keys, migrations, rate_leases, trash
-from fragdex.service.records.database import Database
+from fragdex.service.records import blobs, deletion, keys, rate_leases, trash
 from fragdex.service.records.disk_space import Reserve, disks_nearly_full
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.key_uses import KeyUses
@@ -44,10 +39,6 @@ from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
 from fragdex.service.resumable import routes as resumable
 from fragdex.service.resumable.running import RunningUploads
-from fragdex.service.store.composing import ComposingStore
-from fragdex.service.store.contract import Store
-from fragdex.service.store.disk_files import PRIVATE, make_private, open_new
-from fragdex.service.store.opening import open_store
 from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
 from fragdex.service.traces import Traces
@@ -84,9 +75,6 @@ __all__ = [
     "make_app",
     "make_worker_app",
     "open_context",
-    "open_database",
-    "store_of",
-    "upgrade",
     "work_until",
 ]
 
@@ -140,80 +128,6 @@ def open_context(settings: Settings) -> ServiceContext:
     jobs.register(*WORK)
     jobs.metrics.add(StateMetrics(settings, database))
     return ServiceContext(settings, database, store, jobs)
-
-
-def store_of(settings: Settings) -> Store:
-    """The store that settings name; raises as `open_context`."""
-    plain = open_store(
-        settings.store_url,
-        settings.store_options,
-        direct=settings.direct_writes,
-        shared=settings.store_is_apart,
-    )
-    return ComposingStore(plain)
-
-
-def open_database(settings: Settings, *, create: bool = True) -> Database:
-    """The database, its tables brought to what this version needs.
-
-    Args:
-        create: make the data folder and the tables where they are missing.
-
-    Raises:
-        ConfigError: a setting that cannot be used; no service is there, without `create`.
-        Unavailable: the database does not answer.
-    """
-    if not create and not _is_made(settings):
-        url = make_url(settings.database_url).render_as_string(hide_password=True)
-        raise ConfigError(
-            f"there is no service in the database {url}",
-            advice="name the data folder of one (--data), or its database (--database-url)",
-        )
-    try:
-        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise ConfigError(f"the data folder {settings.data}: {error.strerror}") from None
-    if not os.access(settings.data, os.W_OK | os.X_OK):
-        raise ConfigError(f"the data folder {settings.data} cannot be written")
-    reserve = Reserve(settings.data)
-    reserve.give_up()
-    with suppress(FileNotFoundError):  # a file of SQLite's that another process takes away
-        _close_to_others(settings)
-    grace = timedelta(seconds=settings.deletion_grace_seconds)
-    database = Database(settings.database_url, grace=grace)
-    database.before_write = reserve.give_up
-    upgrade(database)
-    return database
-
-
-def _is_made(settings: Settings) -> bool:
-    """Whether the database has the tables of a service, of any version."""
-    url = make_url(settings.database_url)
-    if url.get_backend_name() == "sqlite" and not os.path.exists(url.database or ""):
-        return False
-    database = Database(settings.database_url)
-    try:
-        return migrations.version_of(database) is not None
-    finally:
-        database.close()
-
-
-def _close_to_others(settings: Settings) -> None:
-    """Leave the data folder to our own user, whoever made it; the database gets that mode too."""
-    own = Path(make_url(settings.database_url).database or "")
-    if own.parent == settings.data:
-        # SQLite gives the files beside it the mode that it has
-        os.close(open_new(own, os.O_RDWR, PRIVATE))
-    make_private(settings.data)
-    for path in settings.data.iterdir():
-        if not settings.store_is_apart or path != settings.store_folder:
-            make_private(path)
-
-
-def upgrade(database: Database) -> None:
-    """Bring our tables and the engine's to what this version needs; harmless where they are."""
-    migrations.upgrade(database)
-    upgrade_engine(database)
 
 
 def close_context(context: ServiceContext) -> None:
