@@ -54,12 +54,12 @@ class Opened:
         self.wrong, self.requests = [], []
         page.set_default_timeout(PATIENCE)
         # violations of the policy are told here as well
-        page.on("console", self.told)
+        page.on("console", self.logged)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", self.asked)
         page.goto(served.url + "/")
 
-    def told(self, message):
+    def logged(self, message):
         if message.type == "error":
             self.wrong.append(f"{message.text}: {message.location['url']}")
 

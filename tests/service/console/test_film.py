@@ -263,7 +263,7 @@ def test_a_file_is_deleted_at_the_second_click(opened, film):
     assert "gone.mp4" not in names
 
 
-def test_what_is_on_its_way_as_a_file_is_deleted_is_not_told_to_be_missing(opened, film):
+def test_deleting_a_film_aborts_its_requests(opened, film):
     opened.send(films.film(film.folder / "going.mp4", 1000, fragments="key"))
     page, held, asked = opened.page, [], []
 

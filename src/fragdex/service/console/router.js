@@ -47,8 +47,8 @@ export function close() {
   $("view").replaceChildren();
 }
 
-// Deletes what the view shows, and goes elsewhere. The view goes first: what it has on its way would
-// only be told to be missing.
+// Deletes what the view shows, and goes elsewhere. The view is closed first, which aborts its requests:
+// they would be answered 404.
 export async function deleteShown(place, next) {
   close();
   try {
