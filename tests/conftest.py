@@ -8,9 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis import HealthCheck, settings
+
+import forkserver
 
 ROOT = Path(__file__).parent.parent
+
+forkserver.install()
 
 # What is imported and collected stays: to look for garbage in it takes a third of the start.
 gc.disable()
@@ -19,7 +23,9 @@ gc.disable()
 collect_ignore = ["oracle/ffmpeg_packets.py", "oracle/pymp4_dump.py"]
 
 # No deadlines: a test that fails because the machine is busy proves nothing.
-settings.register_profile("fragdex", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "fragdex", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 # A build server judges the change, not the draw: the same examples every time. New ones are drawn
 # by every local run, and by `./dev fuzz`. A failing one is printed in a form that can be replayed.
 settings.register_profile(
@@ -27,6 +33,7 @@ settings.register_profile(
 )
 PROFILE = "ci" if os.environ.get("CI", "") not in ("", "false", "0") else "fragdex"
 settings.register_profile("short", settings.get_profile(PROFILE), max_examples=25)
+settings.register_profile("many", settings.get_profile(PROFILE), max_examples=300)
 settings.load_profile(PROFILE)
 
 
@@ -37,20 +44,19 @@ def pytest_make_parametrize_id(val, argname):
     return argname if isinstance(val, bytes) else None
 
 
+def pytest_configure(config):
+    """The full product draws many more examples."""
+    if config.getoption("full_product"):
+        settings.load_profile("many")
+
+
 def pytest_collection_modifyitems(config, items):
-    """Slow tests hang later; a test's own `timeout` stands. `./dev test` says where the coverage
-    of properties is measured already, by the run without the compiled hop.
-    """
+    """Slow tests hang later; a test's own `timeout` stands."""
     allowed = 3 * float(config.getini("timeout"))
-    others = os.environ.get("PROPERTIES_COUNTED_BUT_IN")
-    others = others and tuple(ROOT / name for name in others.split())
     for item in items:
         slow = item.get_closest_marker("slow")
         if slow and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(allowed))
-        counted = others and not slow and not any(map(item.path.is_relative_to, others))
-        if counted and is_hypothesis_test(getattr(item, "obj", None)):
-            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_collection_finish(session):
@@ -58,6 +64,16 @@ def pytest_collection_finish(session):
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def starting(request):
+    """Tests marked `true_start` start true interpreters."""
+    if request.node.get_closest_marker("true_start"):
+        with forkserver.turned_off():
+            yield
+    else:
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""What `./dev test` does with tests that fail beside others, and with one that hangs.
+"""How a whole run goes: one collection, forked workers, and what becomes of tests that fail.
 
 The functions of `dev` run a suite of a few lines in a folder of its own.
 """
@@ -12,22 +12,17 @@ import pytest
 # Others take seconds to import.
 FEW_PLUGINS = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    "PYTEST_PLUGINS": "xdist.plugin,pytest_cov.plugin,pytest_timeout,_hypothesis_pytestplugin",
-    "PYTEST_XDIST_AUTO_NUM_WORKERS": "1",
+    "PYTEST_PLUGINS": "pytest_timeout,_hypothesis_pytestplugin",
 }
 
 PROJECT = """
 [tool.pytest.ini_options]
 testpaths = ["tests"]
-pythonpath = ["tests"]
+pythonpath = ["tests", "{plugins}"]
+addopts = ["-p", "forked_workers", "-ra"]
 filterwarnings = ["ignore::hypothesis.errors.HypothesisWarning"]
+markers = ["slow: takes long"]
 timeout = {timeout}
-
-[tool.coverage.run]
-source = ["tested"]
-
-[tool.coverage.report]
-fail_under = {least}
 """
 
 PROFILES = """
@@ -39,64 +34,75 @@ settings.register_profile("short", max_examples=1)
 FIRST_TIME = """
 from pathlib import Path
 
-import tested
-
 
 def test_passes_the_second_time():
-    assert tested.exists(Path(__file__).parent / "been")
+    been = Path(__file__).parent / "been"
+    assert been.exists() or been.touch()
 """
 
-TESTED = """
-def exists(path):
-    if path.exists():
-        return True
-    path.touch()
-    return False
-
-
-def never():
-    return 1
-"""
-
-FIRST_TIME_PURE = """
+WITHOUT_THE_HOP = """
 import os
-from pathlib import Path
 
 from hypothesis import given, strategies
-
-import tested
 
 
 @given(strategies.none())
 def test_without_the_hop(_):
-    if os.environ.get("FRAGDEX_PURE_PYTHON"):
-        assert tested.exists(Path(__file__).parent / "been")
+    assert not os.environ.get("FRAGDEX_PURE_PYTHON")
 """
 
-ALWAYS = "def test_fails_always():\n    assert False\n"
+SET_UP_ONCE = """
+import os
+from pathlib import Path
+
+import pytest
+
+LOG = Path(__file__).parent / "log"
+print("collected", file=LOG.open("a"))
+
+
+def say(*words):
+    with LOG.open("a") as out:
+        print(*words, file=out)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    say("up", os.getpid())
+    yield
+    say("down", os.getpid())
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_n(shared, n):
+    say("test", os.getpid())
+"""
+
+ALWAYS = "def test_fails_always():\n    assert False, 'the reason'\n"
 PASSES = "def test_passes():\n    assert True\n"
+SKIPS = "import pytest\n\n\ndef test_skips():\n    pytest.skip('why')\n"
 HANGS = "import threading\n\n\ndef test_hangs():\n    threading.Event().wait()\n"
+DIES = f"import os\n\n\ndef test_dies():\n    os.kill(os.getpid(), 9)\n\n\n{PASSES}"
 
 
 @pytest.fixture
 def run_all(root, tmp_path):
-    """run_all(files, ci=, measured=, least=, timeout=): status and output of `all_tests`."""
+    """run_all(files, timeout=): status and output of `all_tests`."""
     functions, _, _ = (root / "dev").read_text().partition("\ncommand=")
     dev = tmp_path / "dev"
 
-    def run(files, *, ci="true", measured="", least=0, timeout=0):
-        last = f"venv={sys.prefix}\nmeasures_coverage={measured}\nall_tests\n"
-        dev.write_text(f"{functions}\n{last}")
-        (tmp_path / "pyproject.toml").write_text(PROJECT.format(timeout=timeout, least=least))
+    def run(files, *, timeout=0):
+        dev.write_text(f"{functions}\nvenv={sys.prefix}\ncall_the_hop=tests\nall_tests\n")
+        project = PROJECT.format(timeout=timeout, plugins=root / "tests")
+        (tmp_path / "pyproject.toml").write_text(project)
         (tmp_path / "tests").mkdir()
         (tmp_path / "tests" / "conftest.py").write_text(PROFILES)
-        (tmp_path / "tests" / "tested.py").write_text(TESTED)
         for name, text in files.items():
             (tmp_path / "tests" / f"test_{name}.py").write_text(text)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV"))}
         done = subprocess.run(
             ["sh", dev],
-            env={**kept, **FEW_PLUGINS, "CI": ci},
+            env={**kept, **FEW_PLUGINS},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -107,49 +113,40 @@ def run_all(root, tmp_path):
     return run
 
 
-def listed(output, heading):
-    """The tests under a heading of `dev`."""
-    _, _, rest = output.partition(f"{heading}:\n")
-    return [line for line in rest.splitlines() if line.startswith("tests/")][: int(heading[0])]
-
-
-def test_what_fails_beside_others_and_passes_alone_does_not_fail_the_run(run_all):
+def test_no_test_is_tried_again(run_all):
     status, output = run_all({"first_time": FIRST_TIME, "passes": PASSES})
-    assert status == 0, output
-    heading = "1 tests failed beside others and passed alone"
-    assert listed(output, heading) == [
-        "tests/test_first_time.py::test_passes_the_second_time",
-    ]
-
-
-def test_what_fails_twice_fails_the_run(run_all):
-    status, output = run_all({"first_time": FIRST_TIME, "always": ALWAYS})
     assert status != 0
-    assert listed(output, "1 tests failed twice") == ["tests/test_always.py::test_fails_always"]
-    assert "1 tests failed beside others and passed alone:" in output
+    assert "FAILED tests/test_first_time.py::test_passes_the_second_time" in output
+    assert "1 failed, 1 passed" in output
 
 
-def test_a_property_that_failed_without_the_hop_is_tried_without_it(run_all):
+def test_what_workers_report_is_what_pytest_reports(run_all):
+    status, output = run_all({"always": ALWAYS, "passes": PASSES, "skips": SKIPS})
+    assert status != 0
+    assert "AssertionError: the reason" in output
+    assert "SKIPPED [1] tests/test_skips.py:5: why" in output
+    assert "1 failed, 1 passed, 1 skipped" in output
+
+
+def test_a_property_runs_without_the_compiled_hop(run_all):
     pytest.importorskip("fragdex._hop", reason="the compiled hop is not built")
-    status, output = run_all({"property": FIRST_TIME_PURE})
-    assert status == 0, output
-    heading = "1 tests failed beside others and passed alone"
-    assert listed(output, heading) == ["tests/test_property.py::test_without_the_hop"]
-    assert "what failed in property_tests" in output
-
-
-def test_without_a_build_server_nothing_is_tried_again(run_all):
-    status, output = run_all({"first_time": FIRST_TIME}, ci="")
+    status, output = run_all({"property": WITHOUT_THE_HOP, "passes": PASSES})
     assert status != 0
-    assert "once more" not in output
+    assert "FAILED tests/test_property.py::test_without_the_hop" in output
+    # in the first of two runs alone
+    assert "2 passed" in output
 
 
-def test_more_than_twenty_failures_are_not_tried_again(run_all):
-    times = "@pytest.mark.parametrize('n', range(21))"
-    many = f"import pytest\n\n\n{times}\ndef test_n(n):\n    assert n > 99\n"
-    status, output = run_all({"many": many})
-    assert status != 0
-    assert "21 tests failed: too many to try them again" in output
+def test_a_file_is_collected_once_and_its_tests_stay_together(run_all, tmp_path):
+    _, output = run_all({"one": SET_UP_ONCE, "two": SET_UP_ONCE.replace('"log"', '"log2"')})
+    assert "6 passed" in output
+    for name in ("log", "log2"):
+        lines = (tmp_path / "tests" / name).read_text().splitlines()
+        # the other time is the run of properties, which finds none
+        assert lines.count("collected") == 1 + ("deselected" in output)
+        what, pids = zip(*(line.split() for line in lines if line != "collected"), strict=True)
+        assert what == ("up", "test", "test", "test", "down")
+        assert len(set(pids)) == 1
 
 
 def test_a_file_that_cannot_be_read_fails_the_run(run_all):
@@ -157,18 +154,12 @@ def test_a_file_that_cannot_be_read_fails_the_run(run_all):
     assert status != 0, output
 
 
-def test_coverage_counts_every_run_and_fails_below_the_least(run_all):
-    # the line of never() that no run reaches
-    status, output = run_all({"first_time": FIRST_TIME}, measured="1", least=100)
+def test_a_test_whose_process_ends_fails_and_the_others_go_on(run_all):
+    status, output = run_all({"dies": DIES, "passes": PASSES, "skips": SKIPS})
     assert status != 0
-    assert "passed alone" in output
-    assert "total of" in output
-
-
-def test_coverage_is_measured_only_where_it_is_asked_for(run_all):
-    status, output = run_all({"passes": PASSES}, least=100)
-    assert status == 0, output
-    assert "1 passed" in output
+    assert "ended by SIGKILL while it ran this test" in output
+    assert "FAILED tests/test_dies.py::test_dies" in output
+    assert "1 failed, 2 passed, 1 skipped" in output
 
 
 def test_a_test_that_hangs_fails_under_its_name_and_the_others_go_on(run_all):

@@ -109,7 +109,7 @@ def ours(reports):
 
 def test_the_hops_tests_under_the_sanitizers(sanitized):
     # What the sanitizers write as they end the process must not wait in a pipe of pytest's.
-    options = ("-q", "-x", "--capture=sys", "-pno:cacheprovider", "-pno:xdist", "-k", LEFT_OUT)
+    options = ("-q", "-x", "--capture=sys", "-pno:cacheprovider", "-k", LEFT_OUT)
     done, reports = sanitized(RUN_TESTS, *options, "--hypothesis-profile=short", *TESTS)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:] + ours(reports)[:6000]
     assert "_hop" not in ours(reports), ours(reports)[:6000]

@@ -1,0 +1,279 @@
+"""Runs tests in several processes that are forked after one collection: `--workers N`.
+
+Collecting these tests takes some ten seconds and hundreds of megabytes. pytest-xdist does it again
+in each of its workers; a fork has it already. The tests of a file stay in one worker and in their
+order, so that what they set up for themselves is set up once. Files with tests marked `slow` come
+first, for the longest ones shall not begin when all other workers have nothing left to do.
+
+A worker says what pytest-xdist's say (`workerinput`), so that plugins treat it as one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import io
+import itertools
+import json
+import os
+import selectors
+import signal
+import sys
+import threading
+import traceback
+from dataclasses import dataclass, field
+
+import pytest
+from _pytest.config import create_terminal_writer
+
+_ended_at = 3
+"""Seconds until workers that do not end are killed, once the run is broken off."""
+
+
+def pytest_addoption(parser):
+    parser.getgroup("forked workers").addoption(
+        "--workers", type=int, default=0, metavar="N",
+        help="run tests in N processes forked after one collection; 0: in this one",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """Run the collected tests in workers; as pytest does where no workers are asked for."""
+    options = session.config.option
+    if options.workers < 1 or options.collectonly or len(session.items) < 2:
+        return None
+    if session.testsfailed and not options.continue_on_collection_errors:
+        raise session.Interrupted(f"{session.testsfailed} errors during collection")
+    gc.collect()
+    gc.freeze()
+    Run(session, options.workers).go()
+    return True
+
+
+@dataclass
+class Worker:
+    """The controller's side of a worker.
+
+    `nodeid` is the test that it runs, `left` are those that it was given and has not begun, by
+    their places among all tests.
+    """
+
+    number: int
+    pid: int
+    requests: io.FileIO
+    answers: io.FileIO
+    nodeid: str = ""
+    left: list = field(default_factory=list)
+    received: bytes = b""
+
+
+class Run:
+    """Hands groups of tests to workers, and what they report to pytest."""
+
+    def __init__(self, session, count):
+        self.session, self.config = session, session.config
+        self.queue = grouped(session.items)
+        self.count = min(count, len(self.queue))
+        self.selector = selectors.DefaultSelector()
+        self.workers = []
+        self.numbers = itertools.count()
+
+    def go(self):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            for _ in range(self.count):
+                self.start()
+            while self.workers:
+                for key, _ in self.selector.select():
+                    self.hear(key.data)
+                if self.session.shouldfail:
+                    raise self.session.Failed(self.session.shouldfail)
+                if self.session.shouldstop:
+                    raise self.session.Interrupted(self.session.shouldstop)
+        finally:
+            self.end()
+
+    def start(self):
+        """Fork a worker."""
+        number = next(self.numbers)
+        requests, our_requests = os.pipe()
+        our_answers, answers = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            for other in self.workers:
+                other.requests.close()
+                other.answers.close()
+            os.close(our_requests)
+            os.close(our_answers)
+            code = 1
+            try:
+                code = work(self, number, requests, answers)
+            except BaseException:  # noqa: BLE001 — it is a worker's end, whatever it is
+                os.write(2, traceback.format_exc().encode())
+            finally:
+                os._exit(code)
+        os.close(requests)
+        os.close(answers)
+        worker = Worker(
+            number, pid, os.fdopen(our_requests, "wb", 0), os.fdopen(our_answers, "rb", 0)
+        )
+        self.workers.append(worker)
+        self.selector.register(worker.answers, selectors.EVENT_READ, worker)
+
+    def hear(self, worker):
+        """What a worker says: it wants a group, begins a test, or has a report of one."""
+        data = os.read(worker.answers.fileno(), 1 << 16)
+        if not data:
+            self.gone(worker)
+            return
+        *lines, worker.received = (worker.received + data).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if "want" in message:
+                group = self.queue.pop(0) if self.queue else []
+                worker.left += group
+                worker.requests.write(json.dumps(group).encode() + b"\n")
+            elif "start" in message:
+                worker.nodeid = message["start"]
+                del worker.left[0]
+                self.config.hook.pytest_runtest_logstart(
+                    nodeid=worker.nodeid, location=tuple(message["location"])
+                )
+            elif "finish" in message:
+                self.config.hook.pytest_runtest_logfinish(
+                    nodeid=worker.nodeid, location=tuple(message["location"])
+                )
+                worker.nodeid = ""
+            else:
+                report = self.config.hook.pytest_report_from_serializable(
+                    config=self.config, data=message["report"]
+                )
+                # JSON knows no tuples
+                report.location = tuple(report.location)
+                if isinstance(report.longrepr, list):
+                    report.longrepr = tuple(report.longrepr)
+                self.config.hook.pytest_runtest_logreport(report=report)
+
+    def gone(self, worker):
+        """A worker has ended: as it should, or in the middle of a test, which failed then."""
+        self.selector.unregister(worker.answers)
+        self.workers.remove(worker)
+        worker.requests.close()
+        worker.answers.close()
+        _, status = os.waitpid(worker.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code == 0 and not worker.nodeid:
+            return
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        report = pytest.TestReport(
+            worker.nodeid or "worker", (worker.nodeid, None, worker.nodeid or "worker"), {},
+            "failed", f"worker {worker.number} ended by {how} while it ran this test", "call",
+        )  # fmt: skip
+        self.config.hook.pytest_runtest_logreport(report=report)
+        if worker.left:
+            self.queue.insert(0, worker.left)
+        if self.queue:
+            self.start()
+
+    def end(self):
+        """End what still runs, where the run is broken off."""
+        for worker in self.workers:
+            worker.requests.close()
+            worker.answers.close()
+        for worker in self.workers:
+            for _ in range(_ended_at * 20):
+                if os.waitpid(worker.pid, os.WNOHANG)[0]:
+                    break
+                threading.Event().wait(0.05)
+            else:
+                os.kill(worker.pid, signal.SIGKILL)
+                os.waitpid(worker.pid, 0)
+        self.workers.clear()
+
+
+def grouped(items):
+    """The places of the tests of one file each, in their order; those with slow ones come first."""
+    files = {}
+    for place, item in enumerate(items):
+        files.setdefault(item.path, []).append(place)
+
+    def weight(group):
+        return -sum(items[place].get_closest_marker("slow") is not None for place in group)
+
+    return sorted(files.values(), key=weight)
+
+
+# ---- inside a worker ------------------------------------------------------------------------
+
+
+def work(run, number, requests, answers):
+    """Run groups of tests until there are none left; the exit code."""
+    config, session = run.config, run.session
+    name = f"gw{number}"
+    os.environ["PYTEST_XDIST_WORKER"] = name
+    config.workerinput = {"workerid": name, "workercount": run.count}
+    for plugin in ("terminalreporter", "junitxml"):
+        found = config.pluginmanager.get_plugin(plugin)
+        if found is not None:
+            config.pluginmanager.unregister(found)
+    config.pluginmanager.register(Silent(config), "terminalreporter")
+    speaker = Speaker(config, answers)
+    config.pluginmanager.register(speaker)
+    source = os.fdopen(requests, "rb")
+
+    def next_group():
+        speaker.say(want=True)
+        return [session.items[place] for place in json.loads(source.readline() or "[]")]
+
+    group = next_group()
+    while group:
+        following = []
+        for item, after in itertools.pairwise([*group, None]):
+            if after is None:
+                # whether another group follows decides what the last test takes down
+                following = next_group()
+                after = following[0] if following else None
+            config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        group = following
+    config.hook.pytest_sessionfinish(session=session, exitstatus=0)
+    config._ensure_unconfigure()
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    return 0
+
+
+class Silent:
+    """In the place of pytest's reporter, whose writer some plugins ask for."""
+
+    def __init__(self, config):
+        self._tw = create_terminal_writer(config, io.StringIO())
+
+
+class Speaker:
+    """Tells the controller what happens in a worker."""
+
+    def __init__(self, config, answers):
+        self.config, self.answers, self.location = config, answers, None
+        self.pid = os.getpid()
+
+    def say(self, **message):
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[os.write(self.answers, data) :]
+
+    def pytest_runtest_logstart(self, nodeid, location):
+        self.location = location
+        self.say(start=nodeid, location=location)
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        self.say(finish=nodeid, location=location)
+
+    def pytest_runtest_logreport(self, report):
+        # a process that a test forked and that came back to pytest has no say
+        if os.getpid() == self.pid:
+            plain = self.config.hook.pytest_report_to_serializable(
+                config=self.config, report=report
+            )
+            self.say(report=plain)
