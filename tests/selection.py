@@ -75,7 +75,7 @@ def _is_repeated(item):
     where = item.path.relative_to(ROOT).parts
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return (
-        "postgresql" in values
+        any(isinstance(value, str) and value == "postgresql" for value in values)
         and where[:2] == ("tests", "service")
         and where[2] not in DATABASE_DECIDES
         and not item.get_closest_marker("database_decides")
