@@ -58,8 +58,9 @@ PRELOADED = (
 """What processes of tests have in common."""
 STARTING_OTHERS = {"serve", "worker", "render", "transcribe"}
 """Commands that start children: they bring a fork server of their own."""
-CHANGES_IMPORTS = ("PYTHON", "COV", "FRAGDEX_PURE_PYTHON", "OTEL_", "LD_", "MALLOC_", "OPENBLAS")
+CHANGES_IMPORTS = ("PYTHON", "COV", "FRAGDEX_PURE_PYTHON", "OTEL_", "LD_", "MALLOC_")
 """Variables that an interpreter or a library reads once; they have to be the server's own."""
+CHANGES_NO_IMPORT = {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE"}
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """A process with threads cannot be forked safely; children of the service have this one, too."""
 
@@ -194,9 +195,11 @@ def _own_environment():
 
 
 def _that_change_imports(environment):
-    found = {k: v for k, v in environment.items() if k.startswith(CHANGES_IMPORTS)}
-    found.pop("PYTHONUNBUFFERED", None)
-    return found | ONE_THREAD
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(CHANGES_IMPORTS) and name not in CHANGES_NO_IMPORT
+    }
 
 
 # ---- inside the fork server -----------------------------------------------------------------
