@@ -64,6 +64,7 @@ def test_every_python_block_runs_and_prints_what_it_shows(page, checkout):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TOLD, ids=name_of)
+@pytest.mark.true_start
 def test_every_command_line_works(page, checkout):
     pytest.importorskip("typer")
     pytest.importorskip("matplotlib")

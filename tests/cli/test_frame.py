@@ -20,6 +20,8 @@ from fragdex.errors import FragdexError
 from fragdex.formats import FORMS
 from fragdex.views import kinds
 
+pytestmark = pytest.mark.true_start
+
 
 def one_line(ran):
     assert ran.err.startswith("fragdex: ")

@@ -76,6 +76,7 @@ def followed(started, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.true_start
 def test_the_page_of_the_service_works_with_curl_alone(followed, tmp_path):
     pytest.importorskip("PIL.Image").new("RGB", (64, 48)).save(tmp_path / "photo.png")
     told = followed(PAGE, change=CHUNK)
@@ -91,6 +92,7 @@ def test_the_page_of_the_service_works_with_curl_alone(followed, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.true_start
 def test_the_readme_works_with_curl_alone(followed, tmp_path):
     told = followed(ROOT / "README.md", only="call()")
     assert '"status":"ready"' in told

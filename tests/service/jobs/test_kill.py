@@ -13,6 +13,7 @@ from fragdex.service.errors import Unavailable
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("deaths")]
 
 
+@pytest.mark.true_start
 def test_the_work_of_a_killed_worker_is_taken_up(yard):
     yard.start()
     job = yard.order("sliced", "film", count=9, seconds=1)

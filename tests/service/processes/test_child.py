@@ -18,6 +18,8 @@ from fragdex.service.processes.walls import Walls
 from service.descendants import gone
 from service.processes.conftest import FAILURES
 
+pytestmark = pytest.mark.true_start
+
 
 def test_a_child_gets_open_files_and_asks_for_more(inside, tmp_path):
     (tmp_path / "one").write_text("with the job")

@@ -22,6 +22,8 @@ from fragdex.service.transcriptions import process as speech
 from fragdex.service.transcriptions.engines import EngineChoice
 from service.descendants import alive
 
+pytestmark = pytest.mark.true_start
+
 KINDS = ["media", "images", "speech", "renders"]
 STARTERS = {"renders"}
 """Kinds that start programs: browsers, which are behind the same walls."""

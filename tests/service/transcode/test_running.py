@@ -13,6 +13,7 @@ from fragdex.service.processes.child import ChildProcess
 from fragdex.service.transcode import running
 
 
+@pytest.mark.true_start
 def test_tracks_come_out_of_the_child(fixture_file, tmp_path):
     seen = []
     made = running.run(fixture_file("faststart.mp4"), tmp_path, seen.append)

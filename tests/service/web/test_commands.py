@@ -64,6 +64,7 @@ def end(process):
     return err
 
 
+@pytest.mark.true_start
 def test_the_first_start_makes_a_key_and_tells_it_once(tmp_path):
     with running("serve", "--port", 0, "--data", tmp_path / "data") as process:
         url, said = url_of(process)
@@ -98,6 +99,7 @@ def test_serve_where_others_can_reach_it_wants_a_key_first(tmp_path):
         end(process)
 
 
+@pytest.mark.true_start
 def test_keys_are_made_listed_and_revoked(tmp_path):
     made = fragdex("key", "create", "--tenant", "acme", "--name", "ann", "--data", tmp_path)
     assert made.returncode == 0
@@ -162,6 +164,7 @@ def test_db_upgrade_can_be_repeated(tmp_path):
     assert (tmp_path / "fragdex.db").is_file()
 
 
+@pytest.mark.true_start
 def test_a_worker_works_until_it_is_told_to_end(tmp_path):
     with running("worker", "--data", tmp_path) as process:
         for line in process.stderr:
@@ -206,6 +209,7 @@ def test_help_lists_the_commands_without_loading_the_service():
         assert f"\n  {command} " in done.stdout
 
 
+@pytest.mark.true_start
 def test_SIGTERM_lets_a_running_upload_finish(tmp_path):
     with running("serve", "--port", 0, "--data", tmp_path) as process:
         url, said = url_of(process)
