@@ -133,7 +133,7 @@ def hold(
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_an_index_costs_what_its_bytes_cost(dimension: str) -> None:
-    hold(dimension, (2_000, 8_000), indexed)
+    hold(dimension, (1_000, 4_000), indexed)
 
 
 @pytest.mark.slow
@@ -145,14 +145,14 @@ def test_a_larger_index_and_its_answers_cost_what_its_bytes_cost(
     dimension: str, tmp_path: Path
 ) -> None:
     """The others are tried at sizes of megabytes by `benchmarks/cost.py`."""
-    hold(dimension, (8_000, 32_000), lambda data: asked(data, tmp_path), memory=False)
+    hold(dimension, (4_000, 16_000), lambda data: asked(data, tmp_path), memory=False)
 
 
 @pytest.mark.parametrize("form", ["json", "mfra", "csv"])
 def test_an_export_costs_what_its_tracks_cost(form: str) -> None:
     """For each track, all tracks were gone through."""
     steps = []
-    for tracks in (60, 240):
+    for tracks in (30, 120):
         index = fragdex.index(repeated("fragments-of-many-tracks", tracks), exact=True)
         index.export(form)  # what is loaded once, and samples
         counter = Counter()
@@ -169,7 +169,7 @@ def test_boxes_and_their_text_cost_what_their_bytes_cost(dimension: str) -> None
                 for _ in (*box_lines(box, full=True), *box_pieces(box, full=True)):
                     pass
 
-    hold(dimension, (2_000, 8_000), dumped)
+    hold(dimension, (1_000, 4_000), dumped)
 
 
 def cut(data: bytes) -> None:
@@ -186,7 +186,7 @@ def cut(data: bytes) -> None:
 )
 def test_a_clip_costs_what_its_bytes_cost(dimension: str) -> None:
     """The parts that are copied are listed once, and a moof is read once, not once a track."""
-    hold(dimension, (16_000, 64_000), cut, memory=False)
+    hold(dimension, (8_000, 32_000), cut, memory=False)
 
 
 @pytest.mark.parametrize(
