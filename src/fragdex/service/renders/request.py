@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -29,7 +28,12 @@ from fragdex.service.renders.films import Film
 from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
 from fragdex.service.renders.plan import Wanted
 from fragdex.service.renders.rates import MAX_FPS, RATE, rate_of
-from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, Md5Text
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    NO_NUL,
+    ApiModel,
+    Md5Text,
+)
 
 __all__ = [
     "DEFAULT_FPS",
@@ -111,7 +115,7 @@ _Metadata = Annotated[
 NewRenderMetadata = TypeAliasType("NewRenderMetadata", _Metadata)
 
 
-class RenderCrop(BaseModel):
+class RenderCrop(ApiModel):
     """A part of the page's window, in CSS pixels."""
 
     model_config = ConfigDict(extra="forbid")
@@ -130,7 +134,7 @@ class RenderCrop(BaseModel):
 MAX_BATCH: Final = 500
 
 
-class NewRender(BaseModel):
+class NewRender(ApiModel):
     """A render to come; what is left out, the page decides."""
 
     html: Annotated[str, NO_NUL] | None = Field(

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fastapi import APIRouter, params
 from fastapi.dependencies.models import Dependant
@@ -42,6 +41,7 @@ from fragdex.service.errors import (
 from fragdex.service.records.keys import READ, WRITE
 from fragdex.service.web.auth import READING, SCHEME, TOKEN_SCHEME, authenticate
 from fragdex.service.web.bodies import body
+from fragdex.service.web.fields import VALIDATORS
 from fragdex.service.web.idempotency import idempotency_key, replayed
 from fragdex.service.web.problems import answers
 
@@ -139,8 +139,7 @@ class DeferredRoute(APIRoute):
     service that is a third of its start, and a process answers few of them.
     """
 
-    # of all routes: they share models, and what one has made the next one takes
-    _analysing: ClassVar = threading.RLock()
+    methods: set[str]
 
     def __init__(
         self,
@@ -179,7 +178,7 @@ class DeferredRoute(APIRoute):
         """
         if self._state == "analysed":
             return
-        with self._analysing:
+        with VALIDATORS:
             if self._state == "declared":
                 self._state = "analysing"
                 try:
