@@ -15,10 +15,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     JsonValue,
     TypeAdapter,
     WithJsonSchema,
 )
+from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
 from fragdex.service.config import Settings
@@ -99,19 +101,26 @@ def _as_json(value: Any) -> Any:
 
 RenderData = TypeAliasType("RenderData", Annotated[dict[str, JsonValue], AfterValidator(_as_json)])
 Backend = TypeAliasType("Backend", Literal["cpu", "gpu"])
-_Metadata = Annotated[
-    dict[Word, Text],
-    Field(max_length=100),
-    # pydantic would write the pattern of the names as one of properties, and refuse no others
-    WithJsonSchema(
-        {
+
+
+class _WordsOfTexts:
+    """Says in the OpenAPI document what names and texts of metadata may be.
+
+    pydantic would write the pattern of the names as one of properties, and refuse no others.
+    """
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {
             "type": "object",
             "maxProperties": 100,
             "propertyNames": TypeAdapter(Word).json_schema(),
             "additionalProperties": TypeAdapter(Text).json_schema(),
         }
-    ),
-]
+
+
+_Metadata = Annotated[dict[Word, Text], Field(max_length=100), _WordsOfTexts()]
 NewRenderMetadata = TypeAliasType("NewRenderMetadata", _Metadata)
 
 
