@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 import typer
 
-from fragdex.cli.app import COMMANDS, app
+from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS, SERVICE_GROUPS, app_of
 from fragdex.cli.options import Form, parse_time
 from fragdex.cli.view import Kind
 from fragdex.errors import FragdexError
@@ -60,6 +60,22 @@ def test_every_command_explains_itself_with_an_example(call, command):
         assert "-o" in ran.out
 
 
+@pytest.mark.parametrize(
+    "command", [*(one.__name__ for one in COMMANDS | SERVICE_COMMANDS), *SERVICE_GROUPS]
+)
+def test_a_command_that_is_made_alone_is_the_same(command):
+    whole, alone = (typer.main.get_command(app_of(first)) for first in ("", command))
+    assert list(alone.commands) == [command]
+    helps = []
+    for app in (whole, alone):
+        context = app.make_context("fragdex", [command], resilient_parsing=True)
+        part = app.commands[command]
+        with part.make_context(command, [], parent=context, resilient_parsing=True) as own:
+            helps.append((part.get_help(own), part.get_usage(own)))
+    assert helps[0] == helps[1]
+    assert len(whole.commands) > len(alone.commands)
+
+
 def test_without_a_command_the_help_comes_on_stderr(call):
     ran = call()
     assert (ran.code, ran.out) == (2, "")
@@ -82,7 +98,7 @@ def test_the_kinds_of_views_are_those_of_the_library():
 
 def options_of(command):
     found = set()
-    for parameter in typer.main.get_command(app).commands[command].params:
+    for parameter in typer.main.get_command(app_of()).commands[command].params:
         if parameter.param_type_name == "option":
             found.update(parameter.opts + parameter.secondary_opts)
     return found

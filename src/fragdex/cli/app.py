@@ -42,16 +42,8 @@ from fragdex.cli.view import view
 from fragdex.cli.worker import worker
 from fragdex.errors import FragdexError
 
-__all__ = ["COMMANDS", "SERVICE_COMMANDS", "SERVICE_GROUPS", "app", "run"]
+__all__ = ["COMMANDS", "SERVICE_COMMANDS", "SERVICE_GROUPS", "app_of", "run"]
 
-# Rich help would be half of the start-up time; progress bars import it when they are drawn.
-app = typer.Typer(
-    name="fragdex",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
 COMMANDS: dict[Callable[..., int], str] = {
     index: "Write the index of files, in any form.",
     seek: "Find the bytes for a moment.",
@@ -118,15 +110,6 @@ def _help_of(function: Callable[..., object]) -> str:
     return inspect.cleandoc(function.__doc__ or "").replace("Examples:", "\b\nExamples:")
 
 
-for command, line in (COMMANDS | SERVICE_COMMANDS).items():
-    app.command(help=_help_of(command), short_help=line)(command)
-
-for name, (what, members) in SERVICE_GROUPS.items():
-    group = typer.Typer(rich_markup_mode=None, help=what, short_help=what)
-    for word, (command, line) in members.items():
-        group.command(word, help=_help_of(command), short_help=line)(command)
-    app.add_typer(group, name=name)
-
 # typer has its own copy of click since 0.20, and uses click itself before that.
 CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
@@ -162,7 +145,34 @@ def fragdex(
         raise typer.Exit(2)
 
 
-app.callback(help=_help_of(fragdex), invoke_without_command=True)(fragdex)
+def app_of(first: str = "") -> typer.Typer:
+    """The command line.
+
+    Args:
+        first: the first word behind the program's name; where it is a command or a group of them,
+            nothing else is made: typer takes longer over all of them than most commands run.
+    """
+    # Rich help would be half of the start-up time; progress bars import it when they are drawn.
+    app = typer.Typer(
+        name="fragdex",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    commands = {one.__name__: (one, line) for one, line in (COMMANDS | SERVICE_COMMANDS).items()}
+    whole = first not in commands and first not in SERVICE_GROUPS
+    for name, (command, line) in commands.items():
+        if whole or name == first:
+            app.command(name, help=_help_of(command), short_help=line)(command)
+    for name, (what, members) in SERVICE_GROUPS.items():
+        if whole or name == first:
+            group = typer.Typer(rich_markup_mode=None, help=what, short_help=what)
+            for word, (command, line) in members.items():
+                group.command(word, help=_help_of(command), short_help=line)(command)
+            app.add_typer(group, name=name)
+    app.callback(help=_help_of(fragdex), invoke_without_command=True)(fragdex)
+    return app
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -170,8 +180,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     FRAGDEX_TRACEBACK=1 in the environment shows where a fault came from.
     """
-    command = typer.main.get_command(app)
-    given = None if arguments is None else list(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    command = typer.main.get_command(app_of(*given[:1]))
     try:
         result = command.main(args=given, prog_name="fragdex", standalone_mode=False)
         sys.stdout.flush()

@@ -6,12 +6,19 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.formats.captions_text import parse_json, parse_srt, parse_webvtt
 from fragdex.formats.captions_track import Cue
 from fragdex.service.uploads.file_repository import FileStatus
-from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text, media_type_of
+from fragdex.service.web.fields import (
+    ApiModel,
+    ByteSize,
+    FileName,
+    Listed,
+    Md5Text,
+    media_type_of,
+)
 
 __all__ = [
     "PARSERS",
@@ -51,7 +58,7 @@ DECLARED = {
 _DECLARED = media_type_of("a type of captions", *DECLARED)
 
 
-class CaptionFacts(BaseModel):
+class CaptionFacts(ApiModel):
     """What is told of a caption file to come."""
 
     filename: FileName
@@ -69,7 +76,7 @@ class NewCaption(CaptionFacts):
     md5: Md5Text
 
 
-class CaptionRecord(BaseModel):
+class CaptionRecord(ApiModel):
     """A caption file."""
 
     id: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import (
+    ApiModel,
     ByteSize,
     FileName,
     Instant,
@@ -51,7 +52,7 @@ class AnyFileStatus(StrEnum):
 _PRINTABLE = written_as(r"[\x20-\x7e]*", "a text of printable ASCII")
 
 
-class NewAnyFile(BaseModel):
+class NewAnyFile(ApiModel):
     """A file to come. A video may as well have sound alone."""
 
     filename: FileName
@@ -66,7 +67,7 @@ class NewAnyFile(BaseModel):
     )
 
 
-class FileTrack(BaseModel):
+class FileTrack(ApiModel):
     """A track of a video."""
 
     track_id: int = Field(description="-1: the scrub track")
@@ -76,7 +77,7 @@ class FileTrack(BaseModel):
     byte_size: int | None = Field(description="null for a track that is only in the index")
 
 
-class UploadPart(BaseModel):
+class UploadPart(ApiModel):
     """Bytes of a file that are missing, and where they are put."""
 
     start: int = Field(description="the first byte")
@@ -84,7 +85,7 @@ class UploadPart(BaseModel):
     url: str = Field(description="PUT the bytes here, without any key")
 
 
-class UploadParts(BaseModel):
+class UploadParts(ApiModel):
     """The first parts of a file that are missing, at most 100."""
 
     parts: list[UploadPart]
@@ -92,7 +93,7 @@ class UploadParts(BaseModel):
     expires_at: str = Field(description="of the URLs")
 
 
-class AnyFile(BaseModel):
+class AnyFile(ApiModel):
     """A file of any type."""
 
     id: str
@@ -118,7 +119,7 @@ class AnyFileList(Listed):
     files: list[AnyFile]
 
 
-class Deleted(BaseModel):
+class Deleted(ApiModel):
     """What was deleted."""
 
     id: str

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from fragdex.service.uploads.file_repository import FileStatus
 from fragdex.service.web.fields import (
     JSON_NUMBER,
+    ApiModel,
     ByteSize,
     FileName,
     Listed,
@@ -43,7 +44,7 @@ ImageType = Annotated[
 ]
 
 
-class NewImage(BaseModel):
+class NewImage(ApiModel):
     """An image file to come."""
 
     filename: FileName
@@ -60,7 +61,7 @@ class NewImage(BaseModel):
     height: Pixels | None = Field(None, description="as width")
 
 
-class ImageRecord(BaseModel):
+class ImageRecord(ApiModel):
     """An image file."""
 
     id: str

@@ -6,13 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 from typing_extensions import TypeAliasType
 
 from fragdex.service.web.fields import (
     JSON_NUMBER,
     NO_NUL,
     NUMBER_OR_TEXT,
+    ApiModel,
     ByteSize,
     FileName,
     Listed,
@@ -44,14 +45,14 @@ MAX_TRACK_ID = 2**31 - 1
 """Of a signed 32-bit column; ids over it are allowed by the standard and not seen."""
 
 
-class NewFile(BaseModel):
+class NewFile(ApiModel):
     """A file to register; its index and its tracks follow, or are made from its bytes."""
 
     md5: Md5Text
     filename: FileName
 
 
-class FileRecord(BaseModel):
+class FileRecord(ApiModel):
     """A registered file."""
 
     id: str
@@ -73,7 +74,7 @@ class FileList(Listed):
     isobmff_files: list[FileRecord]
 
 
-class TrackFacts(BaseModel):
+class TrackFacts(ApiModel):
     """What is told of a track whose bytes are a file of its own."""
 
     track_id: Annotated[int, Field(ge=-1, le=MAX_TRACK_ID), NUMBER_OR_TEXT] = Field(
@@ -105,7 +106,7 @@ class NewTrack(TrackFacts):
     file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL]
 
 
-class TrackRecord(BaseModel):
+class TrackRecord(ApiModel):
     """A track of a file."""
 
     file_id: str
@@ -122,7 +123,7 @@ class TrackRecord(BaseModel):
     completed_at: str | None
 
 
-class TrackList(BaseModel):
+class TrackList(ApiModel):
     """The tracks of a file, by their ids."""
 
     isobmff_tracks: list[TrackRecord]
@@ -134,14 +135,14 @@ class FileWithTracks(FileRecord):
     tracks: list[TrackRecord]
 
 
-class Place(BaseModel):
+class Place(ApiModel):
     """Bytes of the track's file, or of the file itself where its tracks are not apart."""
 
     offset: int
     size: int
 
 
-class SeekAnswer(BaseModel):
+class SeekAnswer(ApiModel):
     """Where decoding starts for a moment: the last sync sample at or before it."""
 
     track: int

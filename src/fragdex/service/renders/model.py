@@ -5,13 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.service.renders.films import CONTAINERS
 from fragdex.service.renders.outputs import RenderOutput
 from fragdex.service.renders.request import RenderCrop, RenderData, RenderMetadata
 from fragdex.service.unprocessed.model import Problem
-from fragdex.service.web.fields import Listed, Seconds
+from fragdex.service.web.fields import (
+    ApiModel,
+    Listed,
+    Seconds,
+)
 
 __all__ = [
     "TYPES",
@@ -53,7 +57,7 @@ class RenderStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class RenderSlice(BaseModel):
+class RenderSlice(ApiModel):
     """A part of a render, rendered by itself."""
 
     first_frame: int
@@ -64,14 +68,14 @@ class RenderSlice(BaseModel):
     seconds: Seconds = Field(description="what it cost: replay, capture, encode …")
 
 
-class BlockedRequest(BaseModel):
+class BlockedRequest(ApiModel):
     """A request of the page that was not made."""
 
     url: str
     reason: str
 
 
-class RenderLoudness(BaseModel):
+class RenderLoudness(ApiModel):
     """How loud the sound was, and what was done about it."""
 
     integrated: float | None = Field(
@@ -81,7 +85,7 @@ class RenderLoudness(BaseModel):
     gain: float = Field(description="dB that it was changed by")
 
 
-class RenderRecord(BaseModel):
+class RenderRecord(ApiModel):
     """A page that is, or was, rendered."""
 
     id: str
@@ -132,7 +136,7 @@ class RenderRecord(BaseModel):
     failed_at: str | None
 
 
-class RenderBatch(BaseModel):
+class RenderBatch(ApiModel):
     """Renders of one page, in the order of their rows."""
 
     renders: list[RenderRecord]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -17,7 +16,11 @@ from typing_extensions import TypeAliasType
 
 from fragdex.service.renders.films import LOUDEST, SOFTEST, Color, Film, Image
 from fragdex.service.renders.stills import Still
-from fragdex.service.web.fields import JSON_NUMBER, NO_NUL
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    NO_NUL,
+    ApiModel,
+)
 
 __all__ = [
     "AnimatedWebP",
@@ -38,7 +41,7 @@ __all__ = [
 ]
 
 
-class _Part(BaseModel):
+class _Part(ApiModel):
     """A part of `output`; what it does not know is refused, not passed over."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -167,8 +170,8 @@ class Mp4(_Part):
     """Frames and sound of the page."""
 
     container: Literal["mp4"] = "mp4"
-    video: Mp4Video = Mp4Video()
-    audio: Mp4Audio = Mp4Audio()
+    video: Mp4Video = Mp4Video.model_construct()
+    audio: Mp4Audio = Mp4Audio.model_construct()
     silent: bool = _unless_asked(_SILENT)
     faststart: bool = _unless_asked("one moov in front, no fragments")
 
@@ -177,8 +180,8 @@ class Mov(_Part):
     """The same as a QuickTime film."""
 
     container: Literal["mov"]
-    video: MovVideo = MovVideo()
-    audio: MovAudio = MovAudio()
+    video: MovVideo = MovVideo.model_construct()
+    audio: MovAudio = MovAudio.model_construct()
     silent: bool = _unless_asked(_SILENT)
     transparency: bool = _unless_asked(_CLEAR)
 
@@ -187,8 +190,8 @@ class WebM(_Part):
     """The same as a WebM."""
 
     container: Literal["webm"]
-    video: WebMVideo = WebMVideo()
-    audio: WebMAudio = WebMAudio()
+    video: WebMVideo = WebMVideo.model_construct()
+    audio: WebMAudio = WebMAudio.model_construct()
     silent: bool = _unless_asked(_SILENT)
     transparency: bool = _unless_asked(_CLEAR)
 
@@ -197,8 +200,8 @@ class Mkv(_Part):
     """The same as a Matroska file."""
 
     container: Literal["mkv"]
-    video: MkvVideo = MkvVideo()
-    audio: MkvAudio = MkvAudio()
+    video: MkvVideo = MkvVideo.model_construct()
+    audio: MkvAudio = MkvAudio.model_construct()
     silent: bool = _unless_asked(_SILENT)
     transparency: bool = _unless_asked(_CLEAR)
 
@@ -221,7 +224,7 @@ class Sound(_Part):
     """The sound of the page alone: AAC, MP3, PCM, FLAC or Opus."""
 
     container: SoundContainer
-    audio: SoundAudio = SoundAudio()
+    audio: SoundAudio = SoundAudio.model_construct()
 
 
 Percent = Annotated[int, Field(ge=1, le=100), JSON_NUMBER]

@@ -12,14 +12,15 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     JsonValue,
     TypeAdapter,
     WithJsonSchema,
 )
+from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
 from fragdex.service.config import Settings
@@ -29,7 +30,12 @@ from fragdex.service.renders.films import Film
 from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
 from fragdex.service.renders.plan import Wanted
 from fragdex.service.renders.rates import MAX_FPS, RATE, rate_of
-from fragdex.service.web.fields import JSON_NUMBER, NO_NUL, Md5Text
+from fragdex.service.web.fields import (
+    JSON_NUMBER,
+    NO_NUL,
+    ApiModel,
+    Md5Text,
+)
 
 __all__ = [
     "DEFAULT_FPS",
@@ -95,23 +101,30 @@ def _as_json(value: Any) -> Any:
 
 RenderData = TypeAliasType("RenderData", Annotated[dict[str, JsonValue], AfterValidator(_as_json)])
 Backend = TypeAliasType("Backend", Literal["cpu", "gpu"])
-_Metadata = Annotated[
-    dict[Word, Text],
-    Field(max_length=100),
-    # pydantic would write the pattern of the names as one of properties, and refuse no others
-    WithJsonSchema(
-        {
+
+
+class _WordsOfTexts:
+    """Says in the OpenAPI document what names and texts of metadata may be.
+
+    pydantic would write the pattern of the names as one of properties, and refuse no others.
+    """
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {
             "type": "object",
             "maxProperties": 100,
             "propertyNames": TypeAdapter(Word).json_schema(),
             "additionalProperties": TypeAdapter(Text).json_schema(),
         }
-    ),
-]
+
+
+_Metadata = Annotated[dict[Word, Text], Field(max_length=100), _WordsOfTexts()]
 NewRenderMetadata = TypeAliasType("NewRenderMetadata", _Metadata)
 
 
-class RenderCrop(BaseModel):
+class RenderCrop(ApiModel):
     """A part of the page's window, in CSS pixels."""
 
     model_config = ConfigDict(extra="forbid")
@@ -130,7 +143,7 @@ class RenderCrop(BaseModel):
 MAX_BATCH: Final = 500
 
 
-class NewRender(BaseModel):
+class NewRender(ApiModel):
     """A render to come; what is left out, the page decides."""
 
     html: Annotated[str, NO_NUL] | None = Field(

@@ -57,7 +57,7 @@ class RenderRoute(ApiRoute):
 router = api_router("renders", RenderRoute)
 routes = Family(router, "/renders", "render")
 
-NOTHING_SAID: Final = NewRender.model_validate({})
+NOTHING_SAID: Final = NewRender.model_construct()
 """What a request without a body asks for."""
 
 

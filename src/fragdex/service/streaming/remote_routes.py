@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.errors import (
     BuildError,
@@ -21,7 +21,10 @@ from fragdex.service.errors import RecordNotFound, Unavailable, Unprocessable
 from fragdex.service.streaming.remote_titles import SCRUB, RemoteTitle, RemoteTitles
 from fragdex.service.streaming.responses import BYTES, token_of, view_response
 from fragdex.service.web.auth import Asking, InContext, own_origin
-from fragdex.service.web.fields import NO_NUL
+from fragdex.service.web.fields import (
+    NO_NUL,
+    ApiModel,
+)
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers
@@ -50,7 +53,7 @@ Url = Annotated[
 ]
 
 
-class RemoteRendition(BaseModel):
+class RemoteRendition(ApiModel):
     """A track of the media."""
 
     id: str = Field(description="`scrub`: the key frames of the first video alone")
@@ -77,7 +80,7 @@ class RemoteAudio(RemoteRendition):
     language: str | None
 
 
-class Endpoints(BaseModel):
+class Endpoints(ApiModel):
     """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in.
 
     `{src}` is in the fragment, which nobody is sent: the query names the media already, encoded.
@@ -87,7 +90,7 @@ class Endpoints(BaseModel):
     mediaSegment: str  # noqa: N815
 
 
-class RemoteManifest(BaseModel):
+class RemoteManifest(ApiModel):
     """Media beyond the service, as they are packaged."""
 
     sourceUrl: str  # noqa: N815

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import (
@@ -55,7 +55,10 @@ from fragdex.service.streaming.stored_titles import (
 )
 from fragdex.service.unprocessed.operations import FAMILY as UNPROCESSED_FAMILY
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.fields import RecordId
+from fragdex.service.web.fields import (
+    ApiModel,
+    RecordId,
+)
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import api_router
@@ -114,7 +117,7 @@ def _media(*types: str) -> dict[int | str, dict[str, Any]]:
     return {**answers(*_REFUSALS), **media_answers(*types)}
 
 
-class Waveform(BaseModel):
+class Waveform(ApiModel):
     """The least and the greatest sample of each pixel, as audiowaveform writes them."""
 
     version: int
@@ -132,7 +135,7 @@ def _peaks_answers() -> dict[int | str, dict[str, Any]]:
     return found
 
 
-class Loudness(BaseModel):
+class Loudness(ApiModel):
     """How loud a sound is."""
 
     integrated: float | None = Field(description="LUFS; null of silence, and of less than 400 ms")

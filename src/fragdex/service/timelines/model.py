@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from fragdex.service.web.fields import NO_NUL, Instant, Listed
+from fragdex.service.web.fields import (
+    NO_NUL,
+    ApiModel,
+    Instant,
+    Listed,
+)
 
 __all__ = ["MOST_FILES", "Gaps", "NewTimeline", "TimelineList", "TimelineRecord"]
 
@@ -18,7 +23,7 @@ MOST_FILES = 100
 FileId = Annotated[str, Field(min_length=1, max_length=36), NO_NUL]
 
 
-class NewTimeline(BaseModel):
+class NewTimeline(ApiModel):
     """Files to be played one behind the other."""
 
     files: list[FileId] = Field(
@@ -33,7 +38,7 @@ class NewTimeline(BaseModel):
     expires_at: Instant | None = Field(None, description="when the timeline, not its files, ends")
 
 
-class TimelineRecord(BaseModel):
+class TimelineRecord(ApiModel):
     """A timeline."""
 
     id: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import AliasChoices, Field
 from typing_extensions import TypeAliasType
 
 from fragdex.service.isobmff.model import MAX_TRACK_ID
@@ -15,6 +15,7 @@ from fragdex.service.web.fields import (
     JSON_NUMBER,
     NO_NUL,
     NUMBER_OR_TEXT,
+    ApiModel,
     Listed,
     Seconds,
     written_as,
@@ -54,7 +55,7 @@ SpeechEngine = TypeAliasType(
 TrackIdField = Annotated[int, Field(ge=0, le=MAX_TRACK_ID), NUMBER_OR_TEXT]
 
 
-class TrackChoice(BaseModel):
+class TrackChoice(ApiModel):
     """Which track is heard."""
 
     track_id: TrackIdField | None = Field(
@@ -67,7 +68,7 @@ class TrackChoice(BaseModel):
 _LANGUAGE = written_as("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "a language tag, such as en,")
 
 
-class NewTranscription(BaseModel):
+class NewTranscription(ApiModel):
     """A transcription to be made."""
 
     file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL] = Field(
@@ -87,7 +88,7 @@ class NewTranscription(BaseModel):
     )
 
 
-class Gap(BaseModel):
+class Gap(ApiModel):
     """A span that could not be heard."""
 
     start_ms: int
@@ -95,13 +96,13 @@ class Gap(BaseModel):
     reason: str
 
 
-class HeardTrack(BaseModel):
+class HeardTrack(ApiModel):
     """The track that is heard."""
 
     duration_ms: int = Field(description="where it ends on the presentation's time line")
 
 
-class Copy(BaseModel):
+class Copy(ApiModel):
     """A copy of the file with the captions in it, as a WebVTT track."""
 
     status: TranscriptionStatus
@@ -111,7 +112,7 @@ class Copy(BaseModel):
     problem: Problem | None
 
 
-class TranscriptionRecord(BaseModel):
+class TranscriptionRecord(ApiModel):
     """What is, or was, heard in a track."""
 
     id: str
@@ -146,7 +147,7 @@ class TranscriptionList(Listed):
     transcriptions: list[TranscriptionRecord]
 
 
-class BegunTranscription(BaseModel):
+class BegunTranscription(ApiModel):
     """The transcription of a file that is being made."""
 
     id: str
@@ -154,7 +155,7 @@ class BegunTranscription(BaseModel):
     track_id: int
 
 
-class FileTranscription(BaseModel):
+class FileTranscription(ApiModel):
     """The transcription of a file: the newest complete one, or else the newest that is made."""
 
     id: str
@@ -162,7 +163,7 @@ class FileTranscription(BaseModel):
     isobmff_track: HeardTrack
 
 
-class Segment(BaseModel):
+class Segment(ApiModel):
     """Words that belong together."""
 
     start: float = Field(description="seconds of the presentation")
@@ -170,7 +171,7 @@ class Segment(BaseModel):
     text: str
 
 
-class WordSegment(BaseModel):
+class WordSegment(ApiModel):
     """A word."""
 
     text: str
@@ -179,14 +180,14 @@ class WordSegment(BaseModel):
     confidence: float | None = Field(description="0 to 1; null where the engine gives none")
 
 
-class FragmentWords(BaseModel):
+class FragmentWords(ApiModel):
     """The words of a work slice."""
 
     segments: list[Segment]
     word_segments: list[WordSegment]
 
 
-class MissingSpan(BaseModel):
+class MissingSpan(ApiModel):
     """A span that could not be heard, in seconds."""
 
     start: float

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex import errors as library
 from fragdex.service import errors as service
-from fragdex.service.web.fields import ByteSize, FileName, Listed, Md5Text
+from fragdex.service.web.fields import (
+    ApiModel,
+    ByteSize,
+    FileName,
+    Listed,
+    Md5Text,
+)
 from fragdex.service.web.problems import row_of
 
 __all__ = [
@@ -42,7 +48,7 @@ class ProcessStatus(StrEnum):
     FAILED = "failed"
 
 
-class Problem(BaseModel):
+class Problem(ApiModel):
     """Why something failed, as RFC 9457 has it."""
 
     type: str
@@ -66,7 +72,7 @@ class Problem(BaseModel):
         return cls(type=row.type, title=row.title, status=row.status, detail=detail)
 
 
-class NewUnprocessedFile(BaseModel):
+class NewUnprocessedFile(ApiModel):
     """A media file to come."""
 
     md5: Md5Text
@@ -74,7 +80,7 @@ class NewUnprocessedFile(BaseModel):
     byte_size: ByteSize
 
 
-class UnprocessedFile(BaseModel):
+class UnprocessedFile(ApiModel):
     """A media file as it is sent."""
 
     id: str
@@ -99,7 +105,7 @@ class UnprocessedFileList(Listed):
     unprocessed_files: list[UnprocessedFile]
 
 
-class ProcessRecord(BaseModel):
+class ProcessRecord(ApiModel):
     """The making of an ISOBMFF file from an unprocessed one."""
 
     id: str

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel
 
 from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
@@ -31,6 +30,7 @@ from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.events import Batch, Event, LastEventId, event_answers, progress_of
 from fragdex.service.web.fields import (
     DEFAULT_LIMIT,
+    ApiModel,
     Cursor,
     Limit,
     Listed,
@@ -57,7 +57,7 @@ class Told(Protocol):
     def model_dump_json(self) -> str: ...
 
 
-New = TypeVar("New", bound=BaseModel)
+New = TypeVar("New", bound=ApiModel)
 Record = TypeVar("Record", bound=Told)
 Page = TypeVar("Page", bound=Listed)
 

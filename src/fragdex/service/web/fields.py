@@ -6,6 +6,7 @@ Parameters of a path are looked at after the caller: who has no key learns nothi
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -34,6 +35,8 @@ __all__ = [
     "JSON_NUMBER",
     "NO_NUL",
     "NUMBER_OR_TEXT",
+    "VALIDATORS",
+    "ApiModel",
     "ByteSize",
     "Cursor",
     "FileName",
@@ -205,7 +208,38 @@ Seconds = TypeAliasType("Seconds", dict[str, float])
 """What took how long."""
 
 
-class Listed(BaseModel):
+VALIDATORS: Final = threading.RLock()
+"""Held while one is made: what a thread adds to a model, another one may be reading."""
+
+
+class ApiModel(BaseModel):
+    """What a request or an answer consists of; its validator is made when it is first needed.
+
+    A process uses few of them. FastAPI's fields over a class would wait too, if they saw that it
+    does, each for a thread of its own: theirs are made when a route is analysed.
+    """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        # pydantic asks between this and the next
+        cls.model_config["defer_build"] = True
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        super().__pydantic_init_subclass__(**more)
+        cls.model_config["defer_build"] = False
+
+    @classmethod
+    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **how: Any) -> bool | None:
+        """Make the validator, as pydantic does when it is first needed, in whichever thread."""
+        with VALIDATORS:
+            return super().model_rebuild(
+                _parent_namespace_depth=_parent_namespace_depth and _parent_namespace_depth + 1,
+                **how,
+            )
+
+
+class Listed(ApiModel):
     """A page of a list, newest first."""
 
     next_cursor: str | None = Field(description="asks for the next page; null on the last")

@@ -8,7 +8,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.responses import JSONResponse
 
 from fragdex.errors import FragdexError
@@ -17,6 +17,7 @@ from fragdex.service.logs import explained
 from fragdex.service.metrics import CONTENT_TYPE
 from fragdex.service.records.disk_space import disks_nearly_full
 from fragdex.service.web.auth import the_context
+from fragdex.service.web.fields import ApiModel
 from fragdex.service.web.routing import HeadRoute, operation_id
 
 __all__ = ["router"]
@@ -25,13 +26,13 @@ log = logging.getLogger("fragdex.service")
 router = APIRouter(tags=["health"], route_class=HeadRoute, generate_unique_id_function=operation_id)
 
 
-class Health(BaseModel):
+class Health(ApiModel):
     """That the process answers."""
 
     status: Literal["ok"]
 
 
-class Readiness(BaseModel):
+class Readiness(ApiModel):
     """Whether requests can be answered, and what answers: `ok`, or why not."""
 
     model_config = ConfigDict(extra="allow")

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
@@ -22,6 +22,7 @@ from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import (
     DEFAULT_LIMIT,
     NO_NUL,
+    ApiModel,
     Cursor,
     Instant,
     Limit,
@@ -55,7 +56,7 @@ class KeyStatus(StrEnum):
     REVOKED = "revoked"
 
 
-class NewKey(BaseModel):
+class NewKey(ApiModel):
     """What a new key is for, and what it may do."""
 
     name: Annotated[str, Field(max_length=1024, examples=["the web site"]), NO_NUL] = ""
@@ -65,7 +66,7 @@ class NewKey(BaseModel):
     expires_at: Instant | None = Field(None, description="null: it does not expire")
 
 
-class ApiKey(BaseModel):
+class ApiKey(ApiModel):
     """A key, without its secret."""
 
     id: str
@@ -95,7 +96,7 @@ class ApiKeyList(Listed):
     keys: list[ApiKey]
 
 
-class KeyRotation(BaseModel):
+class KeyRotation(ApiModel):
     """How a secret is replaced."""
 
     previous_seconds: Annotated[int, Field(ge=0, le=LONGEST_GRACE)] = Field(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.service.errors import Forbidden
 from fragdex.service.records import keys
 from fragdex.service.web import tokens
 from fragdex.service.web.auth import Asking, Authenticator, InContext, own_origin
-from fragdex.service.web.fields import written_as
+from fragdex.service.web.fields import (
+    ApiModel,
+    written_as,
+)
 from fragdex.service.web.routing import api_router, needs_scope
 
 __all__ = ["router"]
@@ -23,7 +26,7 @@ MOST_PARAMS = 20
 ParamValue = Annotated[str, Field(max_length=tokens.MAX_URL)]
 
 
-class WantedToken(BaseModel):
+class WantedToken(ApiModel):
     """What is to be opened."""
 
     url: Annotated[
@@ -43,7 +46,7 @@ class WantedToken(BaseModel):
     )
 
 
-class UrlToken(BaseModel):
+class UrlToken(ApiModel):
     """A bearer that opens GET and HEAD of the URL, and of what lies below it."""
 
     token: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Literal, TypeVar
 
 from fastapi import APIRouter, params
 from fastapi.dependencies.models import Dependant
@@ -19,7 +20,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, compile_path, get_name
 from starlette.types import Message, Receive, Scope, Send
 
 from fragdex.errors import FragdexError
@@ -40,12 +41,14 @@ from fragdex.service.errors import (
 from fragdex.service.records.keys import READ, WRITE
 from fragdex.service.web.auth import READING, SCHEME, TOKEN_SCHEME, authenticate
 from fragdex.service.web.bodies import body
+from fragdex.service.web.fields import VALIDATORS
 from fragdex.service.web.idempotency import idempotency_key, replayed
 from fragdex.service.web.problems import answers
 
 __all__ = [
     "PREFIX",
     "ApiRoute",
+    "DeferredRoute",
     "HeadRoute",
     "api_router",
     "needs_scope",
@@ -129,7 +132,78 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-class HeadRoute(APIRoute):
+class DeferredRoute(APIRoute):
+    """A route whose endpoint is analysed when a request or the document first needs it.
+
+    FastAPI reads signatures and makes validators where a route is declared: for all routes of the
+    service that is a third of its start, and a process answers few of them.
+    """
+
+    methods: set[str]
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        methods: Collection[str] | None = None,
+        name: str | None = None,
+        include_in_schema: bool = True,
+        **more: Any,
+    ) -> None:
+        self.path, self.endpoint = path, endpoint
+        self.methods = {method.upper() for method in methods or ("GET",)}
+        self.name = get_name(endpoint) if name is None else name
+        self.include_in_schema = include_in_schema
+        self._more = more
+        self._state: Literal["declared", "analysing", "analysed"] = "declared"
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute that is not there yet: of the path, or of the endpoint."""
+        if name in _OF_PATHS:
+            self.path_regex, self.path_format, self.param_convertors = compile_path(self.path)
+            return self.__dict__[name]
+        if not name.startswith("__"):
+            self.analyse()
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}") from None
+
+    def analyse(self) -> None:
+        """Read the endpoint's signature, once, whichever thread is the first.
+
+        Raises:
+            FastAPIError: what the endpoint takes or returns is nothing that FastAPI knows.
+        """
+        if self._state == "analysed":
+            return
+        with VALIDATORS:
+            if self._state == "declared":
+                self._state = "analysing"
+                try:
+                    super().__init__(
+                        self.path,
+                        self.endpoint,
+                        methods=self.methods,
+                        name=self.name,
+                        include_in_schema=self.include_in_schema,
+                        **self._declaration(),
+                    )
+                except BaseException:
+                    self._state = "declared"
+                    raise
+                self._state = "analysed"
+
+    def _declaration(self) -> dict[str, Any]:
+        """What FastAPI is told of the route, beside path, endpoint, methods and name."""
+        return self._more
+
+
+_OF_PATHS = frozenset({"path_regex", "path_format", "param_convertors"})
+
+
+class HeadRoute(DeferredRoute):
     """A route that answers HEAD wherever it answers GET (RFC 9110, 9.3.2).
 
     The server leaves the body away. The document names HEAD only where a route of its own does.
@@ -173,39 +247,47 @@ class ApiRoute(HeadRoute):
         openapi_extra: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
+        super().__init__(path, endpoint, **more)
         self.creates = any(one.dependency is idempotency_key for one in dependencies or ())
-        refusals: list[type[FragdexError]] = [*EVERYWHERE]
-        if set(more.get("methods") or ()) & {"POST", "PUT", "PATCH"}:
-            refusals += WITH_BODY
-        if self.creates:
-            refusals += CREATING
-        told = _merged(answers(*refusals), responses or {})
-        if set(more.get("methods") or ()) == {"HEAD"}:
-            # HEAD ignores Range, so it never answers what only a Range brings about
-            told = {status: answer for status, answer in told.items() if status not in (206, 416)}
-        extra: dict[str, Any] = dict(openapi_extra or {})
-        reads = set(more.get("methods") or ()) <= {"GET", "HEAD"}
-        by_method = READ if set(more.get("methods") or ()) <= READING else WRITE
+        by_method = READ if self.methods <= READING else WRITE
         self.scope: str = getattr(endpoint, "scope", by_method)
-        # OpenAPI 3.1 has names of roles there
-        security: list[dict[str, list[str]]] = [{SCHEME: [self.scope]}]
-        if reads and self.scope == READ:
-            security.append({TOKEN_SCHEME: []})
-        if 206 in told:
-            extra["parameters"] = [*extra.get("parameters", ()), RANGE]
-        super().__init__(
-            path,
-            endpoint,
-            responses=told,
-            dependencies=dependencies,
-            openapi_extra={"security": security, **extra},
-            **more,
-        )
         self.fast_path: tuple[FastPath, re.Pattern[bytes]] | None = getattr(
             endpoint, "fast_path", None
         )
-        self._parameters = tuple(dict.fromkeys(_query_names(self.dependant)))
-        self._undocumented = frozenset({TOKEN, *FROM_PLAYERS} if reads else ())
+        self._refusals, self._dependencies, self._extra = responses, dependencies, openapi_extra
+        self._undocumented = frozenset({TOKEN, *FROM_PLAYERS} if self._reads() else ())
+
+    def _reads(self) -> bool:
+        return self.methods <= {"GET", "HEAD"}
+
+    def _declaration(self) -> dict[str, Any]:
+        """With the answers that all routes have in common, and who may ask."""
+        refusals: list[type[FragdexError]] = [*EVERYWHERE]
+        if self.methods & {"POST", "PUT", "PATCH"}:
+            refusals += WITH_BODY
+        if self.creates:
+            refusals += CREATING
+        told = _merged(answers(*refusals), self._refusals or {})
+        if self.methods == {"HEAD"}:
+            # HEAD ignores Range, so it never answers what only a Range brings about
+            told = {status: answer for status, answer in told.items() if status not in (206, 416)}
+        extra: dict[str, Any] = dict(self._extra or {})
+        # OpenAPI 3.1 has names of roles there
+        security: list[dict[str, list[str]]] = [{SCHEME: [self.scope]}]
+        if self._reads() and self.scope == READ:
+            security.append({TOKEN_SCHEME: []})
+        if 206 in told:
+            extra["parameters"] = [*extra.get("parameters", ()), RANGE]
+        return {
+            **super()._declaration(),
+            "responses": told,
+            "dependencies": self._dependencies,
+            "openapi_extra": {"security": security, **extra},
+        }
+
+    @cached_property
+    def _parameters(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(_query_names(self.dependant)))
 
     def body_limit(self, settings: Settings) -> int:
         """Bytes that a JSON body may have."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from fragdex.service.records.tenant_limits import limits_of, stored_bytes
 from fragdex.service.web.auth import Asking, InContext
+from fragdex.service.web.fields import ApiModel
 from fragdex.service.web.key_routes import KeyScope
 from fragdex.service.web.routing import api_router
 
@@ -14,7 +15,7 @@ __all__ = ["router"]
 router = api_router("usage")
 
 
-class UsageLimits(BaseModel):
+class UsageLimits(ApiModel):
     """How much the tenant may use."""
 
     max_stored_bytes: int | None = Field(description="null: no limit")
@@ -28,7 +29,7 @@ class UsageLimits(BaseModel):
     )
 
 
-class Usage(BaseModel):
+class Usage(ApiModel):
     """What the tenant uses now."""
 
     stored_bytes: int = Field(

@@ -5,11 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from fragdex.service.outbox import EVENT_TYPES
-from fragdex.service.web.fields import NO_NUL, Instant, Listed, written_as
+from fragdex.service.web.fields import (
+    NO_NUL,
+    ApiModel,
+    Instant,
+    Listed,
+    written_as,
+)
 from fragdex.service.webhooks.sending import MAX_URL
 
 __all__ = [
@@ -67,15 +73,15 @@ Url = Annotated[
 Description = Annotated[str, Field(max_length=1024), NO_NUL]
 
 
-class NewWebhook(BaseModel):
+class NewWebhook(ApiModel):
     """A URL to send events to."""
 
     url: Url
-    types: Types = ["*"]
+    types: Types = Field(["*"])
     description: Description = ""
 
 
-class WebhookChange(BaseModel):
+class WebhookChange(ApiModel):
     """What is to be other than it is; what is missing or null stays."""
 
     url: Url | None = None
@@ -86,7 +92,7 @@ class WebhookChange(BaseModel):
     )
 
 
-class Webhook(BaseModel):
+class Webhook(ApiModel):
     """A URL that events are sent to."""
 
     id: str
@@ -115,7 +121,7 @@ class WebhookList(Listed):
     webhooks: list[Webhook]
 
 
-class Rotation(BaseModel):
+class Rotation(ApiModel):
     """How a secret is replaced."""
 
     previous_seconds: Annotated[int, Field(ge=0, le=30 * 86_400)] = Field(
@@ -123,7 +129,7 @@ class Rotation(BaseModel):
     )
 
 
-class Delivery(BaseModel):
+class Delivery(ApiModel):
     """An event on its way to a webhook, and what came of the last attempt."""
 
     id: str = Field(description="`webhook-id` of every attempt")
@@ -147,13 +153,13 @@ class DeliveryList(Listed):
     deliveries: list[Delivery]
 
 
-class WantedReplay(BaseModel):
+class WantedReplay(ApiModel):
     """Which deliveries are sent once more: those that failed."""
 
     since: Instant | None = Field(None, description="created then or later; null: all that failed")
 
 
-class Replayed(BaseModel):
+class Replayed(ApiModel):
     """How many deliveries were ordered once more."""
 
     count: int
