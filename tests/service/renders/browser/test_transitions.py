@@ -130,11 +130,16 @@ def test_a_browser_without_frames_on_request_begins_it_there_too(name):
         assert wrong(stage, case.left, range(12)) == []
 
 
-@pytest.mark.parametrize("name", ["timer", "frame, a page that moves"])
-def test_a_page_that_is_called_between_frames_has_its_transitions_begin_there(name):
-    """At 450 ms, or with the sixth call at 83.3 ms."""
-    case = CASES[name]
-    start = 27 / 60 if name == "timer" else 5 / 60
+@pytest.mark.parametrize(
+    ("case", "start"),
+    [
+        (Case(AT_450.replace("450", "440") % START), 27 / 60),
+        (CASES["frame, a page that moves"], 5 / 60),
+    ],
+    ids=["timer", "frame"],
+)
+def test_a_page_that_is_called_between_frames_has_its_transitions_begin_there(case, start):
+    """The first call after 440 ms, or the sixth."""
     with Stage(Page(case.page), View(160, 60, Fraction(FPS), page_fps=Fraction(60))) as stage:
         assert wrong(stage, lambda t: min(100, max(0, 100 * (t - start)))) == []
 
