@@ -56,6 +56,8 @@ def test_what_is_asked_for_is_made(call, page):
     told = json.loads(ran.out)
     assert (told["width"], told["height"], told["frame_rate"]) == (200, 100, "30000/1001")
     assert (told["frames"], len(told["slices"])) == (15, 2)
+    (version,) = told["browser_versions"]
+    assert "Chrome/" in version
     with av.open(str(page.parent / "film.mp4")) as film:
         (stream,) = film.streams
         assert (stream.width, stream.height) == (200, 100)

@@ -23,6 +23,8 @@ __all__ = ["CHECKS", "Part", "State", "doctor"]
 _FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
 _FONT_SUFFIXES: Final = {".ttf", ".otf", ".ttc", ".woff2", ".pfb"}
 _ADVICE_OF_WALLS: Final = "Linux 5.13 or later has all of them; see docs/operations.md"
+# Chromium is mended every week or two.
+_STALE_DAYS: Final = 7
 _LITTLE_ROOM: Final = 4 << 30
 
 
@@ -134,8 +136,9 @@ def browser() -> list[Part]:
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
     took = time.monotonic() - began
+    updates = importlib.import_module("fragdex.service.renders.browser.updates")
     said = f"{facts.browser_version}, {engine.path}, first picture after {took:.1f} s"
-    parts = [Part("chromium", State.OK, said)]
+    parts = [Part("chromium", State.OK, said), *_updates(updates.package_of(engine.path))]
     if facts.has_begin_frame:
         parts.append(Part("beginFrame", State.OK, "frames on request, in virtual time"))
     else:
@@ -152,6 +155,22 @@ def browser() -> list[Part]:
     if not missing:
         parts.append(Part("sandbox", State.OK, "Chromium's own, and no network"))
     return parts
+
+
+def _updates(package: Any) -> list[Part]:
+    """Whether a browser has its security updates; nothing where apt does not know it."""
+    if package is None:
+        return []
+    advice = f"apt-get update && apt-get install {package.name}"
+    known = f"{package.name} {package.installed}"
+    if package.is_behind:
+        said = f"{known} is behind its updates: apt offers {package.candidate}"
+        return [Part("updates", State.LIMITED, said, advice)]
+    if package.days is None or package.days > _STALE_DAYS:
+        since = "not there" if package.days is None else f"{package.days:.0f} days old"
+        said = f"{known} may be behind its updates: apt's package lists are {since}"
+        return [Part("updates", State.LIMITED, said, advice)]
+    return [Part("updates", State.OK, f"{known}, the newest that apt offers")]
 
 
 def walls() -> list[Part]:

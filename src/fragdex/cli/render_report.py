@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["facts_of", "line_of"]
 
-_NOTES: Final = ("blocked", "browser", "console", "glyphs", "incomplete", "refused")
+_NOTES: Final = ("blocked", "browser", "browser_versions", "console", "glyphs", "incomplete",
+                 "refused")  # fmt: skip
 
 
 def facts_of(

@@ -225,7 +225,7 @@ def _application(
     app.state.ending = False
     app.state.draining = asyncio.Event()
     app.state.browser = partial(readiness.browser_state, context)
-    app.state.no_browser = readiness.NOT_FOUND
+    app.state.has_no_browser = readiness.is_missing
     app.state.engine = partial(engine_state, context)
     app.state.stuck_jobs = []
     problems.install(app)

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 import zipfile
 
 import av
@@ -48,6 +49,8 @@ def test_every_frame_is_there_and_the_record_tells_what_it_took(renderer, film):
     assert record["byte_size"] == len(data)
     assert record["created_at"] <= record["started_at"] <= record["completed_at"]
     assert (record["problem"], record["console"], record["blocked"]) == (None, [], [])
+    (version,) = record["browser_versions"]
+    assert re.fullmatch(r"\w*Chrome/\d+(\.\d+){3}", version)
     found = renderer.client.get(f"{API}/renders/md5/{'0' * 32}").json()
     assert found["id"] == record["id"]
 
@@ -75,6 +78,7 @@ def test_the_same_again_is_answered_from_the_store(renderer, film):
     assert record["id"] != film[0]["id"]
     assert all(one["reused"] for one in record["slices"])
     assert data == film[1]
+    assert record["browser_versions"] == film[0]["browser_versions"] != []
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,8 @@ class RenderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Requests that were not made, and why."""
     browser: tuple[str, ...]
     """How it ran, where it was not as it should be."""
+    browser_versions: tuple[str, ...]
+    """Of the browsers that drew it; one, unless workers have different ones."""
     byte_size: int | None
     """Of the result."""
     completed_at: datetime | None

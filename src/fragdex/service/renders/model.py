@@ -129,6 +129,9 @@ class RenderRecord(ApiModel):
     refused: list[str] = Field(description="what the page tried to use and was refused")
     loudness: RenderLoudness | None = Field(description="null where none was asked for")
     browser: list[str] = Field(description="how it ran, where it was not as it should be")
+    browser_versions: list[str] = Field(
+        description="of the browsers that drew it; one, unless workers have different ones"
+    )
     created_at: str
     queued_at: str | None
     started_at: str | None

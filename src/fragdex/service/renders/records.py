@@ -121,6 +121,7 @@ def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> Rend
         refused=notes.get("refused", []),
         loudness=notes.get("loudness"),
         browser=[*notes.get("browser", []), *missing_fonts(notes.get("glyphs", []))],
+        browser_versions=notes.get("browser_versions", []),
         created_at=rfc3339(row.created_at) or "",
         queued_at=rfc3339(row.queued_at),
         started_at=rfc3339(row.started_at),

@@ -89,7 +89,7 @@ def readyz(request: Request) -> Response:
     # without a browser all but renders is answered
     found["browser"] = state.browser()
     found["engine"] = state.engine()
-    if context.settings.ready_needs_browser and found["browser"] == state.no_browser:
+    if context.settings.ready_needs_browser and state.has_no_browser(found["browser"]):
         ready = False
     # what is here can be read and deleted, which makes room
     found["disk"] = "nearly full" if disks_nearly_full(context.settings) else "ok"

@@ -3,10 +3,12 @@
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fragdex.service.errors import EngineUnavailable
+from fragdex.service.renders import readiness
 from fragdex.service.renders.browser import finding, sandbox
 from fragdex.service.renders.browser.finding import find_engine
 from fragdex.service.renders.browser.sandbox import allows_sandbox
@@ -69,6 +71,40 @@ def test_where_playwright_was_told_to_install(bare, monkeypatch, tmp_path):
     path = program(tmp_path / "browsers/chromium_headless_shell-9/chrome-linux/headless_shell")
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "browsers"))
     assert find_engine().path == path
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["Chromium 130.0.6723.58", "HeadlessChrome/149.9.9999.999", "Chrome 99.0.1.2 x"],
+)
+def test_a_browser_older_than_the_oldest_is_not_taken(version):
+    with pytest.raises(EngineUnavailable, match=f"{finding.OLDEST} is the oldest") as caught:
+        finding.need_supported(version)
+    assert version in str(caught.value)
+    assert "apt-get update" in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    "version", [f"Chromium {finding.OLDEST}.0.0.0", "HeadlessChrome/1234.0.1.2", "Chromium", ""]
+)
+def test_the_oldest_later_ones_and_those_that_do_not_say_are_taken(version):
+    finding.need_supported(version)
+
+
+def test_the_docs_name_the_oldest_browser_that_is_supported(root):
+    for name in ("docs/renders.md", "CONTRIBUTING.md"):
+        assert f"Chromium {finding.OLDEST} and later" in (root / name).read_text("utf-8"), name
+
+
+@pytest.mark.parametrize(("version", "missing"), [("99.0.1.2", True), ("999.0.1.2", False)])
+def test_a_process_that_has_an_old_browser_has_none(bare, version, missing):
+    programs, _ = bare
+    shell = program(programs / "chromium-headless-shell")
+    shell.write_text(f"#!/bin/sh\necho Chromium {version}\n")
+    context = SimpleNamespace(settings=SimpleNamespace(job_workers=1))
+    state = readiness.browser_state(context)
+    assert readiness.is_missing(state) is missing
+    assert version in state
 
 
 @pytest.mark.parametrize(

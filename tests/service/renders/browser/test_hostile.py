@@ -494,7 +494,7 @@ def test_pixels_are_counted_before_anything_starts(view):
 
 def test_a_page_of_16384_pixels_is_seen_through_its_window():
     notes = rendered("<div style='width:16384px;height:16384px'></div>")
-    assert notes == Notes(browser=notes.browser)
+    assert notes == Notes(browser=notes.browser, browser_versions=notes.browser_versions)
 
 
 def test_an_asset_over_the_limit_is_blocked():

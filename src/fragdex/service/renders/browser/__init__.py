@@ -12,6 +12,8 @@ requests    what the page asks for, and what it is given
 console     what the page says
 clocks, virtual, injected
             the page's time: virtual time and frames on request, or a clock of our own
+worker_clocks, transitions
+            workers and view transitions, which follow the page's time
 running     a browser that runs, watched
 stage       all of it, for one page
 """

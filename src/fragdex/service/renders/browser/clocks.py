@@ -6,7 +6,7 @@ injected    a clock of our own inside the page, for a Chromium that gives no fra
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 __all__ = ["Clock"]
 
@@ -39,6 +39,12 @@ class Clock(Protocol):
 
     def wait(self, us: int) -> None:
         """Let what is due happen, and so much time pass; with time, the page's clocks go."""
+
+    def turn(self) -> None:
+        """Let what is due in the page happen, in no time of it; the clock is held."""
+
+    def evaluate(self, expression: str) -> list[Any]:
+        """The values of an expression in each frame of the page; of those that have one."""
 
     def go_on(self) -> None:
         """Bring the page's clocks back to where they were held."""

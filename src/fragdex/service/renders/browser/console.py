@@ -36,6 +36,8 @@ class Console:
         self._failed: dict[tuple[str | None, int], str] = {}
         self.gave_canvas = False
         """Whether the page gave a canvas away, to be drawn by a worker."""
+        self.has_transitions = False
+        """Whether the page has begun view transitions."""
         pipe.on("Runtime.exceptionThrown", self._thrown)
         pipe.on("Runtime.exceptionRevoked", self._revoked)
         pipe.on("Runtime.consoleAPICalled", self._called)
@@ -85,6 +87,7 @@ class Console:
             self.gave_canvas = True
         elif (kept := _KEPT.get(str(told.get("keeps")))) is not None:
             self._notes.say("keeps", kept)
+            self.has_transitions |= told["keeps"] == "transition"
         elif isinstance(told.get("uses"), str):
             where = f" ({told['at']})" if told.get("at") else ""
             self._notes.say("uses", f"{told['uses']}{where}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -12,16 +13,21 @@ from typing import Final
 
 from fragdex.service.errors import EngineUnavailable
 
-__all__ = ["ADVICE", "Engine", "find_engine", "version_of"]
+__all__ = ["ADVICE", "OLDEST", "Engine", "find_engine", "need_supported", "version_of"]
 
 VARIABLE: Final = "FRAGDEX_CHROMIUM"
 VERSION_SECONDS = 10.0
 """How long a program may take to say its version."""
 
+OLDEST: Final = 150
+"""The oldest Chromium that is supported: its release; older ones draw nothing."""
+
 ADVICE: Final = (
-    "on Debian: apt-get install chromium-headless-shell; elsewhere: playwright install "
-    f"--only-shell chromium; or name a Chromium in {VARIABLE}"
+    "on Debian: apt-get update && apt-get install chromium-headless-shell; elsewhere: playwright "
+    f"install --only-shell chromium; or name a Chromium in {VARIABLE}"
 )
+
+_VERSION: Final = re.compile(r"\b(\d+)\.\d+\.\d+\.\d+\b")
 
 # The headless shell alone gives frames on request. What Debian puts on the path is a script that
 # stays between us and the program.
@@ -103,6 +109,27 @@ def _version(path: Path, changed: int) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return " ".join(done.stdout.decode("utf-8", "replace").split())[:100] or None
+
+
+def need_supported(version: str) -> None:
+    """Raise where a Chromium is too old; one that does not say its version is taken.
+
+    Args:
+        version: with a product's name before it, or not.
+
+    Raises:
+        EngineUnavailable: it is older than `OLDEST`.
+
+    >>> need_supported("HeadlessChrome/156.0.8078.108")
+    """
+    found = _VERSION.search(version)
+    if found is not None and int(found[1]) < OLDEST:
+        raise EngineUnavailable(
+            f"this Chromium is too old: {OLDEST} is the oldest that is supported",
+            expected=f"Chromium {OLDEST} or later",
+            found=version,
+            advice=ADVICE,
+        )
 
 
 def _engine(path: Path) -> Engine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fragdex.service.errors import PageFailed
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.scripts import CLOCK, script
@@ -56,6 +58,18 @@ class InjectedClock:
             self._evaluate("__fragdexClock.frame()")
         else:
             self.serve(again=False)
+
+    def turn(self) -> None:
+        """As `Clock.turn`."""
+        self._evaluate("__fragdexClock.run(0)")
+
+    def evaluate(self, expression: str) -> list[Any]:
+        """As `Clock.evaluate`; of the page itself, not of frames within it."""
+        told = self._pipe.call(
+            "Runtime.evaluate", self._session, expression=expression, returnByValue=True
+        )
+        value = told["result"].get("value")
+        return [] if value is None else [value]
 
     def go_on(self) -> None:
         """As `Clock.go_on`."""

@@ -83,6 +83,7 @@ class Notes:
         incomplete: scripts of the page that failed, were blocked or are not there: without them it
             may not show what it should.
         browser: how the browser ran, where it was not as it should be (no sandbox, no beginFrame).
+        browser_versions: of the browsers that drew it, such as `HeadlessChrome/156.0.8078.108`.
         keeps: what it used that skipped frames would change: all of them have to be drawn.
         glyphs: characters that it showed and no font has.
         uses: what may come out otherwise in another run; of pages that are watched for it.
@@ -93,10 +94,13 @@ class Notes:
     refused: list[str] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
     browser: list[str] = field(default_factory=list)
+    browser_versions: list[str] = field(default_factory=list)
     keeps: list[str] = field(default_factory=list)
     glyphs: list[str] = field(default_factory=list)
     uses: list[str] = field(default_factory=list)
 
+    _LINES = ("console", "refused", "incomplete", "browser", "browser_versions", "keeps", "glyphs",
+              "uses")  # fmt: skip
     MOST = 200
     LONGEST = 1000
 
@@ -115,7 +119,7 @@ class Notes:
 
     def add(self, other: Notes) -> None:
         """Add what happened elsewhere on the page."""
-        for kind in ("console", "refused", "incomplete", "browser", "keeps", "glyphs", "uses"):
+        for kind in self._LINES:
             for line in getattr(other, kind):
                 self.say(kind, line)
         for one in other.blocked:

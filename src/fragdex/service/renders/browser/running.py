@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fragdex.service.errors import BrowserGone, PageFailed
-from fragdex.service.renders.browser.finding import Engine
+from fragdex.service.renders.browser.finding import Engine, need_supported
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.process import Chromium
@@ -53,7 +53,7 @@ class Running:
     """A browser with one page, watched.
 
     Raises:
-        EngineUnavailable: the program cannot be run.
+        EngineUnavailable: the program cannot be run, or is too old.
         BrowserGone: it ended.
         PageFailed: while something is waited for, the page crashes, hangs, or takes more memory
             than it may.
@@ -73,6 +73,8 @@ class Running:
         self.has_begin_frame = begin_frames and engine.is_shell
         self._start(engine, view, sandbox)
         try:
+            need_supported(self.version)
+            notes.say("browser_versions", self.version)
             with understood():
                 self._open(view)
         except BaseException:

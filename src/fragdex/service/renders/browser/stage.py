@@ -22,6 +22,7 @@ from fragdex.service.renders.browser.requests import RequestInterceptor
 from fragdex.service.renders.browser.running import Running, understood
 from fragdex.service.renders.browser.scripts import BRIDGE, FACTS, GLYPHS, STEADY, USES, script
 from fragdex.service.renders.browser.timing import View
+from fragdex.service.renders.browser.transitions import WithTransitions
 from fragdex.service.renders.browser.virtual import VirtualClock
 from fragdex.service.renders.browser.waiting import Waiting
 from fragdex.service.renders.browser.worker_clocks import WithWorkers
@@ -324,9 +325,11 @@ class Stage:
         """Everything that must be so before the page is asked for."""
         pipe, session, view = self._pipe, self._session, self.view
         kind = VirtualClock if self._running.has_begin_frame else InjectedClock
-        clock = WithWorkers(
-            kind(pipe, session, view), pipe, view, lambda: self._console.gave_canvas
+        seconds = self._limits.load_seconds
+        moved = WithTransitions(
+            kind(pipe, session, view), pipe, lambda: self._console.has_transitions, seconds
         )  # fmt: skip
+        clock = WithWorkers(moved, pipe, view, lambda: self._console.gave_canvas)
         pipe.call("Page.enable", session)
         if self._media is not None:
             # The page's policy is for the page's scripts; ours come from us.

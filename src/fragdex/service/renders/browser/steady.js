@@ -288,8 +288,6 @@
       put(object, name, { [name](...given) { say(what); return real.apply(this, given); } }[name]);
     }
   };
-  telling(Document.prototype, "startViewTransition", { keeps: "transition" });
-  telling(Element.prototype, "startViewTransition", { keeps: "transition" });
   telling(HTMLCanvasElement.prototype, "transferControlToOffscreen", { gives: "canvas" });
   if (globalThis.ImageDecoder) {
     put(globalThis, "ImageDecoder", new Proxy(ImageDecoder, {
@@ -317,6 +315,46 @@
     [globalThis.WebAssembly, "compile", "compileStreaming", "instantiate", "instantiateStreaming"],
   ]) names.forEach((name) => working(object, name));
   put(globalThis, "__fragdexWorks", () => works);
+
+  // ---- view transitions: a frame is drawn of what was before, then the page is called back to
+  // change it, the next frame is the first that moves, and the one behind the last that moves ends
+  // it. Changes begun, done; and the transitions that have not ended, each with its root.
+  const changes = [0, 0];
+  const transitions = new Map();
+  const { then } = Promise.prototype;
+  const counted = (update) => () => {
+    const promise = (async () => update?.())();
+    const done = () => { changes[1] += 1; };
+    then.call(promise, done, done);
+    return promise;
+  };
+  const watching = (object, rootOf) => {
+    const real = object?.startViewTransition;
+    if (typeof real !== "function") return;
+    put(object, "startViewTransition", function startViewTransition(first, ...rest) {
+      const isOptions = typeof first === "object" && first !== null;
+      const update = isOptions ? first.update : first;
+      const isChange = update === undefined || update === null || typeof update === "function";
+      const change = isChange ? counted(update) : update;
+      const given = isOptions ? { update: change, types: first.types ?? [] } : change;
+      const transition = real.call(this, given, ...rest);
+      if (isChange) changes[0] += 1;
+      transitions.set(transition, rootOf(this));
+      const ended = () => { transitions.delete(transition); };
+      then.call(transition.finished, ended, ended);
+      say({ keeps: "transition" });
+      return transition;
+    });
+  };
+  watching(Document.prototype, (document) => document.documentElement);
+  watching(Element.prototype, (element) => element);
+  const moves = (root) => globalThis.__fragdexAnimations().some(({ effect, playState }) =>
+    effect?.target === root && effect.pseudoElement?.startsWith("::view-transition") &&
+    playState !== "finished" && playState !== "idle");
+  put(globalThis, "__fragdexTransitions", () => {
+    const ending = [...transitions.values()].filter((root) => !moves(root));
+    return [changes[0] - changes[1], changes[1], ending.length, ...works];
+  });
 
   // ---- dialogs and windows: answered at once, as if dismissed
   put(globalThis, "alert", (text = "") => { refuse(`alert(${write(String(text))})`); });

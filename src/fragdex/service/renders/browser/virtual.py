@@ -165,14 +165,18 @@ class VirtualClock:
         microseconds, which the next frame takes back.
         """
         if us == 0:
-            self._pass(_LEAST_US)
-            self._late_us = self._now_us - self._held_us
+            self.turn()
             self.serve(again=False)
             return
         late = self._late_us
         self._let_go()
         self._pass(us - late)
         self._frame(noDisplayUpdates=True)
+
+    def turn(self) -> None:
+        """As `Clock.turn`."""
+        self._pass(_LEAST_US)
+        self._late_us = self._now_us - self._held_us
 
     def go_on(self) -> None:
         """As `Clock.go_on`."""
@@ -195,6 +199,14 @@ class VirtualClock:
     def _tell_frames(self, expression: str) -> None:
         for frame in sorted(self._frames):
             self._evaluate(expression, contextId=frame)
+
+    def evaluate(self, expression: str) -> list[Any]:
+        """As `Clock.evaluate`."""
+        values = [
+            self._evaluate(expression, contextId=frame, returnByValue=True)["result"].get("value")
+            for frame in sorted(self._frames)
+        ]
+        return [value for value in values if value is not None]
 
     def advance(self, i: int) -> int:
         """As `Clock.advance`."""

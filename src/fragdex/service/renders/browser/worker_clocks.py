@@ -93,6 +93,14 @@ class WithWorkers:
         self._clock.wait(us)
         self._pass(us)
 
+    def turn(self) -> None:
+        """As `Clock.turn`."""
+        self._clock.turn()
+
+    def evaluate(self, expression: str) -> list[Any]:
+        """As `Clock.evaluate`."""
+        return self._clock.evaluate(expression)
+
     def go_on(self) -> None:
         """As `Clock.go_on`."""
         self._clock.go_on()
