@@ -104,12 +104,15 @@ def red(picture):
 
 
 def wrong(stage, left, frames=range(20)):
-    """(frame, wanted, found) of what is shown wrongly."""
+    """(frame, wanted, found) of what is shown wrongly.
+
+    A frame that is drawn again may be a step of the browser's clocks later: a hundredth of a pixel.
+    """
     found, picture = [], None
     for i in frames:
         picture = stage.frame(i) or picture
         shown, wanted = red(picture), left(i / FPS)
-        if shown is None or abs(shown[0] - wanted) > 1 or shown[1] != 20:
+        if shown is None or abs(shown[0] - wanted) > 1.1 or shown[1] != 20:
             found.append((i, wanted, shown))
     return found
 

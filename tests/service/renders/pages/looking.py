@@ -13,7 +13,7 @@ PAGES = Path(__file__).parent
 MOVING = sorted(path.name for path in (PAGES / "moving").glob("*.html"))
 STATEFUL = sorted(path.name for path in (PAGES / "stateful").glob("*.html"))
 # Two films of them may differ, even of one browser: what is random, or takes real time.
-BY_CHANCE = ("decoder.html", "keys.html")
+BY_CHANCE = ("decoder.html", "keys.html", "view-transition.html")
 
 
 class Moving(Folder):
