@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import forkserver
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.transcriptions.plan import Plan
@@ -77,10 +78,12 @@ def worker(folder, **settings):
     kept = {name: text for name, text in os.environ.items() if not name.startswith("FRAGDEX_")}
     settings = {f"FRAGDEX_{name.upper()}": text for name, text in settings.items()}
     engine = {name: os.environ[name] for name in ("FRAGDEX_CHROMIUM",) if name in os.environ}
-    child = subprocess.Popen(
-        [sys.executable, packaging_worker.__file__, "--data", str(folder)],
-        env={**kept, **engine, **settings},
-    )
+    # it changes a module before others import it
+    with forkserver.turned_off():
+        child = subprocess.Popen(
+            [sys.executable, packaging_worker.__file__, "--data", str(folder)],
+            env={**kept, **engine, **settings},
+        )
     try:
         yield
     finally:

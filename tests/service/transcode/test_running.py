@@ -130,6 +130,7 @@ def large(tmp_path_factory):
     return make(path, video="libx264", seconds=1, width=4096, height=2048)
 
 
+@pytest.mark.true_start  # a fork has the memory of all that is imported
 @pytest.mark.parametrize("megabytes", [100, 140, 170, 260])
 def test_what_finds_no_memory_in_the_libraries_needs_more_of_it(
     monkeypatch, tmp_path, large, megabytes
