@@ -148,7 +148,7 @@ def test_the_oldest_browser_is_unpacked_beside_the_installed_one(tmp_path):
 
 def test_renders_are_tested_with_the_oldest_browser_where_there_is_one(tmp_path):
     machine = Machine(tmp_path, user=1000)
-    tests = 'run() { echo "$FRAGDEX_CHROMIUM $*" >&2; }; side_by_side=; '
+    tests = 'run() { echo "$FRAGDEX_CHROMIUM $*" >&2; }; '
     machine.program("apt-cache", "true")
     assert "not tested with the oldest" in machine.run(f"{tests} render_tests_with_oldest_browser")
     fetched = (
