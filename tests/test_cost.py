@@ -169,7 +169,7 @@ def test_boxes_and_their_text_cost_what_their_bytes_cost(dimension: str) -> None
                 for _ in (*box_lines(box, full=True), *box_pieces(box, full=True)):
                     pass
 
-    hold(dimension, (1_000, 4_000), dumped)
+    hold(dimension, (600, 2_400), dumped)
 
 
 def cut(data: bytes) -> None:
@@ -186,7 +186,7 @@ def cut(data: bytes) -> None:
 )
 def test_a_clip_costs_what_its_bytes_cost(dimension: str) -> None:
     """The parts that are copied are listed once, and a moof is read once, not once a track."""
-    hold(dimension, (8_000, 32_000), cut, memory=False)
+    hold(dimension, (4_000, 16_000), cut, memory=False)
 
 
 @pytest.mark.parametrize(
