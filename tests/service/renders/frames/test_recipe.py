@@ -1,11 +1,19 @@
 """A slice is found again exactly where the same pixels would be made."""
 
+import json
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
+import pytest
+
+import fragdex
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.plan import View, Wanted
-from fragdex.service.renders.recipe import recipe
+from fragdex.service.renders.recipe import code_digest, engine_modules, recipe
 from fragdex.service.renders.stills import Still
 
 VIEW = View(1280, 720, Fraction(30))
@@ -53,3 +61,53 @@ def test_the_sound_and_the_container_decide_no_pixels():
     mine = recipe(VIEW, range(60), FILM, "1")
     for film in (Film("mkv", audio="pcm"), Film(sound=False), Film(faststart=True)):
         assert recipe(VIEW, range(60), Wanted(film=film), "1") == mine
+
+
+def test_all_that_the_engine_imports_counts():
+    """A list of files kept by hand forgot those that decode, plan and answer."""
+    program = (
+        "import json, sys\n"
+        "import fragdex.service.renders.child, fragdex.service.renders.slice\n"
+        "import fragdex.service.renders.render, fragdex.service.renders.stills\n"
+        "print(json.dumps([n for n in sys.modules if n.partition('.')[0] == 'fragdex']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    modules, packages = engine_modules()
+    assert set(json.loads(done.stdout)) - {"fragdex._hop"} <= modules.keys()
+    assert {"av", "numpy", "PIL"} <= packages
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the program, whose files may be changed."""
+    folder = tmp_path_factory.mktemp("src") / "fragdex"
+    shutil.copytree(
+        Path(fragdex.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__", "*.so")
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [
+        ("decoding/upright.py", True),
+        ("decoding/pictures.py", True),
+        ("decoding/mixing.py", True),
+        ("frames/frames.py", True),
+        ("service/renders/plan.py", True),
+        ("service/renders/child.py", True),
+        ("service/renders/encode.py", True),
+        ("service/renders/browser/steady.js", True),
+        ("service/renders/recipe.py", False),
+        ("service/webhooks/schedule.py", False),
+    ],
+)
+def test_a_change_of_the_code_makes_slices_anew(file, counts, copy, monkeypatch):
+    monkeypatch.setattr(fragdex, "__file__", str(copy / "__init__.py"))
+    before, text = code_digest(), (copy / file).read_text()
+    (copy / file).write_text(f"{text}\n")
+    try:
+        assert (code_digest() != before) == counts
+    finally:
+        (copy / file).write_text(text)
+    assert code_digest() == before
