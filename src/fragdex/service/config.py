@@ -32,6 +32,9 @@ __all__ = ["DEFAULT", "Settings", "load_settings"]
 
 DEFAULT = "default"
 PREFIX = "FRAGDEX_"
+# Kubernetes tells every pod of each Service this way, also of one that is named fragdex or
+# fragdex-api: FRAGDEX_SERVICE_HOST, FRAGDEX_API_PORT_8000_TCP_ADDR, FRAGDEX_PORT=tcp://….
+_SERVICE_LINK = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
 _PUBLIC_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)*", re.ASCII)
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -421,7 +424,7 @@ def _refuse_unknown_variables() -> None:
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
     known |= {f"{PREFIX}{name}" for name in NOT_SETTINGS}
     for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX) and name not in known and not _is_service_link(name):
             near = difflib.get_close_matches(name, known, 1)
             raise ConfigError(
                 f"{name} in the environment is not a setting",
@@ -429,12 +432,23 @@ def _refuse_unknown_variables() -> None:
             )
 
 
+def _is_service_link(name: str) -> bool:
+    return bool(_SERVICE_LINK.fullmatch(name)) or (
+        name.endswith("_PORT") and "://" in os.environ.get(name, "")
+    )
+
+
 def _of_environment() -> dict[str, Any]:
     _refuse_unknown_variables()
     try:
-        return EnvSettingsSource(Settings)()
+        values = EnvSettingsSource(Settings)()
     except SettingsError as error:
         raise ConfigError(f"environment: {error}") from None
+    return {
+        name: value
+        for name, value in values.items()
+        if not _is_service_link(f"{PREFIX}{name.upper()}")
+    }
 
 
 def _of_file(path: Path) -> dict[str, Any]:

@@ -30,10 +30,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[..., Iterable[tuple[object, ...]]]
 """As `socket.getaddrinfo`."""
 
-# Addresses that are called global, and lead back into a network of ours.
-_TRANSLATED: Final = tuple(
-    map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
-)
+# All that is given out to hosts of the IPv6 internet (RFC 4291, 2.4; IANA's registry). Outside of it
+# lie old and new ways to write an IPv4 address, site-local addresses, and segments of routes.
+_GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
+# 6to4 leads to an IPv4 address (RFC 3056), its relays lead there (RFC 7526); documentation (RFC 9637).
+_NOT_HOSTS: Final = tuple(map(ipaddress.ip_network, ("2002::/16", "192.88.99.0/24", "3fff::/20")))
 
 
 class AddressRefused(Exception):
@@ -53,7 +54,9 @@ def is_public(address: Address) -> bool:
         return is_public(mapped)
     if address.is_multicast or not address.is_global:
         return False
-    return not any(address.version == net.version and address in net for net in _TRANSLATED)
+    if address.version == 6 and address not in _GLOBAL_UNICAST:
+        return False
+    return not any(address.version == net.version and address in net for net in _NOT_HOSTS)
 
 
 def checked_address(

@@ -10,6 +10,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fragdex.service.outgoing import is_public
 from fragdex.service.renders.hosts import AllowedHosts
@@ -32,6 +34,32 @@ def test_addresses_that_lead_inside(address):
 @pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111"])
 def test_addresses_of_the_public_internet(address):
     assert is_public(ipaddress.ip_address(address))
+
+
+NOT_PUBLIC = [
+    *("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64"),
+    *("2001::/32", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7"),
+    *("fe80::/10", "fec0::/10", "ff00::/8", "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10"),
+    *("127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/29", "192.0.2.0/24"),
+    *("192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+    *("224.0.0.0/4", "240.0.0.0/4"),
+]
+"""Of IANA's registries of special addresses: no host of the internet, or a way to another."""
+
+
+@pytest.mark.parametrize("network", [*map(ipaddress.ip_network, NOT_PUBLIC)], ids=str)
+@given(data=st.data())
+def test_no_address_of_a_special_network_is_public(network, data):
+    """But those of IPv4 that stand for a public address, written in six bytes more."""
+    address = network[data.draw(st.integers(0, network.num_addresses - 1))]
+    mapped = getattr(address, "ipv4_mapped", None)
+    assert not is_public(address) or (mapped is not None and is_public(mapped))
+
+
+@given(st.integers(0, 2**128 - 1).map(ipaddress.IPv6Address))
+def test_outside_of_global_unicast_nothing_is_public(address):
+    if address not in ipaddress.ip_network("2000::/3") and address.ipv4_mapped is None:
+        assert not is_public(address)
 
 
 class Answering(BaseHTTPRequestHandler):

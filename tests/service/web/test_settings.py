@@ -83,6 +83,29 @@ def test_a_variable_that_is_no_setting_is_refused(monkeypatch):
     assert found.value.advice == "did you mean FRAGDEX_PORT?"
 
 
+@pytest.mark.parametrize("service", ["FRAGDEX", "FRAGDEX_API", "FRAGDEX_WORKER"])
+def test_what_kubernetes_says_of_a_service_of_that_name_is_no_setting(service, monkeypatch):
+    """Every pod refused to start beside a Service that is named fragdex."""
+    address = "tcp://10.0.0.1:8000"
+    for name, value in {
+        "SERVICE_HOST": "10.0.0.1",
+        "SERVICE_PORT": "8000",
+        "SERVICE_PORT_HTTP": "8000",
+        "PORT": address,
+        "PORT_8000_TCP": address,
+        "PORT_8000_TCP_PROTO": "tcp",
+        "PORT_8000_TCP_PORT": "8000",
+        "PORT_8000_TCP_ADDR": "10.0.0.1",
+    }.items():
+        monkeypatch.setenv(f"{service}_{name}", value)
+    settings = load_settings()
+    assert (settings.port, settings.origins["port"]) == (8000, "default")
+    assert settings.worker_port == Settings().worker_port
+    monkeypatch.setenv("FRAGDEX_API_PORT", "8000")
+    with pytest.raises(ConfigError, match="FRAGDEX_API_PORT in the environment"):
+        load_settings()
+
+
 def test_options_of_an_object_store_are_told_by_name_alone(monkeypatch):
     monkeypatch.setenv("FRAGDEX_STORE_OPTIONS", '{"endpoint": "http://s3.test", "region": "x"}')
     settings = load_settings()
