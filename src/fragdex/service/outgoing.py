@@ -30,10 +30,10 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[..., Iterable[tuple[object, ...]]]
 """As `socket.getaddrinfo`."""
 
-# All that is given out to hosts of the IPv6 internet (RFC 4291, 2.4; IANA's registry). Outside of it
-# lie old and new ways to write an IPv4 address, site-local addresses, and segments of routes.
+# All that hosts of the IPv6 internet have (RFC 4291, 2.4; IANA's registry). Outside of it lie ways
+# to write an IPv4 address, site-local addresses, and segments of routes.
 _GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
-# 6to4 leads to an IPv4 address (RFC 3056), its relays lead there (RFC 7526); documentation (RFC 9637).
+# 6to4 leads to an IPv4 address (RFC 3056), so do its relays (RFC 7526); documentation (RFC 9637).
 _NOT_HOSTS: Final = tuple(map(ipaddress.ip_network, ("2002::/16", "192.88.99.0/24", "3fff::/20")))
 
 

@@ -28,6 +28,26 @@ def reach(kind, address):
         one.connect(address)
 
 
+def datagrams(places):
+    """Sends to sockets that have names in every way there is; those that were not refused."""
+    families = [getattr(socket, name) for name in dir(socket) if name.startswith("AF_")]
+    kinds = [getattr(socket, name) for name in dir(socket) if name.startswith("SOCK_")]
+    went = []
+    for family in sorted({int(one) for one in families}):
+        for kind in sorted({int(one) for one in kinds}):
+            for make in (socket.socket, lambda *how: socket.socketpair(*how)[0]):
+                with suppress(OSError, ValueError), make(family, kind) as one:
+                    one.settimeout(1)
+                    for place in places:
+                        with suppress(OSError, TypeError):
+                            one.sendto(b"out", place)
+                            went.append([family, kind, place])
+                        with suppress(OSError, TypeError):
+                            one.sendmsg([b"out"], [], 0, place)
+                            went.append([family, kind, place])
+    return {"went": went}
+
+
 def ways_out(port, unix, database, other, outside, parent):
     """What each attempt came to."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -191,7 +211,7 @@ def main(channel):
         channel.ask(number=2)
 
     jobs = (
-        ways_out, rights, work, take, leave, fill, burn, die, ask, read, go_on_without_memory,
-        lose_the_error, clear_up_without_memory, ask_without_memory,
+        ways_out, datagrams, rights, work, take, leave, fill, burn, die, ask, read,
+        go_on_without_memory, lose_the_error, clear_up_without_memory, ask_without_memory,
     )  # fmt: skip
     channel.serve({job.__name__: job for job in jobs} | {"path": lambda: {"path": sys.path}})

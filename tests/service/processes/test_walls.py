@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,27 @@ def test_no_way_out_of_a_child(child, kind, secrets):
     # What is refused is refused, and not merely not there.
     odd = {name: error for name, error in found.items() if error and error != "PermissionError"}
     assert not odd
+
+
+def test_no_message_goes_to_a_socket_that_has_a_name(child, tmp_path):
+    """Every family and kind of socket, made alone or as one of a pair, to a path and without."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as at_path,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as abstract,
+    ):
+        os.chmod(folder, 0o777)
+        places = [f"{folder}/socket", f"\0{folder}"]
+        for server, place in zip((at_path, abstract), places, strict=True):
+            server.bind(place)
+            server.setblocking(False)
+        os.chmod(places[0], 0o777)
+        went = child.do("datagrams", places=places)["went"]
+        came = []
+        for server in (at_path, abstract):
+            with suppress(BlockingIOError):
+                came.append(server.recv(100))
+    assert came == [], went
 
 
 def test_a_child_has_no_rights(child):

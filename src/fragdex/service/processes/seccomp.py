@@ -18,7 +18,8 @@ __all__ = ["compiled", "install"]
 
 # name: its number on x86-64 and on arm64; 0: it has none
 _NUMBERS: Final = {
-    "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201),
+    "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200),
+    "listen": (50, 201),
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
     "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
@@ -55,12 +56,13 @@ _OF_PROGRAMS: Final = (
     "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal",
 )  # fmt: skip
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW: Final = 0x7FFF0000
 _REFUSE: Final = 0x00050000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _OTHER_NUMBERS: Final = 0x40000000  # of x86-64, the ones with short pointers
 _THREAD: Final = 0x00010000
+_KIND: Final = 0x0F  # of a socket, without its flags
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 
 _Step = tuple[int, int, int, int]
@@ -124,8 +126,21 @@ def compiled(machine: str, *, programs: bool, own: int) -> bytes:
             steps += [(_EQUAL, 0, 1, number(name)), refused(errno.EPERM)]
     # name, its argument, how it has to compare with what
     wanted = [("prlimit64", 0, _EQUAL, 0)]
+    for name in ("socket", "socketpair"):
+        # Without a connection, a datagram goes to any socket that has a name, by sendto alone:
+        # also one of a pair, and what the kernel takes for one (SOCK_RAW).
+        steps += [
+            (_EQUAL, 0, 8, number(name)),
+            (_LOAD, 0, 0, _ARGUMENTS_AT),
+            (_EQUAL, 0, 4, int(socket.AF_UNIX)),
+            (_LOAD, 0, 0, _ARGUMENTS_AT + 8),
+            (_AND, 0, 0, _KIND),
+            (_EQUAL, 2, 0, int(socket.SOCK_STREAM)),
+            (_EQUAL, 1, 0, int(socket.SOCK_SEQPACKET)),
+            refused(errno.EPERM),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
     if programs:
-        wanted += [("socket", 0, _EQUAL, int(socket.AF_UNIX))]
         wanted[:1] = []  # the bounds of a browser are set by whoever starts it
     else:
         # The C library takes `clone` where `clone3` is not there, whose arguments lie in memory.
