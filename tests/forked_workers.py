@@ -22,12 +22,15 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from _pytest.config import create_terminal_writer
 
-_ended_at = 3
-"""Seconds until workers that do not end are killed, once the run is broken off."""
+SECONDS_TO_END = 3
+"""Until workers that do not end are killed, once the run is broken off."""
+MOST_MEMORY = 700 << 20
+"""A worker that holds more ends after its file; another one is forked in its place."""
 
 
 def pytest_addoption(parser):
@@ -165,6 +168,8 @@ class Run:
         _, status = os.waitpid(worker.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         if code == 0 and not worker.nodeid:
+            if self.queue:
+                self.start()  # it had taken too much memory
             return
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         report = pytest.TestReport(
@@ -183,7 +188,7 @@ class Run:
             worker.requests.close()
             worker.answers.close()
         for worker in self.workers:
-            for _ in range(_ended_at * 20):
+            for _ in range(SECONDS_TO_END * 20):
                 if os.waitpid(worker.pid, os.WNOHANG)[0]:
                     break
                 threading.Event().wait(0.05)
@@ -233,7 +238,7 @@ def work(run, number, requests, answers):
         for item, after in itertools.pairwise([*group, None]):
             if after is None:
                 # whether another group follows decides what the last test takes down
-                following = next_group()
+                following = [] if held_memory() > MOST_MEMORY else next_group()
                 after = following[0] if following else None
             config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         group = following
@@ -242,6 +247,15 @@ def work(run, number, requests, answers):
     threading._shutdown()
     atexit._run_exitfuncs()
     return 0
+
+
+def held_memory():
+    """Bytes that this process has in memory; 0 where the system does not tell."""
+    try:
+        pages = Path("/proc/self/statm").read_text().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Silent:

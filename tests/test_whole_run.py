@@ -162,6 +162,32 @@ def test_a_test_whose_process_ends_fails_and_the_others_go_on(run_all):
     assert "1 failed, 2 passed, 1 skipped" in output
 
 
+TAKES = """
+import os
+
+HELD = []
+
+
+def test_takes():
+    HELD.append(b"1" * (800 << 20))
+    print("takes", os.getpid(), file=open("log", "a"))
+
+
+def test_last_of_its_file():
+    pass
+"""
+USES = 'import os\n\n\ndef test_uses():\n    print("uses", os.getpid(), file=open("log", "a"))\n'
+
+
+def test_a_worker_that_takes_much_memory_is_followed_by_another(run_all, tmp_path):
+    _, output = run_all({"takes": TAKES, **{f"uses{n}": USES for n in range(8)}})
+    assert "10 passed" in output
+    ran = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    (large,) = {pid for what, pid in ran if what == "takes"}
+    after = ran[[what for what, _ in ran].index("takes") + 1 :]
+    assert large not in {pid for _, pid in after}
+
+
 def test_a_test_that_hangs_fails_under_its_name_and_the_others_go_on(run_all):
     status, output = run_all({"hangs": HANGS, "passes": PASSES}, timeout=2)
     assert status != 0

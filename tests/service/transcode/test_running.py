@@ -127,7 +127,9 @@ def large(tmp_path_factory):
     from service.transcode.conftest import make
 
     path = tmp_path_factory.mktemp("large") / "large.mkv"
-    return make(path, video="libx264", seconds=1, width=4096, height=2048)
+    # as many pictures as it looks ahead would be a gigabyte
+    options = {"preset": "superfast", "rc-lookahead": "4", "threads": "1", "refs": "4", "bf": "3"}
+    return make(path, video="libx264", seconds=1, width=4096, height=2048, options=options)
 
 
 @pytest.mark.true_start  # a fork has the memory of all that is imported
