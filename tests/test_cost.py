@@ -120,8 +120,9 @@ def hold(
     work(one)  # what is loaded once
     least = counted(one).steps
     known: list[tuple[int, float]] = []
-    for size in sizes:
-        data = repeated_to(dimension, size)
+    for size, times in zip(sizes, (2, 8), strict=True):
+        # several times what one is, so that there is something to count
+        data = repeated_to(dimension, max(size, times * len(one)))
         counter = counted(data)
         known.append((len(data) - len(one), max(counter.steps - least, FREE)))
         room = 50 << 20 if dimension in CLAIMED else 2 << 20

@@ -42,6 +42,10 @@ def parsed(monkeypatch):
     return seen
 
 
+# children are known by their command line here
+pytestmark = pytest.mark.true_start
+
+
 def children():
     """Processes that index, below this one."""
     found = []
