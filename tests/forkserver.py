@@ -221,12 +221,18 @@ def _answer(connection):
         data, files, _, _ = socket.recv_fds(connection, _MOST, 64)
         if not data:
             os._exit(0)
+        is_set_up, says_so = os.pipe()
         pid = _fork_for_parent()
         if not pid:
             connection.close()
-            _become(json.loads(data), files)
+            os.close(is_set_up)
+            _become(json.loads(data), files, says_so)
+        os.close(says_so)
         for file in files:
             os.close(file)
+        # As `subprocess` waits for exec: whoever ends its session ends no other one.
+        os.read(is_set_up, 1)
+        os.close(is_set_up)
         connection.send(str(pid).encode())
 
 
@@ -260,10 +266,11 @@ def _fork_for_parent():
     return pid
 
 
-def _become(request, files):
-    """Be the program that is asked for, to its end."""
+def _become(request, files, says_so):
+    """Be the program that is asked for, to its end; close `says_so` once it has its own session."""
     if request["session"]:
         os.setsid()
+    os.close(says_so)
     # above all numbers that are to be theirs
     above = max([2, *request["passed"]]) + 1
     files = [_above(file, above) for file in files]

@@ -64,6 +64,15 @@ def test_a_session_of_its_own(way):
     assert process.returncode == -signal.SIGKILL
 
 
+def test_the_session_is_there_as_soon_as_the_process_is(way):
+    """Whoever ended a session at once ended that of the tests."""
+    for _ in range(30 if way == "forked" else 3):
+        with started("sleep", stdout=subprocess.DEVNULL, start_new_session=True) as process:
+            session = os.getsid(process.pid)
+            process.kill()
+        assert session == process.pid
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_it_ends_by_signals(way, number):
     with started("sleep", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

@@ -238,3 +238,23 @@ def test_signals_that_crashes_send_have_names():
     import signal
 
     assert all(hasattr(signal, name) for name in CRASHES)
+
+
+BESIDE = """
+import subprocess, sys
+from fragdex.service.processes.sessions import end_session
+one, other = (subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in range(2))
+end_session(one.pid)
+one.kill()
+print(one.wait(), other.poll())
+other.kill()
+"""
+
+
+def test_whoever_ends_a_session_goes_on_itself():
+    """A child that had not begun its session yet was in that of its parent: all of it ended."""
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE], start_new_session=True, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "-9 None\n")

@@ -42,8 +42,9 @@ def end_session(own: int) -> None:
         own: the process, whose number is the session's; it has not been waited for yet, or that
             number may be another's.
     """
-    # Taken before it is gone: its children are nobody's then.
-    sessions = _sessions_below(own)
+    # Taken before it is gone: its children are nobody's then. One that has begun no session yet is
+    # in that of this process.
+    sessions = _sessions_below(own) - _own_session()
     with suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(own, signal.SIGKILL)
@@ -60,7 +61,7 @@ def end_session(own: int) -> None:
 
 def end_descendants() -> None:
     """End the sessions that this process and its descendants began."""
-    sessions = _sessions_below(os.getpid()) - {os.getsid(0)}
+    sessions = _sessions_below(os.getpid()) - _own_session()
     for pid, (_, session) in _running().items():
         if session in sessions:
             with suppress(ProcessLookupError, PermissionError):
@@ -137,6 +138,10 @@ def _stat(name: str) -> list[str]:
     """The fields of a process behind its own name, which may hold anything."""
     with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
         return file.read().rpartition(")")[2].split()
+
+
+def _own_session() -> set[int]:
+    return {os.getsid(0)} if hasattr(os, "getsid") else set()
 
 
 def _sessions_below(own: int) -> set[int]:
