@@ -169,7 +169,7 @@ HELD = []
 
 
 def test_takes():
-    HELD.append(b"1" * (800 << 20))
+    HELD.append(b"1" * (1100 << 20))
     print("takes", os.getpid(), file=open("log", "a"))
 
 
