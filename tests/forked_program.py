@@ -4,6 +4,7 @@ import atexit
 import json
 import os
 import random
+import signal
 import sys
 import time
 
@@ -23,6 +24,8 @@ if doing == "state":
     }
     print(json.dumps(state))
 elif doing == "sleep":
+    # the background jobs of a shell ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print("sleeping", flush=True)
     time.sleep(300)
 elif doing == "echo":

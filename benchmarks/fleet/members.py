@@ -252,7 +252,7 @@ def nginx_conf(folder: Path, port: int, apis: Sequence[int]) -> str:
     servers = "\n    ".join(f"server 127.0.0.1:{one};" for one in apis)
     for here, there in (
         ("resolver 127.0.0.11 valid=5s;", ""),
-        ("server api:8000 resolve;", servers),
+        ("server api:8000 resolve max_fails=0;", servers),
         ("listen 80;", f"listen 127.0.0.1:{port};"),
         ("/var/log/nginx/access.log", str(folder / "access.log")),
         ("/srv/store/", f"{folder}/store/"),

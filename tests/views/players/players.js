@@ -142,12 +142,17 @@ const CAPTIONS = {
 };
 
 async function captions(name, count) {
+  // slowly: at the end of the film Shaka fetches no more text
+  video.playbackRate = 0.25;
   // dash.js knows its text once it plays
   await video.play();
-  while (!CAPTIONS[name] || !video.textTracks.length) await new Promise((go) => setTimeout(go, 50));
-  CAPTIONS[name]();
   const cues = () => Array.from(video.textTracks).flatMap((one) => Array.from(one.cues ?? []));
-  while (cues().length < count) await new Promise((go) => setTimeout(go, 50));
+  // A player may know its text later than its pictures, and Shaka at times never until it seeks.
+  for (let turn = 1; cues().length < count; turn++) {
+    if (turn % 10 === 0 && video.textTracks.length) CAPTIONS[name]?.();
+    if (turn % 80 === 0) video.currentTime = 0;
+    await new Promise((go) => setTimeout(go, 50));
+  }
   return cues().map((one) => [one.startTime, one.endTime, one.text]);
 }
 
