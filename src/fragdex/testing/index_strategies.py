@@ -202,7 +202,7 @@ def indexes(draw: st.DrawFn, *, max_periods: int = 2, max_tracks: int = 3) -> Fr
     """Whole exact indexes with samples, up to two periods of up to three tracks.
 
     >>> from hypothesis import Phase, find, settings
-    >>> settings = settings(phases=[Phase.generate])
+    >>> settings = settings(max_examples=2000, phases=[Phase.generate])
     >>> find(indexes(), lambda index: len(index.tracks) == 2, settings=settings).exact
     True
     """

@@ -121,7 +121,8 @@ def test_jobs_that_wait_for_slices_leave_others_a_seat(yard):
     assert len(begins_of_parents(yard, "a")) < HEAVY
     open_gate(yard)
     all_end(yard, [other, *long])
-    assert begins_of_parents(yard, "a")[-1] == f"a{HEAVY - 1}"
+    # with the gate open several seats come free at once, and their order in the file is a race
+    assert set(begins_of_parents(yard, "a")) == {f"a{n}" for n in range(HEAVY)}
 
 
 def begins_of_parents(yard, tenant):

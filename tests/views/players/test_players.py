@@ -162,11 +162,12 @@ def test_a_protected_film_plays_with_its_key(page, origin, folder, kind):
     ask = Page(page, origin, "shaka")
     ask("decrypt", films.KID, films.KEY)
     ask("start", "shaka", f"{origin}/protected.mp4/{ADDRESS[kind]}")
+    # first: Shaka at times leaves out a segment that was on its way when a seek comes
+    ask("play", 3)
     for number in (37, 5):
         ask("seek", number / films.RATE + 0.01)
         # scripts may not read what was decrypted; people see it
         assert seen_number(page.locator("video").screenshot()) == number
-    ask("play", 3)
     assert ask.state()["wrong"] == []
 
 
