@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fragdex
@@ -44,6 +45,85 @@ def test_webvtt_to_stdout_alone(run):
     done = run("transcribe", FILE, "-o", "-", *QUICK)
     assert done.out.startswith("WEBVTT\n\n")
     assert "words" in done.err
+
+
+@pytest.fixture(scope="module")
+def sound():
+    """What is said in FILE: int16, shape (samples,), 16,000 a second."""
+    index = fragdex.index(FILE, exact=True)
+    end = float(index.tracks[0].end)
+    return fragdex.audio(index, FILE, 0, end)
+
+
+def written(path, codec, *channels, video=False):
+    """A file in the form that its name tells, of channels of int16."""
+    import av
+
+    with av.open(str(path), "w") as out:
+        layout = {1: "mono", 2: "stereo"}[len(channels)]
+        pictures = out.add_stream("mpeg4", rate=1, width=64, height=48) if video else None
+        stream = out.add_stream(codec, rate=16_000, layout=layout)
+        stream.codec_context.open()
+        if pictures:
+            out.mux(pictures.encode(av.VideoFrame(64, 48, "yuv420p")))
+            out.mux(pictures.encode(None))
+        whole = np.stack(channels, 1).reshape(1, -1)
+        frame = av.AudioFrame.from_ndarray(whole, "s16", layout)
+        frame.sample_rate = 16_000
+        turned = av.AudioResampler(stream.codec_context.format.name, layout, 16_000)
+        fifo = av.AudioFifo()
+        for part in (*turned.resample(frame), *turned.resample(None)):
+            fifo.write(part)
+        size = stream.codec_context.frame_size or 4096
+        while fifo.samples:
+            out.mux(stream.encode(fifo.read(size, partial=True)))
+        out.mux(stream.encode(None))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.flac", "a.mkv"])
+def test_sound_of_any_form_is_heard_as_that_of_an_mp4(name, run, sound, tmp_path):
+    codec = {".wav": "pcm_s16le", ".flac": "flac", ".mkv": "pcm_s16le"}[Path(name).suffix]
+    path = written(tmp_path / name, codec, sound, video=name == "a.mkv")
+    done = run("transcribe", path, *QUICK)
+    assert done.code == 0, done.err
+    assert done.out == run("transcribe", FILE, *QUICK).out
+
+
+@pytest.mark.parametrize("name", ["a.mp3", "a.ogg", "a.webm", "a.ts"])
+def test_sound_that_lost_a_little_is_heard(name, run, sound, tmp_path):
+    codec = {"a.mp3": "mp3", "a.ts": "mp2"}.get(name, "libopus")
+    done = run("transcribe", written(tmp_path / name, codec, sound), *QUICK)
+    assert done.code == 0, done.err
+    assert " word" in done.err
+
+
+def test_channels_that_cancel_each_other_are_heard(run, sound, tmp_path):
+    path = written(tmp_path / "a.flac", "flac", sound, -sound)
+    assert run("transcribe", path, *QUICK).out == run("transcribe", FILE, *QUICK).out
+
+
+def test_a_track_of_another_form_by_its_number(run, sound, tmp_path):
+    path = written(tmp_path / "a.mkv", "pcm_s16le", sound, video=True)
+    assert run("transcribe", path, "-t", "2", *QUICK).code == 0
+    done = run("transcribe", path, "-t", "1", *QUICK)
+    assert done.code == 2
+    assert "track 1 is not an audio track: expected one of 2" in done.err
+
+
+def test_a_copy_with_captions_is_made_of_mp4s_alone(run, sound, tmp_path):
+    path = written(tmp_path / "a.wav", "pcm_s16le", sound)
+    done = run("transcribe", path, "-o", tmp_path / "b.mp4", *QUICK)
+    assert done.code == 2
+    assert "not an ISO base media file" in done.err
+
+
+def test_what_nobody_reads_is_refused(run, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("to be or not to be\n" * 99)
+    done = run("transcribe", path, *QUICK)
+    assert done.code == 2
+    assert "media" in done.err
 
 
 def test_a_copy_with_a_track_of_captions(run, tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -30,7 +32,9 @@ def transcribe(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="A media file, a .fidx index or a URL.", show_default=False
+            metavar="FILE",
+            help="A file with sound (whatever FFmpeg reads), a .fidx index or a URL.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -141,14 +145,24 @@ def transcribe(
     engines.make_engine(choice)  # a wrong name is told before anything is read
     from fragdex import open_source
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
+    from fragdex.errors import NotISOBMFF
 
     saved = open_any(file) if saved_form(file) else None
     media = media_of(saved, file) if saved is not None else file
     budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
     began = time.monotonic()
     shown = not json and output != "-"
-    with open_source(media, **budget) as source:
-        index = saved if saved is not None and form != "mp4" else _index(source, opening)
+    with ExitStack() as stack:
+        source = stack.enter_context(open_source(media, **budget))
+        try:
+            index = saved if saved is not None and form != "mp4" else _index(source, opening)
+        except NotISOBMFF:
+            if form == "mp4" or opening["init"] is not None:
+                raise
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            media = _sound_of(source, track, Path(folder))
+            source = stack.enter_context(open_source(media))
+            index, track = _index(source, opening), None
         for note in notes(index, findings=False):
             complain(f"{file}: {note}")
         with part_progress(file, "slices") as progress:
@@ -212,6 +226,31 @@ def _index(source: Source, opening: dict[str, Any]) -> FragmentIndex:
     from fragdex import index
 
     return index(source, init=opening["init"], strict=opening["strict"], exact=True)
+
+
+def _sound_of(source: Source, track: int | None, folder: Path) -> str:
+    """A track of sound of a file of any form, as MP4, in an empty folder.
+
+    Raises:
+        TrackNotFound: no such track, or none of sound.
+        Unprocessable: FFmpeg's libraries do not read the file.
+    """
+    from fragdex.errors import TrackNotFound
+
+    with tempfile.NamedTemporaryFile(dir=folder.parent) as copy:
+        path = source.name if Path(source.name).is_file() else copy.name
+        if path == copy.name:
+            for piece in source.pieces():
+                copy.write(piece)
+            copy.flush()
+        made = service("transcode.running").run(Path(path), folder, sound_alone=True)
+    for one in made:
+        if track in (None, one.track_id):
+            return str(one.path)
+    if track is None or not made:
+        raise TrackNotFound("there is no audio track")
+    known = ", ".join(str(one.track_id) for one in made)
+    raise TrackNotFound(f"track {track} is not an audio track", expected=f"one of {known}")
 
 
 def _init(name: str | None) -> bytes | None:

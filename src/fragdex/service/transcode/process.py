@@ -37,6 +37,7 @@ def process_file(
     progress: Callable[[float], None] = lambda _: None,
     *,
     scrub_alone: bool = False,
+    sound_alone: bool = False,
     ranges: bool = False,
 ) -> list[Made]:
     """Make all tracks of a media file.
@@ -46,13 +47,14 @@ def process_file(
         folder: empty; the tracks are written here.
         progress: called with 0…1, often; may raise to end it all.
         scrub_alone: only the scrub track; none of a file without video.
+        sound_alone: only tracks of sound, without loss where they are encoded.
         ranges: also find out where the file has the bytes of copied tracks.
 
     Raises:
         Unprocessable: not a media file, nothing in it that can be made into a track.
     """
     try:
-        return _process(file, folder, progress, scrub_alone, ranges)
+        return _process(file, folder, progress, scrub_alone, sound_alone, ranges)
     except MemoryError:  # ENOMEM of FFmpeg's is one, too
         raise
     except (av.error.FFmpegError, UnicodeError) as error:
@@ -66,6 +68,7 @@ def _process(
     folder: Path,
     progress: Callable[[float], None],
     scrub_alone: bool,
+    sound_alone: bool,
     ranges: bool,
 ) -> list[Made]:
     size = file.seek(0, os.SEEK_END) or 1
@@ -81,7 +84,7 @@ def _process(
         info = probe(container)
         found = survey(container, surveyed)
     file.seek(0)
-    made = _Tracks(folder, info.streams, found, scrub_alone)
+    made = _Tracks(folder, info.streams, found, scrub_alone, sound_alone)
     whole, done = sum(one.bytes for one in found.values()) or 1, 0
     with opened(file) as container:
         streams = [container.streams[stream.index] for stream in info.streams]
@@ -105,9 +108,10 @@ class _Tracks:
         infos: tuple[StreamInfo, ...],
         found: dict[int, StreamSurvey],
         scrub_alone: bool,
+        sound_alone: bool,
     ) -> None:
         self.folder = folder
-        self.scrub_alone = scrub_alone
+        self.scrub_alone, self.sound_alone = scrub_alone, sound_alone
         self.infos = {info.index: info for info in infos if found[info.index].packets}
         self.found = found
         self.copiers: dict[int, Copier] = {}
@@ -118,6 +122,8 @@ class _Tracks:
         self.scrubbed = next((i for i, info in self.infos.items() if info.type == "video"), None)
         if scrub_alone:
             self.infos = {i: info for i, info in self.infos.items() if i == self.scrubbed}
+        if sound_alone:
+            self.infos = {i: info for i, info in self.infos.items() if info.type == "audio"}
 
     def open(self, streams: list[Any]) -> None:
         for stream in streams:
@@ -134,7 +140,9 @@ class _Tracks:
             elif info.type == "video":
                 encoders.append(VideoEncoder(path, info.track_id, stream))
             else:
-                encoders.append(AudioEncoder(path, info.track_id, stream))
+                encoders.append(
+                    AudioEncoder(path, info.track_id, stream, lossless=self.sound_alone)
+                )
             if stream.index == self.scrubbed:
                 end = self.found[stream.index].end or 0.0
                 encoders.append(Scrubber(self.folder / "scrub.mp4", 1, stream, end))
@@ -180,9 +188,10 @@ class _Tracks:
                     continue
                 scrub = isinstance(writer, Scrubber)
                 track_id = SCRUB_TRACK if scrub else info.track_id
-                codec = "h264" if isinstance(writer, VideoEncoder) else "aac"
+                codec = "h264" if isinstance(writer, VideoEncoder) else writer.codec
                 made.append(self._made(info, track_id, codec, writer.file.path))
-        if not self.scrub_alone and not any(one.track_id != SCRUB_TRACK for one in made):
+        nothing = not any(one.track_id != SCRUB_TRACK for one in made)
+        if nothing and not self.scrub_alone and (self.infos or not self.sound_alone):
             raise Unprocessable("nothing in the file could be decoded")
         return made
 

@@ -42,6 +42,7 @@ def run(
     check: Callable[[], None] = lambda: None,
     *,
     scrub_alone: bool = False,
+    sound_alone: bool = False,
     ranges: bool = False,
     stall_seconds: float = STALL_SECONDS,
 ) -> list[Made]:
@@ -53,6 +54,7 @@ def run(
         progress: called with 0…1, in this thread.
         check: called several times a second; what it raises ends the child.
         scrub_alone: only the scrub track; none of a file without video.
+        sound_alone: only tracks of sound, without loss where they are encoded.
         ranges: also find out where the file has the bytes of copied tracks.
 
     Raises:
@@ -74,7 +76,7 @@ def run(
         ) as child:  # fmt: skip
             made = child.do(
                 "process", check=check, on_message=on_message, files=[file.fileno()],
-                scrub_alone=scrub_alone, ranges=ranges,
+                scrub_alone=scrub_alone, sound_alone=sound_alone, ranges=ranges,
             )["made"]  # fmt: skip
     return [Made(**one | {name: _own(folder, one[name]) for name in _PATHS}) for one in made]
 
@@ -104,10 +106,10 @@ def main(channel: Channel) -> None:
             last = now
             channel.send(progress=round(part, 4))
 
-    def process(files: list[int], scrub_alone: bool, ranges: bool) -> dict[str, Any]:
+    def process(files: list[int], ranges: bool, **alone: bool) -> dict[str, Any]:
         try:
             with opened(files[0], "file") as file:
-                made = process_file(file, Path(), progress, scrub_alone=scrub_alone, ranges=ranges)
+                made = process_file(file, Path(), progress, ranges=ranges, **alone)
         except Unprocessable as error:
             # Codecs without memory say that a sample is damaged, or that something went wrong.
             left, most = data_left(os.getpid(), least=True) or (1, 1)

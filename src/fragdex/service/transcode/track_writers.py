@@ -222,18 +222,24 @@ class Scrubber(VideoEncoder):
 
 
 class AudioEncoder:
-    """A track of AAC from decoded frames; most holes in time are filled with silence."""
+    """A track of AAC from decoded frames; most holes in time are filled with silence.
 
-    def __init__(self, path: Path, track_id: int, source: Any) -> None:
+    Args:
+        lossless: FLAC of 16 bits in place of AAC.
+    """
+
+    def __init__(self, path: Path, track_id: int, source: Any, *, lossless: bool = False) -> None:
+        self.codec, self.format = ("flac", "s16") if lossless else ("aac", "fltp")
         context = source.codec_context
         rate = min(_AUDIO_RATES, key=lambda r: abs(r - min(context.sample_rate or 48_000, 48_000)))
         channels = context.channels
         self.layout = {1: "mono", 6: "5.1"}.get(channels, "stereo")
         self.rate = rate
         self.file = TrackFile(path, track_id)
-        stream: Any = self.file.container.add_stream("aac", rate=rate, layout=self.layout)
+        stream: Any = self.file.container.add_stream(self.codec, rate=rate, layout=self.layout)
         stream.id = track_id
-        stream.codec_context.bit_rate = 64_000 * {"mono": 1, "5.1": 6}.get(self.layout, 2)
+        if not lossless:
+            stream.codec_context.bit_rate = 64_000 * {"mono": 1, "5.1": 6}.get(self.layout, 2)
         if source.language:
             stream.metadata["language"] = source.language
         self.file.stream = stream
@@ -267,7 +273,7 @@ class AudioEncoder:
         if form != self.form:
             yield from self._rest()
             self.form = form
-            self.resampler = AudioResampler(format="fltp", layout=self.layout, rate=self.rate)
+            self.resampler = AudioResampler(format=self.format, layout=self.layout, rate=self.rate)
         if self.resampler is not None:
             yield from self.resampler.resample(frame)
 
@@ -292,7 +298,7 @@ class AudioEncoder:
     def _silence(self, samples: int) -> None:
         while samples > 0:
             count = min(samples, _MOST_SILENCE)
-            quiet = AudioFrame(format="fltp", layout=self.layout, samples=count)
+            quiet = AudioFrame(format=self.format, layout=self.layout, samples=count)
             quiet.sample_rate = self.rate
             for plane in quiet.planes:
                 plane.update(bytes(plane.buffer_size))

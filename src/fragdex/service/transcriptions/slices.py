@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
+import numpy as np
+
 from fragdex import FragmentIndex, Source, TrackIndex
 from fragdex.decoding import AudioReader
 from fragdex.service.transcriptions.cutting import (
@@ -46,6 +48,10 @@ _MOST_AHEAD: Final = 12_000
 """Frames that are decoded into one piece: two minutes are 4 MB."""
 _BESIDE: Final = 10
 """Frames on both sides of a slice, for levels that are smoothed."""
+_MIX: Final = 1000 // FRAME_MS
+"""Frames for which it is decided how their channels are mixed, from a multiple of them on."""
+_CANCELLED: Final = 1 / 100
+"""Of the energy of two channels' difference: below it their sum is taken for cancelled (20 dB)."""
 
 
 class Listener:
@@ -70,7 +76,9 @@ class Listener:
         init: bytes | None = None,
     ) -> None:
         self._source = source
-        self._reader = AudioReader(index, source, track=track, rate=SAMPLE_RATE, init=init)
+        self._reader = AudioReader(
+            index, source, track=track, rate=SAMPLE_RATE, channels=2, init=init
+        )
 
     @property
     def track(self) -> TrackIndex:
@@ -79,8 +87,10 @@ class Listener:
 
     def read(self, start: int, stop: int) -> Ints:
         """Frames [start, stop)."""
-        seconds = (Fraction(at * FRAME_MS, 1000) for at in (start, stop))
-        return self._reader.read(*seconds)
+        first, last = start // _MIX * _MIX, -(-stop // _MIX) * _MIX
+        seconds = (Fraction(at * FRAME_MS, 1000) for at in (first, last))
+        sound = _one_channel(self._reader.read(*seconds))
+        return sound[(start - first) * FRAME : (stop - first) * FRAME]
 
     def plan(self, work_slice_ms: int, engine: Engine, language: str | None = None) -> Plan:
         """How to hear this track.
@@ -169,6 +179,27 @@ class Listener:
     def close(self) -> None:
         """Forget what was decoded; the source stays open."""
         self._reader.close()
+
+
+def _one_channel(sound: Ints) -> Ints:
+    """Both channels in one: their sum, or their difference where they cancel each other.
+
+    Args:
+        sound: int16, shape (samples, 2): whole seconds that begin at multiples of a second.
+
+    Returns: int16, shape (samples,).
+
+    >>> import numpy as np
+    >>> left = np.full(SAMPLE_RATE, 100, np.int16)
+    >>> [int(_one_channel(np.stack([left, right], 1))[0]) for right in (left, -left, 0 * left)]
+    [100, 100, 50]
+    """
+    pairs = sound.reshape(-1, SAMPLE_RATE, 2).astype(np.float32)
+    mid, side = pairs.mean(axis=2), (pairs[..., 0] - pairs[..., 1]) / 2
+    cancelled = (mid * mid).sum(axis=1) < _CANCELLED * (side * side).sum(axis=1)
+    mid[cancelled] = side[cancelled]
+    mixed: Ints = np.rint(mid).astype(np.int16).reshape(-1)
+    return mixed
 
 
 def _context(plan: Plan, cut: Cut) -> tuple[int, int]:
