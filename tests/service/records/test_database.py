@@ -38,6 +38,10 @@ def is_ours(name, kind, parents):
     return kind != "table" or (name.startswith(tables.PREFIX) and name != VERSION_TABLE)
 
 
+# what row_bytes works out is said to each database in its own words, and tested with the quotas
+pytestmark = pytest.mark.filterwarnings("ignore:Computed default on .*row_bytes")
+
+
 def test_the_migrations_make_the_tables_that_are_declared(database):
     assert differences(database) == []
 
@@ -51,7 +55,7 @@ def test_steps_are_named_after_the_version_they_lead_to(database):
 def test_differences_are_seen(database):
     with database.write() as connection:
         connection.execute(sa.text("DROP TABLE fragdex_replays"))
-    assert [kind for kind, *_ in differences(database)] == ["add_table", "add_index"]
+    assert [kind for kind, *_ in differences(database)] == ["add_table", "add_index", "add_index"]
 
 
 def test_upgrading_twice_is_harmless(database):

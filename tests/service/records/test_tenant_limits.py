@@ -1,12 +1,13 @@
 """Limits of a tenant's own: what counts, who is refused, and what goes by itself."""
 
+import json
 import threading
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -22,6 +23,7 @@ from fragdex.service.records.tenant_limits import (
     need_within_quota,
     parse_limits,
     read_limits,
+    row_bytes,
     set_limits,
     stored_bytes,
 )
@@ -289,3 +291,36 @@ def test_limits_are_read_from_text_and_set_one_by_one(sqlite_database):
 def test_what_is_no_limit_is_refused_by_its_name(name, text):
     with pytest.raises(InvalidRequest, match=f"--{name.replace('_', '-')}"):
         parse_limits({name: text})
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(texts=st.lists(TEXTS, min_size=3, max_size=3), answer=st.binary(max_size=40))
+def test_a_row_counts_with_its_texts_and_no_more(context, texts, answer):
+    tenant, now = tenant_of(context.database), instant()
+    first, second, third = texts
+    own = {"tenant_id": tenant, "created_at": now}
+    made = {
+        tables.renders: {"id": new_id(), "status": "created", "wanted": {}, "is_archive": False,
+                         "metadata": {first: second}},
+        tables.replays: {"key": "a", "request_hash": b"", "headers": {third: first},
+                         "body": answer},
+        tables.tus_uploads: {"id": new_id(), "filename": second, "mime_type": "", "byte_size": 1,
+                             "metadata": third, "made_file": False, "expires_at": now},
+    }  # fmt: skip
+    sizes = [
+        len(json.dumps({first: second})) + len("{}"),
+        len(json.dumps({third: first})) + len(answer),
+        len(second.encode()) + len(third.encode()),
+    ]
+    with context.database.write() as connection:
+        for table, values in made.items():
+            connection.execute(table.insert().values(**values, **own))
+        for table, size in zip(made, sizes, strict=True):
+            row = sa.select(table.c.row_bytes).where(table.c.tenant_id == tenant)
+            assert connection.scalar(row) == 256 + size
+        assert row_bytes(connection, tenant) == sum(sizes) + 3 * 256

@@ -4,9 +4,12 @@ import json
 from types import SimpleNamespace
 
 import pytest
+import sqlalchemy as sa
 
 from fragdex.__main__ import main
-from fragdex.service.records import keys
+from fragdex.service.records import keys, tables
+from fragdex.service.records.identifiers import new_id
+from fragdex.service.records.pages import PAGE_BYTES
 from fragdex.service.records.tenant_limits import set_limits
 from service.serving import API, serving
 from service.working import announced, md5_of
@@ -43,6 +46,7 @@ def test_an_operator_limits_a_tenant_and_the_tenant_sees_it(served, tmp_path, fr
     before = usage_of(served.client)
     assert before == {
         "stored_bytes": 0,
+        "row_bytes": 0,
         "jobs": 0,
         "scope": "admin",
         "limits": {
@@ -122,3 +126,76 @@ def test_every_key_of_a_tenant_reads_its_usage_and_nobody_else(served):
     answer = served.anyone.get(f"{API}/usage", headers={"Authorization": f"Bearer {key}"})
     assert answer.json()["limits"]["max_jobs"] == 7
     assert served.anyone.get(f"{API}/usage").status_code == 401
+
+
+LARGE = "x" * 16_000
+NAME = "\N{GRINNING FACE}" * 1000  # four bytes each
+ROWS = 1 << 20
+"""What the rows of a small quota may have."""
+
+
+def row_maker(client, way):
+    """A request that makes another large row each time that it is sent."""
+    md5 = (f"{n:032x}" for n in range(1, 1 << 20))
+    renders, video = f"{API}/renders", {"filename": NAME, "byte_size": 9}
+    if way == "metadata":
+        return lambda: client.post(renders, json={"metadata": {"a": LARGE}})
+    if way == "data":
+        return lambda: client.post(renders, json={"data": {"a": LARGE}})
+    if way == "batch":
+        rows = {"html": "<p>", "rows": [{"a": LARGE}] * 3}
+        return lambda: client.post(f"{renders}/batch", json=rows)
+    if way == "answer":  # of one record, that is made once
+        body = {"filename": NAME, "md5": next(md5)}
+        key = lambda: {"Idempotency-Key": next(md5)}  # noqa: E731
+        return lambda: client.post(f"{API}/isobmff_files", json=body, headers=key())
+    if way == "registered":
+        return lambda: client.post(f"{API}/isobmff_files", json={**video, "md5": next(md5)})
+    if way == "announced":
+        return lambda: client.post(f"{API}/unprocessed_files", json={**video, "md5": next(md5)})
+    assert way == "tus"
+    tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "9"}
+    return lambda: client.post(
+        f"{API}/tus", headers={**tus, "Upload-Metadata": f"filename YQ==,note {LARGE[:6000]}"}
+    )
+
+
+@pytest.mark.parametrize(
+    "way", ["metadata", "data", "batch", "answer", "registered", "announced", "tus"]
+)
+def test_rows_count_whatever_they_are_made_by(served, way):
+    limited(served, max_stored_bytes=1_000_000, max_jobs=1000)
+    make = row_maker(served.client, way)
+    for _ in range(500):
+        answer = make()
+        if answer.status_code == 413:
+            break
+        assert answer.status_code in (200, 201), answer.text
+        size = len(answer.content)
+    refused = answer.json()
+    assert refused["type"].endswith("quota-exceeded"), "rows without end"
+    assert refused["row_bytes"] > refused["limit"] == ROWS
+    assert ROWS // 2 < usage_of(served.client)["row_bytes"] <= ROWS + size
+    assert served.stranger.post(f"{API}/renders", json={}).status_code == 201
+
+
+def test_a_page_of_a_list_has_few_large_records(served):
+    database = served.context.database
+    made = served.client.post(f"{API}/renders", json={"metadata": {"a": "b"}}).json()["id"]
+    with database.write() as connection:
+        row = connection.execute(sa.select(tables.renders)).one()._asdict()
+        del row["row_bytes"]
+        large = {f"k{n}": "x" * 60_000 for n in range(20)}
+        ids = [new_id() for _ in range(11)]
+        for id in ids:
+            values = {**row, "id": id, "metadata": large}
+            connection.execute(tables.renders.insert().values(values))
+    seen, cursor = [], ""
+    while cursor is not None:
+        answer = served.client.get(f"{API}/renders?limit=200{cursor}")
+        page = answer.json()
+        assert len(answer.content) <= 2 * PAGE_BYTES
+        assert page["renders"]
+        seen += [one["id"] for one in page["renders"]]
+        cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
+    assert seen == [*reversed(ids), made]

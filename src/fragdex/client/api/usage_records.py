@@ -30,6 +30,10 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     """Unfinished jobs."""
     limits: UsageLimits
+    row_bytes: int
+    """Of its records: names, metadata, data, events, answers kept for an Idempotency-Key, and 256 a
+    record; the limit of stored bytes holds for them, too, if it is over 1 MiB.
+    """
     scope: Literal["read", "write", "admin"]
     """Of the key that asks: what it may do."""
     stored_bytes: int

@@ -19,6 +19,7 @@ from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
 from fragdex.service.records.tables import isobmff_files, isobmff_tracks, unprocessed_files
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads.repository import Repository
 
 __all__ = [
@@ -37,10 +38,16 @@ FAMILY = "isobmff"
 
 
 def create_file(context: ServiceContext, tenant_id: str, new: NewFile) -> tuple[FileRecord, bool]:
-    """Register a file; one of this md5 that is there already, and False."""
+    """Register a file; one of this md5 that is there already, and False.
+
+    Raises:
+        QuotaExceeded: the tenant would store too much.
+    """
     md5 = md5_bytes(new.md5)
     with context.database.write() as connection:
         row, is_new = register(connection, tenant_id, md5, new.filename)
+        if is_new:
+            need_within_quota(connection, tenant_id)
     return record_of(row), is_new
 
 

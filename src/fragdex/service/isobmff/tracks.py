@@ -17,6 +17,7 @@ from fragdex.service.records.blobs import Blob, used_by
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks, uploads
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.uploads import Arrival, Arrived, begin, no_bytes
 
 __all__ = [
@@ -99,6 +100,7 @@ def create_track(
         statement = insert(connection, isobmff_tracks).values(**row).on_conflict_do_nothing()
         is_new = connection.execute(statement.returning(track.track_id)).first() is not None
         if is_new:
+            need_within_quota(connection, tenant_id)
             begin(context, connection, tenant_id, FAMILY, name, new.byte_size, None, ARRIVAL, empty)
         here = (track.file_id == new.file_id) & (track.track_id == new.track_id)
         found = connection.execute(_with_upload().where(here)).one()

@@ -212,7 +212,7 @@ def keep(
     use = {"tenant_id": tenant_id, "sha256": sha256, "family": family, "record_id": record_id}
     connection.execute(insert(connection, tables.blob_uses).values(**use).on_conflict_do_nothing())
     if family not in _CACHES:
-        need_within_quota(connection, tenant_id)
+        need_within_quota(connection, tenant_id, rows=False)
 
 
 _BLOB = sa.select(

@@ -11,6 +11,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,10 +19,13 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.errors import InvalidRequest
 
-__all__ = ["CURSOR", "DEFAULT_LIMIT", "MAX_LIMIT", "Page", "last_id", "page"]
+__all__ = ["CURSOR", "DEFAULT_LIMIT", "MAX_LIMIT", "PAGE_BYTES", "Page", "last_id", "page"]
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
+
+PAGE_BYTES = 4 << 20
+"""What the rows of a page may have together, as `row_bytes` counts; one row may have more."""
 
 CURSOR = "[A-Za-z0-9_-]{21}[AQgw]"
 """What a cursor looks like: the 16 bytes of an id in base64url, whose last 4 bits are none."""
@@ -34,7 +38,7 @@ class Page:
     """Some rows of a list.
 
     Attributes:
-        rows: at most `limit`, newest first.
+        rows: at most `limit`, newest first; fewer where they are large.
         next_cursor: what asks for the page after this one; None on the last.
     """
 
@@ -48,13 +52,15 @@ def page(
     table: sa.FromClause,
     limit: int = DEFAULT_LIMIT,
     cursor: str | None = None,
+    weight: sa.ColumnElement[int] | None = None,
 ) -> Page:
-    """One page of what `select` finds, newest first.
+    """One page of what `select` finds, newest first, of at most PAGE_BYTES.
 
     Args:
         select: rows of `table`, its column `id` among them, in no order of their own.
         limit: 1 to 200.
         cursor: `next_cursor` of the page before; None: the first page.
+        weight: bytes that a row counts with; None: its `row_bytes`, where the table has any.
 
     Raises:
         InvalidRequest: limit is out of its bounds, or the cursor is none of ours.
@@ -65,12 +71,28 @@ def page(
         )
     if cursor is not None:
         select = select.where(table.c.id < last_id(cursor))
-    rows = connection.execute(select.order_by(table.c.id.desc()).limit(limit + 1)).all()
-    if len(rows) <= limit:
-        return Page(rows, None)
-    rows = rows[:limit]
-    last = uuid.UUID(rows[-1].id)
-    return Page(rows, base64.urlsafe_b64encode(last.bytes).decode().rstrip("="))
+    select = select.order_by(table.c.id.desc())
+    if weight is None:
+        weight = table.c.get("row_bytes")
+    if weight is None:
+        rows = connection.execute(select.limit(limit + 1)).all()
+        return Page(rows[:limit], _cursor(rows[limit - 1].id) if len(rows) > limit else None)
+    # what is too large for the page is not read
+    sizes = select.with_only_columns(table.c.id, weight).limit(limit + 1)
+    found = connection.execute(sizes).all()
+    ids = [row.id for row in found[: _shown(limit, [size for _, size in found])]]
+    rows = connection.execute(select.where(table.c.id.in_(ids))).all() if ids else []
+    return Page(rows, _cursor(ids[-1]) if len(ids) < len(found) else None)
+
+
+def _shown(limit: int, sizes: Sequence[int]) -> int:
+    """How many rows of these sizes a page has: one at least."""
+    whole = accumulate(sizes[:limit])
+    return sum(number == 0 or so_far <= PAGE_BYTES for number, so_far in enumerate(whole))
+
+
+def _cursor(id: str) -> str:
+    return base64.urlsafe_b64encode(uuid.UUID(id).bytes).decode().rstrip("=")
 
 
 def last_id(cursor: str) -> str:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from fragdex.service.errors import InvalidRequest, QuotaExceeded, RecordNotFound
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.tables import blobs, tenants, uploads
+from fragdex.service.records.tables import blobs, metadata, tenants, uploads
 
 __all__ = [
     "TenantLimits",
@@ -23,6 +23,7 @@ __all__ = [
     "need_within_quota",
     "parse_limits",
     "read_limits",
+    "row_bytes",
     "set_limits",
     "stored_bytes",
 ]
@@ -38,6 +39,11 @@ _KINDS: Final[Mapping[str, TypeAdapter[Any]]] = {
 }
 _RESERVED_FOR: Final = timedelta(days=1)
 """So long after its last sign of life an unfinished upload counts with its announced size."""
+
+_LEAST_ROW_BYTES: Final = 1 << 20
+"""A quota is of stored bytes: the records of even a small one may be so large."""
+
+_COUNTED: Final = [table.c for table in metadata.sorted_tables if "row_bytes" in table.c]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +160,37 @@ def stored_bytes(connection: Connection, tenant_id: str) -> int:
     return int(connection.scalar(stored) or 0) + int(connection.scalar(coming) or 0)
 
 
+def row_bytes(connection: Connection, tenant_id: str) -> int:
+    """Bytes of a tenant's rows in the database.
+
+    Their texts (names, metadata, data, the bodies of webhooks, answers kept for an
+    Idempotency-Key, headers of tus), and 256 a row for what else it takes.
+    """
+    each = (
+        sa.select(sa.func.coalesce(sa.func.sum(row.row_bytes), 0)).where(row.tenant_id == tenant_id)
+        for row in _COUNTED
+    )
+    return sum(int(one) for one in connection.scalars(sa.union_all(*each)))
+
+
 def _is_reserved(since: datetime) -> sa.ColumnElement[bool]:
     row = uploads.c
     return (row.created_at > since) | (row.written_at > since) | (row.lease_until > since)
 
 
-def need_within_quota(connection: Connection, tenant_id: str) -> None:
+def need_within_quota(
+    connection: Connection, tenant_id: str, *, rows: bool = True, coming: int = 0
+) -> None:
     """Refuse what a transaction has written where its tenant stores too much with it.
+
+    The quota holds for stored bytes, and once more for the rows of the database.
 
     Transactions of one tenant that come here wait for each other, so that each sees what the one
     before has written.
+
+    Args:
+        rows: look at the rows, too; not where work that is done leaves its result.
+        coming: bytes that rows will have beside those that are written.
 
     Raises:
         QuotaExceeded: with the quota and what is used; to be rolled back.
@@ -180,4 +207,15 @@ def need_within_quota(connection: Connection, tenant_id: str) -> None:
             " (max_stored_bytes)",
             more={"limit": most, "stored_bytes": used},
             advice="delete what is not needed, or have the quota raised",
+        )
+    if most is None or not rows:
+        return
+    most, used = max(most, _LEAST_ROW_BYTES), row_bytes(connection, tenant_id) + coming
+    if used > most:
+        raise QuotaExceeded(
+            f"the records of this tenant would have {used} bytes, and no more than {most} may be"
+            " (max_stored_bytes)",
+            expected="less metadata, data, names, and answers kept for an Idempotency-Key",
+            more={"limit": most, "row_bytes": used},
+            advice="delete records that are not needed, or have the quota raised",
         )

@@ -17,6 +17,7 @@ from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import render_slices, renders, uploads
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.renders.archives import Contents, examine
 from fragdex.service.renders.model import RenderRecord, RenderStatus, suffix_of
 from fragdex.service.renders.records import (
@@ -59,6 +60,7 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
     Raises:
         InvalidRequest: fields that are refused, or do not go together.
         TooLarge: too much html, or data.
+        QuotaExceeded: the tenant would store too much.
         TooManyRequests: too many jobs of the tenant are in progress.
     """
     need_agreement(new, context.settings)
@@ -69,6 +71,7 @@ def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> Re
     row = _row(tenant_id, new)
     with context.database.write() as connection:
         connection.execute(renders.insert().values(**row))
+        need_within_quota(connection, tenant_id)
         return RENDERS.read(connection, tenant_id, row["id"])
 
 
@@ -115,6 +118,7 @@ def _queued(
             connection.execute(renders.insert().values(**row))
             blobs.keep(connection, tenant_id, *own, FAMILY, page_name(row["id"]), page.store_key)
             context.jobs.enqueue(connection, RENDER, row["id"], tenant_id=tenant_id)
+        need_within_quota(connection, tenant_id)
         return [RENDERS.read(connection, tenant_id, row["id"]) for row in rows]
 
 

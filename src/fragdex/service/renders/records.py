@@ -158,5 +158,9 @@ def _plain(rate: Fraction) -> float:
     return rate.numerator if rate.denominator == 1 else round(float(rate), 6)
 
 
-RENDERS: Final = Repository(renders, "render", _records_of, RenderList)
+# about what the record of a slice takes
+_SLICES = sa.select(sa.func.count() * 256).where(_PART.render_id == _RENDER.id).scalar_subquery()
+RENDERS: Final = Repository(
+    renders, "render", _records_of, RenderList, weight=_RENDER.row_bytes + _SLICES
+)
 """The renders of tenants."""

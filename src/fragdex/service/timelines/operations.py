@@ -15,6 +15,7 @@ from fragdex.service.isobmff.operations import FILES
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.tables import isobmff_files, timelines
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.streaming.stored_titles import media_of_file, title_of
 from fragdex.service.timelines.joined import JoinedTitle, JoinedTitles
 from fragdex.service.timelines.model import NewTimeline, TimelineList, TimelineRecord
@@ -33,6 +34,7 @@ def create_timeline(
 
     Raises:
         InvalidRequest: a file is not, or a time is past.
+        QuotaExceeded: the tenant would store too much.
     """
     if new.expires_at is not None and new.expires_at <= instant():
         raise InvalidRequest("this time is past", pointer="/expires_at")
@@ -48,6 +50,7 @@ def create_timeline(
     }
     with context.database.write() as connection:
         connection.execute(timelines.insert().values(**row))
+        need_within_quota(connection, tenant_id)
         return TIMELINES.read(connection, tenant_id, str(row["id"])), True
 
 

@@ -18,6 +18,7 @@ from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.transcriptions.engines import make_engine
 from fragdex.service.transcriptions.engines.contract import need_language
 from fragdex.service.transcriptions.model import (
@@ -150,6 +151,7 @@ def _begin(context: ServiceContext, connection: Connection, row: Mapping[str, An
         raise RecordNotFound("there is no such ISOBMFF file")  # deleted meanwhile
     context.jobs.need_room(connection, row["tenant_id"])
     connection.execute(transcriptions.insert().values(**row))
+    need_within_quota(connection, row["tenant_id"])
     context.jobs.enqueue(connection, TRANSCRIBE, row["id"], tenant_id=row["tenant_id"])
 
 

@@ -20,6 +20,7 @@ from fragdex.service.images.model import type_of as image_of
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import tus_uploads, uploads
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.tus.protocol import Concatenation
 from fragdex.service.uploads import Arrival
 from fragdex.service.uploads.file_repository import FileRepository, StoredBytes, facts, need_within
@@ -112,6 +113,9 @@ def begin(
         raise InvalidRequest(
             f"Upload-Metadata does not describe a file: {error}", pointer="Upload-Metadata"
         ) from error
+    with context.database.write() as connection:
+        # what was sent is kept beside the file, which is made in a transaction of its own
+        need_within_quota(connection, tenant_id, coming=len((metadata or "") + (concat or "")))
     record, is_new = files.create_file(context, tenant_id, new)
     values = {"id": record.id, "tenant_id": tenant_id, "filename": filename, "mime_type": PART}
     with context.database.write() as connection:

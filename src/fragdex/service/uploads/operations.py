@@ -50,10 +50,10 @@ def begin(
     """
     now = instant()
     upload = leases.insert(connection, tenant_id, family, record_id, byte_size, md5, now)
+    need_within_quota(connection, tenant_id)
     if empty is None:
         if not byte_size:
             raise ValueError("where there are no bytes, `no_bytes` comes first")
-        need_within_quota(connection, tenant_id)
         return upload.progress
     blobs.keep(
         connection, tenant_id, empty.md5, empty.sha256, 0, family, record_id, empty.store_key

@@ -29,6 +29,7 @@ class Repository(Generic[Record, Page]):
         listed: a page of records, in its one member beside `next_cursor`.
         statuses: which rows a list of one status shows; None: those whose `status` it is.
         rows: what is read of the table, and of others with it; None: all of its columns.
+        weight: bytes that a row counts with in a page of a list, as for `pages.page`.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class Repository(Generic[Record, Page]):
         listed: type[Page],
         statuses: Mapping[Any, sa.ColumnElement[bool]] | None = None,
         rows: sa.Select[Any] | None = None,
+        weight: sa.ColumnElement[int] | None = None,
     ) -> None:
         self.table, self._noun, self._records, self._listed = table, noun, records, listed
-        self._statuses = statuses
+        self._statuses, self._weight = statuses, weight
         self._rows = sa.select(table) if rows is None else rows
         mine = table.c.tenant_id == sa.bindparam("tenant"), table.c.id == sa.bindparam("id")
         self._by_id = self._rows.where(*mine)
@@ -95,7 +97,7 @@ class Repository(Generic[Record, Page]):
             )
             wanted = wanted.where(own)
         with context.database.read() as connection:
-            found = page(connection, wanted, self.table, limit, cursor)
+            found = page(connection, wanted, self.table, limit, cursor, self._weight)
             records = self._records(connection, found.rows)
         (member,) = self._listed.model_fields.keys() - {"next_cursor"}
         return self._listed.model_validate({member: records, "next_cursor": found.next_cursor})

@@ -32,6 +32,7 @@ from fragdex.errors import FragdexError
 from fragdex.service.context import ServiceContext
 from fragdex.service.errors import Conflict, IdempotencyMismatch, InvalidRequest
 from fragdex.service.records.tables import replays
+from fragdex.service.records.tenant_limits import need_within_quota
 
 __all__ = ["forget", "idempotency_key", "replayed"]
 
@@ -169,6 +170,7 @@ def _claim(
                     alive_until=now + LEASE,
                 )
             )
+            need_within_quota(connection, tenant_id)
         own.running.add(claim.name)
         own.left.pop(claim.name, None)
         return claim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from fragdex.service.records.tenant_limits import limits_of, stored_bytes
+from fragdex.service.records.tenant_limits import limits_of, row_bytes, stored_bytes
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import ApiModel
 from fragdex.service.web.key_routes import KeyScope
@@ -35,6 +35,11 @@ class Usage(ApiModel):
     stored_bytes: int = Field(
         description="in the store, once per SHA-256, with the announced sizes of unfinished uploads"
     )
+    row_bytes: int = Field(
+        description="of its records: names, metadata, data, events, answers kept for an"
+        " Idempotency-Key, and 256 a record; the limit of stored bytes holds for them, too,"
+        " if it is over 1 MiB"
+    )
     jobs: int = Field(description="unfinished jobs")
     scope: KeyScope = Field(description="of the key that asks: what it may do")
     limits: UsageLimits
@@ -47,6 +52,7 @@ def get_usage(caller: Asking, context: InContext) -> Usage:
     with context.database.read() as connection:
         own = limits_of(connection, caller.tenant_id)
         stored = stored_bytes(connection, caller.tenant_id)
+        rows = row_bytes(connection, caller.tenant_id)
         jobs = context.jobs.unfinished(connection, caller.tenant_id)
     limits = UsageLimits(
         max_stored_bytes=own.max_stored_bytes,
@@ -55,4 +61,10 @@ def get_usage(caller: Asking, context: InContext) -> Usage:
         max_jobs=own.max_jobs or settings.max_tenant_jobs,
         retention_days=own.retention_days,
     )
-    return Usage(stored_bytes=stored, jobs=jobs, scope=KeyScope(caller.scope), limits=limits)
+    return Usage(
+        stored_bytes=stored,
+        row_bytes=rows,
+        jobs=jobs,
+        scope=KeyScope(caller.scope),
+        limits=limits,
+    )

@@ -17,7 +17,7 @@ from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import page
 from fragdex.service.records.tables import webhook_deliveries, webhooks
-from fragdex.service.records.tenant_limits import lock_tenant
+from fragdex.service.records.tenant_limits import lock_tenant, need_within_quota
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.webhooks.model import (
     Delivery,
@@ -156,6 +156,7 @@ def ping_webhook(context: ServiceContext, tenant_id: str, webhook_id: str) -> De
         row = _need_enabled(WEBHOOKS.row(connection, tenant_id, webhook_id, lock=True))
         data = {"webhook_id": webhook_id}
         delivery_id = outbox.add_delivery(context, connection, tenant_id, row, outbox.PING, data)
+        need_within_quota(connection, tenant_id)
         return _delivery(_delivery_row(connection, tenant_id, webhook_id, delivery_id))
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-from fragdex.service.records.tables.columns import at, of_tenant, own_id, table
+from fragdex.service.records.tables.columns import at, of_tenant, own_id, row_bytes, table
 
 __all__ = ["keys", "rates", "replays", "secrets", "tenants"]
 
@@ -77,5 +77,7 @@ replays = table(
     at("created_at", needed=True),
     # while the first request runs, its process moves this forward
     at("alive_until"),
+    row_bytes("headers", "body"),
 )
+Index(None, replays.c.tenant_id, replays.c.row_bytes)
 Index(None, replays.c.created_at)

@@ -14,6 +14,7 @@ from fragdex.service.records.tables.columns import (
     of,
     of_tenant,
     own_id,
+    row_bytes,
     sha256,
     table,
 )
@@ -45,6 +46,7 @@ def _uploaded(name: str, *more: Column[Any]) -> Table:
         at("completed_at"),
         at("failed_at"),
         at("expires_at"),
+        row_bytes("filename", "problem"),
     )
 
 
@@ -69,6 +71,7 @@ unprocessed_files = table(
     at("failed_at"),
     Column("problem", JSON),
     at("expires_at"),
+    row_bytes("filename", "problem"),
 )
 
 isobmff_files = table(
@@ -86,6 +89,7 @@ isobmff_files = table(
     at("index_completed_at"),
     at("created_at", needed=True),
     at("expires_at"),
+    row_bytes("filename"),
 )
 
 isobmff_tracks = table(
@@ -102,6 +106,7 @@ isobmff_tracks = table(
     Column("index_key", Text),  # .fidx of the track's own file
     at("created_at", needed=True),
     at("completed_at"),
+    row_bytes("probe_info"),
 )
 
 processes = table(
@@ -129,12 +134,16 @@ timelines = table(
     Column("gaps", String(10), nullable=False),  # "keep" or "close"
     at("created_at", needed=True),
     at("expires_at"),
+    row_bytes("name", "files"),
 )
 Index(None, timelines.c.tenant_id, timelines.c.id)
+Index(None, timelines.c.tenant_id, timelines.c.row_bytes)
+Index(None, isobmff_tracks.c.tenant_id, isobmff_tracks.c.row_bytes)
 Index(None, timelines.c.expires_at)
 
 for _family in (image_files, caption_files, unprocessed_files, isobmff_files):
     by_time_and_md5(_family)
+    Index(None, _family.c.tenant_id, _family.c.row_bytes)
     Index(None, _family.c.expires_at)
 
 # One record per tenant and bytes, and one per md5 whose bytes are not known: creating it again

@@ -22,6 +22,7 @@ from fragdex.service.records.tables.columns import (
     of,
     of_tenant,
     own_id,
+    row_bytes,
     table,
 )
 
@@ -57,6 +58,7 @@ renders = table(
     at("started_at"),
     at("completed_at"),
     at("failed_at"),
+    row_bytes("metadata", "wanted", "seconds", "notes", "problem"),
 )
 
 render_parts = table(
@@ -89,11 +91,14 @@ render_slices = table(
     Column("made", JSON, nullable=False),
     at("created_at", needed=True),
     at("expires_at"),
+    row_bytes("reads", "made"),
 )
 by_time_and_md5(renders)
 # those whose page is to come
 _UNSENT = text("queued_at IS NULL AND failed_at IS NULL")
 Index(None, renders.c.created_at, sqlite_where=_UNSENT, postgresql_where=_UNSENT)
+Index(None, renders.c.tenant_id, renders.c.row_bytes)
+Index(None, render_slices.c.tenant_id, render_slices.c.row_bytes)
 Index(None, render_slices.c.tenant_id, render_slices.c.recipe)
 Index(None, render_slices.c.render_id)
 Index(None, render_slices.c.expires_at)

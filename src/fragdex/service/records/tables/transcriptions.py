@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, BigInteger, Column, Float, Index, Integer, String, Text
 
-from fragdex.service.records.tables.columns import at, of, of_tenant, own_id, table
+from fragdex.service.records.tables.columns import at, of, of_tenant, own_id, row_bytes, table
 
 __all__ = ["transcription_slices", "transcriptions"]
 
@@ -41,6 +41,7 @@ transcriptions = table(
     at("started_at"),
     at("completed_at"),
     at("failed_at"),
+    row_bytes("plan", "missing", "seconds", "problem", "copy_problem"),
 )
 
 transcription_slices = table(
@@ -55,4 +56,5 @@ transcription_slices = table(
     at("completed_at"),
 )
 Index(None, transcriptions.c.tenant_id, transcriptions.c.id)
+Index(None, transcriptions.c.tenant_id, transcriptions.c.row_bytes)
 Index(None, transcriptions.c.file_id, transcriptions.c.id)

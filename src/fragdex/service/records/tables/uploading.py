@@ -10,6 +10,7 @@ from fragdex.service.records.tables.columns import (
     md5,
     of_tenant,
     own_id,
+    row_bytes,
     table,
 )
 
@@ -32,6 +33,8 @@ tus_uploads = table(
     at("created_at", needed=True),
     at("completed_at"),
     at("expires_at", needed=True),
+    row_bytes("filename", "metadata", "concat"),
 )
 by_time_and_md5(tus_uploads)
+Index(None, tus_uploads.c.tenant_id, tus_uploads.c.row_bytes)
 Index(None, tus_uploads.c.expires_at)

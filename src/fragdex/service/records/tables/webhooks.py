@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, Column, Index, Integer, String, Text
 
-from fragdex.service.records.tables.columns import at, of, of_tenant, own_id, table
+from fragdex.service.records.tables.columns import at, of, of_tenant, own_id, row_bytes, table
 
 __all__ = ["webhook_deliveries", "webhooks"]
 
@@ -51,6 +51,8 @@ webhook_deliveries = table(
     at("created_at", needed=True),
     at("delivered_at"),
     at("failed_at"),
+    row_bytes("body", "response_body", "problem"),
 )
 Index(None, webhook_deliveries.c.webhook_id, webhook_deliveries.c.id)
+Index(None, webhook_deliveries.c.tenant_id, webhook_deliveries.c.row_bytes)
 Index(None, webhook_deliveries.c.created_at)
