@@ -10,9 +10,10 @@ import numpy as np
 def film(
     codec, count=60, *, fps=25, size=(96, 64), pix_fmt="yuv420p", fragmented=False, **options
 ):  # fmt: skip
-    """A film of moving noise."""
+    """A film of moving noise; `fragmented` may say where fragments begin."""
     file = io.BytesIO()
-    flags = {"movflags": "frag_keyframe+empty_moov+default_base_moof"} if fragmented else {}
+    where = fragmented if isinstance(fragmented, str) else "frag_keyframe"
+    flags = {"movflags": where + "+empty_moov+default_base_moof"} if fragmented else {}
     with av.open(file, "w", format="mp4", options=flags) as container:
         stream = container.add_stream(codec, rate=Fraction(fps), options=options)
         stream.width, stream.height = size

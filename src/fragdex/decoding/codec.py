@@ -14,7 +14,7 @@ from typing import Any, Final
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 
-__all__ = ["MOST_PIXELS", "TrackCodec", "packet_of"]
+__all__ = ["MOST_PIXELS", "TrackCodec", "hold_back", "packet_of"]
 
 MOST_PIXELS: Final = 8192 * 8192
 """Larger pictures would take the memory of a whole machine to decode."""
@@ -42,6 +42,25 @@ def packet_of(data: bytes) -> Any:
     if data:
         packet.update(data)
     return packet
+
+
+def hold_back(context: Any, depth: int) -> None:
+    """Let a decoder give pictures in order from the first one on.
+
+    Args:
+        context: PyAV's VideoCodecContext; with several threads, one that has decoded nothing.
+        depth: pictures that it holds back (`reorder_depth`); more where its parameter sets say so.
+
+    Where an AVC stream does not say how far it reorders (E.2.1: bitstream_restriction_flag), the
+    decoder of FFmpeg's libraries finds out by dropping pictures.
+    """
+    if context.codec.canonical_name != "h264":
+        return  # the parameter sets of all others say it
+    if hasattr(context, "reorder_depth"):
+        context.reorder_depth = max(context.reorder_depth, depth)
+    elif not context.is_open:
+        # An older PyAV cannot set it: as many as the level of the stream allows.
+        context.options = {**context.options, "strict": "strict"}
 
 
 class TrackCodec:

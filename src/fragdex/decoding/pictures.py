@@ -14,6 +14,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.fetching import fetched
+from fragdex.decoding.samples import reorder_depth
 from fragdex.decoding.video_track import Picture, VideoTrack
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.seeking.model import FragmentIndex
@@ -64,6 +65,9 @@ class PictureReader(VideoTrack):
     ) -> None:
         super().__init__(index, source, track=track, init=init)
         self._feed: Iterator[tuple[Place, Any]] = iter(())
+        # Rows that belong to what is decoded: the first, behind the last that is shown by now, and
+        # behind those whose reordering is known.
+        self._start = self._last = self._measured = 0
         self._next: Place | None = None  # None: the decoder has to begin anew
         self._given = -(1 << 62)  # cts of the latest picture that the decoder gave
         self._waiting: dict[int, Any] = {}
@@ -88,7 +92,7 @@ class PictureReader(VideoTrack):
         last = self._rows_until(hit.fragment, target)
         wanted, until, begin, end = self._wanted(hit.fragment, hit.cts, last, target)
         if wanted not in self._waiting:
-            self._decode(begin, end, wanted, float(exact_time(time)))
+            self._decode(begin, end, last, wanted, float(exact_time(time)))
         for _ in range(EARLIER):
             if wanted in self._waiting or hit.clamped:
                 break
@@ -96,7 +100,7 @@ class PictureReader(VideoTrack):
             hit = self.track.seek((hit.cts - 1 + self.track.shift) / self.track.timescale)
             begin = self._sync_place(hit.fragment, hit.cts)
             self._next = None
-            self._decode(begin, end, wanted, float(exact_time(time)))
+            self._decode(begin, end, last, wanted, float(exact_time(time)))
         found = wanted
         if found not in self._waiting:
             # Dropped by the decoder: what stands before it stays.
@@ -160,13 +164,22 @@ class PictureReader(VideoTrack):
 
     # -- decoding
 
-    def _decode(self, begin: Place, end: Place, wanted: int, time: float) -> None:
-        """Decode until the wanted picture is there, from where the decoder is if that will do."""
+    def _decode(self, begin: Place, end: Place, last: int, wanted: int, time: float) -> None:
+        """Decode until the wanted picture is there, from where the decoder is if that will do.
+
+        Args:
+            begin: the sync sample.
+            end: place of the wanted picture.
+            last: row behind the last fragment that shows anything up to it.
+        """
         goes_on = self._next is not None and begin <= self._next and wanted > self._given
         if not goes_on:
             self._begins = True
             self._waiting, self._given = {}, -(1 << 62)
             self._feed = self._packets(begin)
+            self._start = self._measured = begin[0]
+        self._last = last
+        self._measure(begin[0] if self._next is None or not goes_on else self._next[0])
         late = 0
         for place, packet in self._feed:
             last_here = place[1] + 1 >= len(self._table(place[0]))
@@ -182,6 +195,16 @@ class PictureReader(VideoTrack):
         self._take(None, time)
         self._next = None
 
+    def _measure(self, row: int) -> None:
+        """Before a row is decoded: how far the samples around it are reordered."""
+        needed = max(min(self._last, row + REORDERED // 2), row + 1)
+        if min(needed, len(self.track.fragments)) <= self._measured:
+            return
+        self._measured = max(min(self._last, row + REORDERED), row + 1)
+        first = max(self._start, row - REORDERED)
+        rows = [self._table(number).cts for number in range(first, self._measured)]
+        self._hold_back(reorder_depth(np.concatenate(rows)))
+
     def _take(self, packet: Any, time: float) -> None:
         for frame in self._frames(packet, time):
             if frame.pts is not None:
@@ -194,6 +217,7 @@ class PictureReader(VideoTrack):
         """The samples from a place on, each as a packet for the decoder."""
         row, first = begin
         for number in range(row, len(self.track.fragments)):
+            self._measure(number)
             table = self._table(number)
             chosen = table.rows(slice(first, len(table)))
             self._before_samples(number)

@@ -7,17 +7,37 @@ from collections.abc import Iterator
 import numpy as np
 
 from fragdex.build import index as index_of
-from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
+from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.seeking.row_samples import RowSamples
 from fragdex.sources import Source
 
-__all__ = ["TrackSamples", "decodable"]
+__all__ = ["TrackSamples", "decodable", "reorder_depth"]
 
 MOST_ROWS = 4096
 """Fragments whose samples are asked for at once; a hostile file may put all at one time."""
 FAR = 1 << 62
 """No time lies beyond."""
+MOST_REORDERED = 16
+"""Pictures that a decoder holds back at most (ISO/IEC 14496-10, A.3.1: MaxDpbFrames)."""
+
+
+def reorder_depth(cts: Int64) -> int:
+    """How many pictures a decoder has to hold back to give all of them in the order of their times.
+
+    Args:
+        cts: composition times of neighbouring samples, in decode order.
+
+    The largest number of samples that are decoded before another and shown behind it; 16 at most.
+
+    >>> reorder_depth(np.array([0, 4, 2, 1, 3, 5]))
+    2
+    """
+    rank = np.empty(len(cts), np.int64)
+    rank[np.argsort(cts, kind="stable")] = np.arange(len(cts))
+    # A sample of which no later one is shown earlier has all that is shown before it before it:
+    # what else was decoded before it waits. Of other samples more are in front, and fewer wait.
+    return min(int((np.arange(len(cts)) - rank).max(initial=0)), MOST_REORDERED)
 
 
 def decodable(

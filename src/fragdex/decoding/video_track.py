@@ -8,7 +8,7 @@ from typing import Any
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.ahead import Ahead
-from fragdex.decoding.codec import packet_of
+from fragdex.decoding.codec import hold_back, packet_of
 from fragdex.decoding.open_track import OpenTrack
 from fragdex.decoding.parameter_sets import ParameterSets, sets_of
 from fragdex.decoding.samples import TrackSamples
@@ -85,6 +85,7 @@ class VideoTrack(OpenTrack):
         # Decoding begins with the next packet; the latest parameter sets that the decoder met
         # among the samples, and the decode time of the last sample that had some.
         self._begins = True
+        self._depth = 0
         self._met: ParameterSets = ()
         self._met_until = NULL
         self._ahead = Ahead(self._source)
@@ -148,6 +149,12 @@ class VideoTrack(OpenTrack):
             self._met, self._met_until = (), NULL
         else:
             self._context.flush_buffers()
+        hold_back(self._context, self._depth)
+
+    def _hold_back(self, depth: int) -> None:
+        """Let the decoder reorder pictures so far, from here on."""
+        self._depth = max(self._depth, depth)
+        hold_back(self._context, self._depth)
 
     def _frames(self, packet: Any, time: float) -> list[Any]:
         """Pictures that the decoder gives for a packet (None: the last ones); of damage none."""

@@ -96,9 +96,11 @@ class _Work:
         wanted = set(run.wanted)
         for place, data in enumerate(self._data):
             sample = run.start + place
-            if not data:
+            if data is None:
                 self._note(sample, "its bytes are not in the file")
                 continue
+            if not data:
+                continue  # a sample of no bytes: what is shown before it stays
             if (
                 self._skip
                 and sample not in wanted

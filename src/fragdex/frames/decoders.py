@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, Final
 
-from fragdex.decoding.codec import TrackCodec
+from fragdex.decoding.codec import TrackCodec, hold_back
 from fragdex.decoding.parameter_sets import ParameterSets
 from fragdex.frames.forks import abandon, begin_anew_in_forks
 from fragdex.frames.sample_entries import TrackSetup
@@ -103,6 +103,7 @@ class Decoders:
         codec: its RFC 6381 string.
         pool: where decoders wait.
         several: whether samples have several sample entries.
+        depth: pictures that they hold back at least (`reorder_depth`).
         device: as `TrackCodec` takes it.
 
     Raises:
@@ -121,9 +122,10 @@ class Decoders:
         pool: DecoderPool,
         *,
         several: bool,
+        depth: int = 0,
         device: str | None = None,
     ) -> None:
-        self._setup, self._codec, self._pool = setup, codec, pool
+        self._setup, self._codec, self._pool, self._depth = setup, codec, pool, depth
         self._several, self._asked, self.device = several, device, device
         if not several:
             self._codec_of(1)
@@ -138,17 +140,21 @@ class Decoders:
 
         Returns: the decoder, and the parameter sets that it has met: none, or these.
         """
-        setup = self._key(entry), threads
-        context, met = self._pool.take(setup, sets, self._codec_of(entry))
+        context, met = self._pool.take(self._waits(entry, threads), sets, self._codec_of(entry))
         if threads > 1 and not context.is_open:
             context.thread_count = threads
             context.thread_type = "AUTO"
+        hold_back(context, self._depth)
         return context, met
 
     def give_back(self, entry: int, threads: int, context: Any, met: ParameterSets) -> None:
         """A decoder that is not needed now, and the parameter sets that it has met."""
         context.flush_buffers()
-        self._pool.give_back((self._key(entry), threads), met, context)
+        self._pool.give_back(self._waits(entry, threads), met, context)
+
+    def _waits(self, entry: int, threads: int) -> Hashable:
+        """As what a decoder waits: one of a deeper film would give pictures later."""
+        return self._key(entry), threads, self._depth
 
     def _key(self, entry: int) -> Hashable:
         return self._asked, self._setup.of_decoder(entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fragdex.build import index as index_of
 from fragdex.build.head import Head
 from fragdex.build.making import index_source, read_init
-from fragdex.decoding.samples import decodable
+from fragdex.decoding.samples import decodable, reorder_depth
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import InexactIndex, UndecodableMedia
 from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_sample
@@ -79,7 +79,12 @@ class FrameTrack:
         entries = setup.entries(self.track, len(self.samples), source)
         info = self.track.info
         self.decoders = Decoders(
-            setup, self.track.codec, pool, several=entries is not None, device=device
+            setup,
+            self.track.codec,
+            pool,
+            several=entries is not None,
+            depth=reorder_depth(self.samples.cts),
+            device=device,
         )
         self.coding = Coding(
             info.format, info.nal_length_size, self.samples.cts, self.samples.sync, entries
