@@ -207,7 +207,12 @@ class Settings(BaseSettings):
         description="how long deleted bytes stay in the store, for downloads and back-ups that "
         "have begun; less where a disk is nearly full",
     )
-    url_token_seconds: int = Field(3600, ge=1, description="how long a URL token is valid")
+    url_token_seconds: int = Field(
+        3600, ge=1, description="how long a URL token is valid where it does not say"
+    )
+    max_url_token_seconds: int = Field(
+        30 * 24 * 3600, ge=1, description="how long a URL token may be valid that says `seconds`"
+    )
 
     heartbeat_seconds: float = Field(
         1, gt=0, description="how often a worker reports that it is alive"

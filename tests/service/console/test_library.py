@@ -1,6 +1,9 @@
 """The console at `/`: signing in, the library as it is now, and how all of it looks."""
 
+import base64
+import json
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -67,6 +70,88 @@ def test_a_long_library_is_paged(opened):
         if one["status"] == "created":
             opened.served.client.delete(f"{API}/files/{one['id']}")
     page.get_by_role("link", name="000.mp4").wait_for(state="detached")
+
+
+def test_it_is_sorted_and_many_go_at_once_unless_it_is_undone(opened):
+    page, client = opened.page, opened.served.client
+    sizes = {"film 10.mp4": 5, "film 9.mp4": 7, "a.mp4": 6}
+    ids = {
+        name: announced(client, b"%05d00" % number, name, "files", type="video", byte_size=size)[
+            "id"
+        ]
+        for number, (name, size) in enumerate(sizes.items())
+    }
+    page.get_by_role("searchbox").fill(".mp4")
+    shown = page.locator("#files .name")
+
+    def names():
+        return [one for one in shown.all_inner_texts() if one in sizes]
+
+    page.get_by_role("link", name="a.mp4").first.wait_for()
+    for order, wanted in (
+        ("By name", ["a.mp4", "film 9.mp4", "film 10.mp4"]),
+        ("Largest first", ["film 9.mp4", "a.mp4", "film 10.mp4"]),
+        ("Oldest first", list(sizes)),
+        ("Newest first", list(sizes)[::-1]),
+    ):
+        page.get_by_label("Order").select_option(order)
+        page.wait_for_timeout(50)
+        page.wait_for_function(
+            "(wanted) => JSON.stringify([...document.querySelectorAll('#files .name')]"
+            ".map((one) => one.textContent).filter((one) => wanted.includes(one)))"
+            " === JSON.stringify(wanted)",
+            arg=wanted,
+        )
+    page.get_by_role("button", name="Select").click()
+    for name in ("a.mp4", "film 10.mp4"):
+        page.get_by_label(f"Select {name}", exact=True).check()
+    page.get_by_role("button", name="Delete 2").click()
+    page.get_by_text("2 files deleted.").wait_for()
+    assert names() == ["film 9.mp4"]
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("link", name="a.mp4").first.wait_for()
+    assert names() == list(sizes)[::-1]
+    page.get_by_role("button", name="Select").click()
+    page.get_by_label("Select a.mp4", exact=True).check()
+    page.get_by_role("button", name="Delete 1").click()
+    page.reload()  # who leaves has not undone it
+    page.get_by_role("link", name="film 9.mp4").first.wait_for()
+    page.get_by_role("link", name="a.mp4").wait_for(state="detached")
+    assert client.get(f"{API}/files/{ids['a.mp4']}").status_code == 404
+    for name in ("film 10.mp4", "film 9.mp4"):
+        client.delete(f"{API}/files/{ids[name]}")
+
+
+def test_a_film_is_renamed_and_shared_for_long(opened, film):
+    page, client = opened.page, opened.served.client
+    id = upload(opened.served, film.progressive)
+    page.goto(f"{opened.served.url}/files/{id}")
+    opened.ready("progressive.mp4")
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("New name").fill("Mine & <yours>.mp4")
+    with page.expect_response(lambda one: one.request.method == "PATCH"):
+        page.keyboard.press("Enter")
+    page.get_by_label("New name").wait_for(state="detached")
+    opened.ready("Mine & <yours>.mp4")
+    assert client.get(f"{API}/files/{id}").json()["filename"] == "Mine & <yours>.mp4"
+    page.get_by_role("tab", name="Links").click()
+    page.get_by_label("How long links open it").select_option("a week")
+    page.get_by_role("button", name="Copy code").click()
+    code = page.get_by_label("Address: For a web page")
+    code.wait_for()
+    html = code.input_value()
+    elsewhere = page.context.new_page()
+    elsewhere.set_content(html)
+    video = elsewhere.locator("video")
+    assert video.get_attribute("width") == "320"
+    token = parse_qs(urlsplit(video.get_attribute("src")).query)["token"][0]
+    claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    assert claims["exp"] - claims["iat"] == 7 * 24 * 3600
+    loaded = (
+        "(one) => new Promise((done) => { one.onloadeddata = () => done(one.videoWidth);"
+        " one.preload = 'auto'; one.load() })"
+    )
+    assert video.evaluate(loaded) == 320
 
 
 def test_tabs_share_one_sign_in(opened):

@@ -98,6 +98,9 @@ def test_what_is_no_film_is_told_in_words(opened, film):
     path.write_text("This is a text, and no film.\n" * 20)
     opened.choose(path)
     page = opened.page
+    told = page.locator(".upload", has_text="notes.txt")
+    told.locator(".wrong", has_text="not a media file").wait_for()
+    assert "Is here." not in told.inner_text()
     page.get_by_role("link", name="Open").click()
     alert = page.get_by_role("alert")
     alert.wait_for()

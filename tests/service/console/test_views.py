@@ -103,9 +103,26 @@ def test_speech_is_transcribed_and_the_spoken_word_is_marked(opened):
     assert page.evaluate("document.querySelector('video').currentTime") == pytest.approx(
         start, abs=1e-3
     )
-    assert page.get_by_role("button", name="Transcribe").is_hidden()
+    again = page.get_by_text("Transcribe again").first
+    again.click()
+    page.get_by_label("Language that is spoken").fill("de")
+    page.get_by_label("Engine").select_option("pocketsphinx")
+    page.get_by_role("button", name="Transcribe again").click()
+    page.get_by_role("alert").get_by_text("does not know this language").wait_for()
+    opened.wrong.clear()  # the browser tells of the 422
+    page.get_by_label("Language that is spoken").fill("en")
+    with page.expect_response("**/transcribe") as answer:
+        page.get_by_role("button", name="Transcribe again").click()
+    assert answer.value.status == 201
+    page.wait_for_function("() => document.querySelectorAll('#captions option').length === 3")
+    assert page.get_by_role("alert").is_hidden(), "what was wrong before is over"
+    languages = [
+        one["language"]
+        for one in opened.served.client.get(f"{API}/transcriptions").json()["transcriptions"]
+    ]
+    assert languages == ["en", "en"]
     opened.view("Transcriptions")
-    row = page.get_by_role("row", name="speech.mp4")
+    row = page.get_by_role("row", name="speech.mp4").first
     with page.expect_download() as coming:
         row.get_by_role("button", name="Download json").click()
     assert json.loads(coming.value.path().read_text())["word_segments"]
@@ -176,9 +193,19 @@ def test_webhooks_are_made_pinged_and_switched_off(opened):
     opened.view("Webhooks")
     page.get_by_text("No webhooks yet").wait_for()
     page.get_by_label("URL").fill("https://hook.invalid/told")
+    page.get_by_label("Events").fill("nothing.*")
+    page.get_by_role("button", name="Add webhook").click()
+    page.get_by_role("alert").wait_for()
+    opened.wrong.clear()  # the browser tells of the 422
     page.get_by_label("Events").fill("file.*, render.completed")
     page.get_by_role("button", name="Add webhook").click()
-    page.locator(".secret code", has_text="whsec_").wait_for()
+    secret = page.locator(".secret code", has_text="whsec_")
+    secret.wait_for()
+    assert page.get_by_role("alert").is_hidden()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_text("Copied.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == secret.inner_text()
     row = page.get_by_role("row", name="https://hook.invalid/told")
     assert "file.*, render.completed" in row.inner_text()
     row.get_by_role("button", name="Disable").click()

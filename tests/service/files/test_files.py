@@ -78,6 +78,26 @@ def test_a_file_from_its_announcement_to_its_deletion(server, type_):
 
 
 @types
+def test_a_file_is_given_another_name(server, type_):
+    data, record = new(server, type_)
+    place = f"{FILES}/{record['id']}"
+    named = server.client.patch(place, json={"filename": "Mine.bin"})
+    assert named.json() == record | {"filename": "Mine.bin"}
+    assert server.client.post(f"{place}/upload", content=data).json()["filename"] == "Mine.bin"
+    made = server.client.patch(place, json={"filename": "Ours.bin"}).json()
+    assert made == record_of(server, record["id"])
+    for family in {"image": ["image_files"], "caption": ["caption_files"]}.get(
+        type_, ["unprocessed_files", "isobmff_files"]
+    ):
+        answer = server.client.get(f"{API}/{family}/{record['id']}", headers=JSON)
+        if "json" in answer.headers["content-type"]:
+            assert answer.json()["filename"] == "Ours.bin", family
+    assert server.stranger.patch(place, json={"filename": "x"}).status_code == 404
+    assert server.client.patch(place, json={"filename": ""}).status_code == 422
+    assert record_of(server, record["id"])["filename"] == "Ours.bin"
+
+
+@types
 def test_post_of_an_md5_that_is_there_gives_the_record_again(server, type_):
     data, record = new(server, type_)
     body = {"filename": record["filename"], "byte_size": len(data), "type": type_}

@@ -94,6 +94,14 @@ def test_a_language_that_the_engine_lacks(client, film):
     assert errors(client.post(AT, json=body), 422) == ["#/language"]
     # of another one nobody knows before it is opened
     assert client.post(AT, json={**body, "engine": "faster-whisper"}).status_code == 201
+    of_file = f"{API}/isobmff_files/{film}/transcribe"
+    assert errors(client.post(of_file, json={"language": "de"}), 422) == ["#/language"]
+    assert errors(client.post(of_file, json={"engine": "siri"}), 422) == ["#/engine"]
+    for id in [one["id"] for one in client.get(AT).json()["transcriptions"]]:
+        client.post(f"{AT}/{id}/cancel", json={})
+    begun = client.post(of_file, json={"language": "de", "engine": "faster-whisper"})
+    assert begun.status_code == 201
+    assert client.get(f"{AT}/{begun.json()['id']}").json()["engine"] == "faster-whisper"
 
 
 def test_files_that_cannot_be_heard(client):

@@ -1,14 +1,18 @@
-"""Two films of one md5 and other bytes are two: processed, looked up and deleted apart."""
+"""Two films of one md5 are two, whether their bytes are the same or not: each goes alone."""
 
 import hashlib
 import io
 import uuid
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import av
 import pytest
 
 from fragdex.service.jobs.api import Job
+from fragdex.service.records import deletion, tables
+from fragdex.service.records.identifiers import instant
+from fragdex.service.records.tenant_limits import set_limits
 from fragdex.service.unprocessed import worker
 from fragdex.service.uploads import hashing
 from service.serving import API
@@ -153,3 +157,61 @@ def test_a_film_that_was_named_is_not_taken_by_another(server, one_md5):
     assert server.client.post(f"{place}/process").status_code == 201
     for id, numbers in ((other, {1}), (named, {1, 7})):
         assert {track["track_id"] for track in shown(server.client, id)["tracks"]} == numbers
+
+
+def equals(server, name="frag-global-sidx-video.mp4", count=2):
+    """One film, uploaded again and again without its md5: the ids, and its bytes."""
+    data = fixture_bytes(name, salt=server.url)
+    ids = []
+    for n in range(count):
+        new = {"filename": f"{n}.mp4", "type": "video", "byte_size": len(data)}
+        ids.append(server.client.post(f"{API}/files", json=new).json()["id"])
+        sent = server.client.post(f"{API}/files/{ids[-1]}/upload", content=data)
+        assert sent.status_code == 201, sent.text
+        assert shown(server.client, ids[-1])["status"] == "ready"
+    return ids, data
+
+
+def listed(server):
+    return {file["id"] for file in server.client.get(f"{API}/files?limit=200").json()["files"]}
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_one_of_two_equal_films_goes_alone(server, kept):
+    ids, data = equals(server)
+    gone = ids[1 - kept]
+    assert server.client.delete(f"{API}/files/{gone}").status_code == 204
+    swept(server)
+    deletion.expired(server.context.database)
+    for method, path in (("GET", ""), ("GET", "/index"), ("DELETE", ""), ("PATCH", "")):
+        body = {"json": {"filename": "b.mp4"}} if method == "PATCH" else {}
+        answer = server.client.request(method, f"{API}/files/{gone}{path}", **body)
+        assert answer.status_code == 404, (method, path)
+    assert listed(server) & set(ids) == {ids[kept]}
+    assert tracks(server.client, ids[kept]) == {1: data}
+    assert server.client.delete(f"{API}/files/{ids[kept]}").status_code == 204
+    deletion.expired(server.context.database)
+    assert of_md5(server.client, md5_of(data)) == [None, None]
+
+
+def test_a_film_whose_time_is_over_leaves_its_equal(server):
+    ids, data = equals(server)
+    past = instant() - timedelta(days=2)
+    with server.context.database.write() as connection:
+        for table in (tables.unprocessed_files, tables.isobmff_files):
+            change = table.update().where(table.c.id == ids[0])
+            connection.execute(change.values(expires_at=past, created_at=past))
+    deletion.expired(server.context.database)
+    assert listed(server) & set(ids) == {ids[1]}
+    assert tracks(server.client, ids[1]) == {1: data}
+
+
+def test_a_film_older_than_its_tenant_keeps_leaves_its_equal(server, monkeypatch):
+    ids, data = equals(server)
+    newer = datetime.fromisoformat(shown(server.client, ids[1])["created_at"])
+    set_limits(server.context.database, server.tenant, {"retention_days": 1})
+    monkeypatch.setattr(deletion, "instant", lambda: newer + timedelta(days=1, milliseconds=-1))
+    deletion.outlived(server.context.database)
+    set_limits(server.context.database, server.tenant, {"retention_days": None})
+    assert listed(server) & set(ids) == {ids[1]}
+    assert tracks(server.client, ids[1]) == {1: data}

@@ -84,6 +84,19 @@ def test_a_token_opens_nothing_else(server):
         assert client.post("/api/v1/url-token", json={"url": BYTES}).status_code == 403
 
 
+def test_a_token_lasts_as_long_as_is_asked_for_up_to_the_setting(server):
+    most = server.context.settings.max_url_token_seconds
+    for asked, seconds in ((None, 3600), (1, 1), (most, most)):
+        wanted = {"url": BYTES} | ({} if asked is None else {"seconds": asked})
+        token = server.client.post("/api/v1/url-token", json=wanted).json()["token"]
+        claims = jwt.decode(token, options={"verify_signature": False})
+        assert claims["exp"] - claims["iat"] == seconds
+    for wrong in (0, -1, most + 1, 10**12, "5", 1.5):
+        answer = server.client.post("/api/v1/url-token", json={"url": BYTES, "seconds": wrong})
+        assert answer.status_code == 422, wrong
+        assert answer.json()["errors"][0]["pointer"] == "#/seconds"
+
+
 def test_a_token_for_parameters_opens_requests_that_have_them(server):
     wanted = {"url": BYTES, "params": {"a": "x y&z", "b": ""}}
     token = server.client.post("/api/v1/url-token", json=wanted).json()["token"]

@@ -30,6 +30,7 @@ __all__ = [
     "list_file_tracks",
     "list_files",
     "post_file_deletion",
+    "rename_file",
     "upload_file",
     "upload_file_index",
     "upload_file_track",
@@ -110,6 +111,13 @@ def get_file(id: str, *, range: ByteRange | None = None) -> Request[AnyFile]:
 def head_file(id: str) -> Request[None]:
     """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
     return Request("HEAD", f"/api/v1/files/{segment(id)}", result=None)
+
+
+def rename_file(id: str, *, filename: str) -> Request[AnyFile]:
+    """Give a file another name; its bytes, and what was made of it, stay."""
+    return Request(
+        "PATCH", f"/api/v1/files/{segment(id)}", body={"filename": filename}, result=AnyFile
+    )
 
 
 def delete_file(id: str) -> Request[None]:

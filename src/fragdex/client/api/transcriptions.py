@@ -41,18 +41,25 @@ __all__ = [
 
 
 def transcribe_file(
-    id: str, *, idempotency_key: str | None = None, track_id: int | str | None = None
+    id: str,
+    *,
+    idempotency_key: str | None = None,
+    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
+    language: str | None = None,
+    track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
     """Transcribe the speech of a video; 200 with the current one, if there is one.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
+        engine: default: the setting `speech_engine`.
+        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine hears.
         track_id: track_ID, as number or text; default: the first audio track.
     """
     return Request(
         "POST",
         f"/api/v1/files/{segment(id)}/transcribe",
-        body={"trackId": track_id},
+        body={"engine": engine, "language": language, "trackId": track_id},
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )
@@ -64,18 +71,25 @@ def get_file_transcription(id: str) -> Request[FileTranscription]:
 
 
 def transcribe_isobmff_file(
-    id: str, *, idempotency_key: str | None = None, track_id: int | str | None = None
+    id: str,
+    *,
+    idempotency_key: str | None = None,
+    engine: Literal["pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
+    language: str | None = None,
+    track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
     """Transcribe the speech of an ISOBMFF file; 200 with the current one, if there is one.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
+        engine: default: the setting `speech_engine`.
+        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine hears.
         track_id: track_ID, as number or text; default: the first audio track.
     """
     return Request(
         "POST",
         f"/api/v1/isobmff_files/{segment(id)}/transcribe",
-        body={"trackId": track_id},
+        body={"engine": engine, "language": language, "trackId": track_id},
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )

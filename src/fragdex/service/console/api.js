@@ -27,12 +27,12 @@ export const line = new EventTarget();
 // Whether the service can be reached now.
 export const answers = () => fetch("healthz", { cache: "no-store" }).then(({ ok }) => ok, () => false);
 
-export async function ask(path, { method = "GET", headers = {}, body, signal } = {}) {
+export async function ask(path, { method = "GET", headers = {}, body, signal, keepalive } = {}) {
   let response;
   try {
     // a key with other letters than Latin-1 cannot be a header at all
     response = await fetch(API + path, {
-      method, body, signal, cache: "no-store",
+      method, body, signal, keepalive, cache: "no-store",
       headers: { Authorization: `Bearer ${encodeURI(key())}`, ...headers },
     });
   } catch (error) {
@@ -64,19 +64,20 @@ export function post(path, values, options) {
 const tokens = new Map();
 const EARLY = 300; // seconds before its end that a token is no longer handed out
 
-// The token that opens a path of the interface and what is below it, for an hour.
-export async function tokenOf(place) {
-  const known = tokens.get(place);
+// The token that opens a path of the interface and what is below it, for an hour or so many seconds.
+export async function tokenOf(place, seconds) {
+  const name = `${place} ${seconds ?? ""}`;
+  const known = tokens.get(name);
   if (known && known.key === key() && known.until > Date.now() / 1000 + EARLY) return known.token;
-  const { token } = await post("url-token", { url: `/${API}${place}` });
+  const { token } = await post("url-token", { url: `/${API}${place}`, ...(seconds && { seconds }) });
   const claims = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
-  tokens.set(place, { token, key: key(), until: JSON.parse(atob(claims)).exp });
+  tokens.set(name, { token, key: key(), until: JSON.parse(atob(claims)).exp });
   return token;
 }
 
 // The address of `path` that needs no header, by a token of `place`, which is at or above it.
-export async function signed(path, place = path.split("?")[0]) {
+export async function signed(path, place = path.split("?")[0], seconds = undefined) {
   const url = new URL(API + path, document.baseURI);
-  url.searchParams.set("token", await tokenOf(place));
+  url.searchParams.set("token", await tokenOf(place, seconds));
   return url.href;
 }

@@ -1,7 +1,7 @@
 // A list that keeps itself as the service has it: rows of a table, older ones on demand.
 
 import { askJson } from "./api.js";
-import { complain, empty, h, pause } from "./dom.js";
+import { attempt, complain, empty, h, pause, repeated } from "./dom.js";
 import { title } from "./router.js";
 import { arrived } from "./uploads.js";
 
@@ -56,16 +56,12 @@ export async function collection(view, about, signal) {
     if (!older.length) cursor = told.next_cursor;
     draw();
   }
-  more.addEventListener("click", async () => {
-    try {
-      const told = await page(PAGE, cursor);
-      records.push(...told[field]);
-      cursor = told.next_cursor;
-      draw();
-    } catch (error) {
-      complain(error);
-    }
-  });
+  more.addEventListener("click", () => attempt(async () => {
+    const told = await page(PAGE, cursor);
+    records.push(...told[field]);
+    cursor = told.next_cursor;
+    draw();
+  }));
   arrived.addEventListener("change", () => refresh().catch(complain), { signal });
   await refresh();
   view.append(...parts);
@@ -85,10 +81,11 @@ export function keepFocus(body, draw) {
 }
 
 async function keep(busy, refresh, signal) {
+  const quietly = repeated(refresh);
   for (;;) {
     await pause(busy() ? 1500 : 6000, signal);
     if (signal.aborted) return;
-    if (!document.hidden) await refresh().catch(complain);
+    if (!document.hidden) await quietly();
   }
 }
 

@@ -83,6 +83,103 @@ export function clean() {
   $("problem").textContent = "";
 }
 
+// What is done again and again by itself: what it complained of is over once it succeeds.
+export function repeated(deed) {
+  let failed = false;
+  return async () => {
+    try {
+      await deed();
+      if (failed) clean();
+      failed = false;
+    } catch (error) {
+      failed = true;
+      complain(error);
+    }
+  };
+}
+
+// What somebody asks for: what went wrong before is over, and what goes wrong now is told.
+export async function attempt(deed) {
+  clean();
+  try {
+    return await deed();
+  } catch (error) {
+    complain(error);
+    return undefined;
+  }
+}
+
+// Into the clipboard, or, at an address without https, which has none, by what is selected.
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = h("textarea", { value: text, readOnly: true });
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  tell("Copied.");
+}
+
+// What is shown once, and can be copied.
+export function once(words, secret) {
+  return [`${words}, shown once: `, h("code", {}, secret), " ",
+    h("button.quiet", { type: "button", onclick: () => copy(secret) }, "Copy")];
+}
+
+// A button that makes a field of a name, until it is kept or given up. `rename(name)` keeps it.
+export function renaming(name, place, rename) {
+  const button = h("button.quiet.writes", { type: "button", "aria-label": `Rename ${name}` }, "Rename");
+  button.addEventListener("click", () => {
+    const field = h("input.name", { type: "text", value: name, required: true, maxLength: 255, "aria-label": "New name" });
+    const shown = [...place.childNodes];
+    const end = () => place.replaceChildren(...shown);
+    const keep = async (event) => {
+      event.preventDefault();
+      const wanted = field.value.trim();
+      if (wanted && wanted !== name) await attempt(() => rename(wanted));
+      if (form.isConnected) end();
+      button.focus();
+    };
+    const form = h("form.rename", { onsubmit: keep }, field, h("button", { type: "submit" }, "Keep"));
+    form.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      end();
+      button.focus();
+    });
+    place.replaceChildren(form);
+    field.focus();
+    field.setSelectionRange(0, Math.max(name.lastIndexOf("."), 0) || name.length);
+  });
+  return button;
+}
+
+const UNDO = 10000; // milliseconds
+let waiting = null;
+
+// A deed that is done in a while, unless it is undone; also where the page is left before.
+export function undoable(words, deed, undone) {
+  waiting?.();
+  const over = () => {
+    clearTimeout(timer);
+    removeEventListener("pagehide", now);
+    if (waiting === now) waiting = null;
+    bar.remove();
+  };
+  const now = () => {
+    over();
+    deed();
+  };
+  const undo = h("button.quiet", { type: "button", onclick: () => { over(); undone(); } }, "Undo");
+  const bar = h("div#undo", { role: "status" }, words, " ", undo);
+  const timer = setTimeout(now, UNDO);
+  addEventListener("pagehide", now);
+  waiting = now;
+  document.body.append(bar);
+}
+
 // A button whose deed cannot be undone asks first: it is done at the second click.
 export function twice(label, sure, deed) {
   const button = h("button.quiet.writes", { type: "button" }, label);
@@ -93,11 +190,7 @@ export function twice(label, sure, deed) {
   button.addEventListener("click", async () => {
     if (!button.classList.contains("sure")) return doubt(true);
     button.disabled = true;
-    try {
-      await deed();
-    } catch (error) {
-      complain(error);
-    }
+    await attempt(deed);
     button.disabled = false;
     doubt(false);
   });

@@ -1,7 +1,7 @@
 // A film's page: its state while it is made playable, then its player and what belongs to it.
 
-import { askJson, line, signed } from "./api.js";
-import { complain, empty, h, pause, twice } from "./dom.js";
+import { askJson, line, send, signed } from "./api.js";
+import { complain, empty, h, pause, renaming, twice } from "./dom.js";
 import { controls } from "./controls.js";
 import { follow } from "./events.js";
 import { bytesText, secondsOf, when } from "./format.js";
@@ -33,10 +33,15 @@ export async function show(view, { id, query, signal }) {
   const remove = twice("Delete", "Delete for good", () => deleteShown(place, "files"));
   const save = download(`${place}/faststart.mp4`, "Download", `${stemOf(file.filename)}.mp4`, "quiet");
   save.hidden = true;
+  const name = h("h1#film-title", {}, file.filename);
+  const rename = renaming(file.filename, name, async (filename) => {
+    await send("PATCH", place, { filename });
+    await go(location.href, { replace: true });
+  });
   const film = h("section#film", { "aria-labelledby": "film-title", "data-id": id, "data-state": "opening" });
   const facts = [file.byte_size === null ? "" : bytesText(file.byte_size), when(file.created_at)];
   film.append(h("div.heading", {}, h("a.up", { href: "files" }, "Library"),
-    h("h1#film-title", {}, file.filename), h("span.soft", {}, facts.filter(Boolean).join(" · ")), h("span.gap"), h("div.actions", {}, save, remove)),
+    name, h("span.soft", {}, facts.filter(Boolean).join(" · ")), h("span.gap"), h("div.actions", {}, save, rename, remove)),
   state, bar);
   view.append(film);
   try {
@@ -118,7 +123,7 @@ async function open(film, file, place, query, state, signal) {
   const range = h("div.range", { "aria-hidden": "true", hidden: true });
   const clip = clipTab(video, file, place, range, signal);
   const below = tabs("About this film", [["clip", "Clip", clip.element],
-    ["links", "Links", linksTab(video, place).element], ["index", "Index", at.element]]);
+    ["links", "Links", linksTab(video, file, place).element], ["index", "Index", at.element]]);
   const said = transcript(video, file, { select: tools.captions, seek, sounds: sounds.length > 0 }, signal);
   const bar = h("div.line", {}, range, tools.line, picture && storyboard(tools.line, video, place, signal));
   film.append(h("div.beside", {}, h("div", {}, h("div.stage", {}, screen, bar, tools.bar, tools.help), below.element),

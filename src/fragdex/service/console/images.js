@@ -1,17 +1,26 @@
 // Images and captions: what is stored beside films.
 
-import { ask, signed } from "./api.js";
+import { ask, send, signed } from "./api.js";
 import { collection } from "./collection.js";
-import { h, twice } from "./dom.js";
+import { h, renaming, twice } from "./dom.js";
 import { bytesText, when } from "./format.js";
 import { download } from "./transcriptions.js";
 
-function actions(one, place, refresh) {
+function named(one, refresh) {
+  const name = h("span", {}, one.filename);
+  const rename = renaming(one.filename, name, async (filename) => {
+    await send("PATCH", `files/${one.id}`, { filename });
+    await refresh();
+  });
+  return { name: [name, h("div.soft", {}, when(one.created_at))], rename };
+}
+
+function actions(one, place, rename, refresh) {
   const remove = twice("Delete", "Delete for good", async () => {
     await ask(place, { method: "DELETE" });
     await refresh();
   });
-  return h("div.actions", {}, one.complete ? download(place, "Download", one.filename) : h("span.chip", {}, "Incomplete"), remove);
+  return h("div.actions", {}, one.complete ? download(place, "Download", one.filename) : h("span.chip", {}, "Incomplete"), rename, remove);
 }
 
 function images(view, signal) {
@@ -19,12 +28,11 @@ function images(view, signal) {
     name: "Images", path: "image_files", field: "image_files", heads: ["Name", "Picture", "Size", "Bytes", ""],
     empty: ["picture", "No images yet", "Drop a PNG, JPEG, WebP or SVG anywhere."],
     moving: (one) => !one.complete,
-    row: (one, refresh) => [
-      [one.filename, h("div.soft", {}, when(one.created_at))],
-      one.complete ? small(one) : "",
-      one.width ? `${one.width} × ${one.height}` : "", bytesText(one.byte_size),
-      actions(one, `image_files/${one.id}`, refresh),
-    ],
+    row: (one, refresh) => {
+      const { name, rename } = named(one, refresh);
+      return [name, one.complete ? small(one) : "", one.width ? `${one.width} × ${one.height}` : "",
+        bytesText(one.byte_size), actions(one, `image_files/${one.id}`, rename, refresh)];
+    },
   }, signal);
 }
 
@@ -39,10 +47,10 @@ function captions(view, signal) {
     name: "Captions", path: "caption_files", field: "caption_files", heads: ["Name", "Kind", "Bytes", ""],
     empty: ["words", "No captions yet", "Drop a .vtt or .srt file on a film, or edit its transcript."],
     moving: (one) => !one.complete,
-    row: (one, refresh) => [
-      [one.filename, h("div.soft", {}, when(one.created_at))], one.mime_type, bytesText(one.byte_size),
-      actions(one, `caption_files/${one.id}`, refresh),
-    ],
+    row: (one, refresh) => {
+      const { name, rename } = named(one, refresh);
+      return [name, one.mime_type, bytesText(one.byte_size), actions(one, `caption_files/${one.id}`, rename, refresh)];
+    },
   }, signal);
 }
 

@@ -2,7 +2,7 @@
 
 import { askJson, post } from "./api.js";
 import { bar, chip, keepFocus, table } from "./collection.js";
-import { complain, empty, h, pause, sentence } from "./dom.js";
+import { attempt, complain, empty, h, pause, sentence } from "./dom.js";
 import { count, when } from "./format.js";
 import { title } from "./router.js";
 
@@ -68,7 +68,7 @@ function job(field, one) {
 
 function cells(job, refresh) {
   const again = job.again && h("button.quiet.writes", {
-    type: "button", onclick: () => post(job.again, {}).then(refresh).catch(complain),
+    type: "button", onclick: () => attempt(() => post(job.again, {}).then(refresh)),
   }, "Try again");
   return [[h("a", { href: job.href }, job.name), job.problem && h("div.wrong", {}, sentence(job.problem))],
     chip(job.status), job.failed ? "" : bar(job.done, 1, "Part done"),

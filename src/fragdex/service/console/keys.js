@@ -2,7 +2,7 @@
 
 import { ask, post } from "./api.js";
 import { chip, collection } from "./collection.js";
-import { complain, h, twice } from "./dom.js";
+import { attempt, h, once, twice } from "./dom.js";
 import { when } from "./format.js";
 import { key, signIn, signOut } from "./session.js";
 
@@ -21,18 +21,16 @@ export async function show(view, { signal }) {
   let list;
   const told = (made) => {
     secret.hidden = false;
-    secret.replaceChildren("The key, shown once: ", h("code", {}, made.key));
+    secret.replaceChildren(...once("The key", made.key));
   };
-  const add = async (event) => {
+  const add = (event) => {
     event.preventDefault();
-    try {
+    return attempt(async () => {
       const ends = days.value ? new Date(Date.now() + Number(days.value) * DAY).toISOString() : null;
       told(await post("keys", { name: name.value.trim(), scope: scope.value, expires_at: ends }));
       name.value = "";
       await list.refresh();
-    } catch (error) {
-      complain(error);
-    }
+    });
   };
   const label = (text, field) => h("label", {}, h("span", {}, text), field);
   const form = h("form.card.fields", { onsubmit: add }, label("Name", name), label("May", scope), label("Ends", days),

@@ -1,7 +1,7 @@
 // The library: every film and sound, newest first, as they are now.
 
-import { askJson, signed } from "./api.js";
-import { $, complain, h, icon, pause } from "./dom.js";
+import { ask, askJson, signed } from "./api.js";
+import { $, attempt, complain, h, icon, pause, repeated, undoable } from "./dom.js";
 import { bytesText, clock, count, when } from "./format.js";
 import { note, title } from "./router.js";
 import { arrived } from "./uploads.js";
@@ -10,6 +10,15 @@ const PAGE = 48;
 const MOST = 200; // records that the service gives at once
 const STATES = [["", "All states"], ["ready", "Ready"], ["processing", "Processing"],
   ["uploading", "Uploading"], ["failed", "Failed"]];
+// Orders but the first are of all that there is, up to so many.
+const MOST_SORTED = 2000;
+const ORDERS = {
+  newest: ["Newest first", null],
+  oldest: ["Oldest first", (one, other) => (one.id < other.id ? -1 : 1)],
+  name: ["By name", (one, other) => one.filename.localeCompare(other.filename, undefined, { numeric: true, sensitivity: "base" })],
+  longest: ["Longest first", (one, other) => lengthOf(other) - lengthOf(one)],
+  largest: ["Largest first", (one, other) => (other.byte_size ?? 0) - (one.byte_size ?? 0)],
+};
 const WORDS = { created: "Incomplete", uploading: "Uploading", processing: "Processing", failed: "Failed" };
 
 export async function show(view, { query, signal }) {
@@ -24,16 +33,24 @@ export async function show(view, { query, signal }) {
     h("option", { value: "" }, "Films and sound"), h("option", { value: "video" }, "Films"),
     h("option", { value: "audio" }, "Sound"));
   if (["video", "audio"].includes(query.get("kind"))) kind.value = query.get("kind");
+  const order = h("select", { "aria-label": "Order" },
+    Object.entries(ORDERS).map(([value, [name]]) => h("option", { value }, name)));
+  if (query.get("order") in ORDERS) order.value = query.get("order");
+  const pick = h("button.quiet.writes", { type: "button" }, "Select");
+  const remove = h("button.quiet.writes.sure", { type: "button", hidden: true }, "Delete");
   const grid = h("ul#files", { "aria-label": "Files" });
   const none = h("div#no-files.empty", { hidden: true });
   const sum = h("p#sum.soft", { role: "status" });
   const more = h("button#more.quiet", { type: "button", hidden: true }, "Show older files");
   view.append(h("div.heading", {}, h("h1", {}, "Library"), sum),
-    h("div.filters", {}, search, kind, state), grid, none, h("p.centre", {}, more));
+    h("div.filters", {}, search, kind, state, order, h("span.gap"), remove, pick), grid, none, h("p.centre", {}, more));
 
   const library = new Library(grid, signal);
   const draw = () => {
-    const { shown, all } = library.draw(search.value.trim().toLowerCase(), kind.value);
+    const { shown, all } = library.draw(search.value.trim().toLowerCase(), kind.value, ORDERS[order.value][1]);
+    const picked = library.picked.size;
+    remove.hidden = !picked;
+    remove.textContent = `Delete ${count(picked)}`;
     const filtered = search.value.trim() || kind.value || state.value;
     more.hidden = !library.cursor;
     none.hidden = shown > 0 || !library.loaded;
@@ -42,7 +59,38 @@ export async function show(view, { query, signal }) {
       : shown === all ? `${count(all)}${library.cursor ? "+" : ""} files`
         : `${count(shown)} of ${count(all)}${library.cursor ? "+" : ""} files`;
   };
-  const refresh = () => library.refresh(state.value).then(draw, complain);
+  const refresh = repeated(async () => {
+    await library.refresh(state.value);
+    while (order.value !== "newest" && library.cursor && library.files.length < MOST_SORTED) {
+      await library.older(state.value, MOST);
+    }
+    draw();
+  });
+  order.addEventListener("change", () => {
+    note({ order: order.value === "newest" ? "" : order.value });
+    refresh();
+  });
+  pick.addEventListener("click", () => {
+    library.pick(!library.picking);
+    pick.textContent = library.picking ? "Done" : "Select";
+    draw();
+  });
+  grid.addEventListener("change", draw);
+  remove.addEventListener("click", () => {
+    const ids = [...library.picked];
+    pick.click();
+    for (const id of ids) library.hidden.add(id);
+    draw();
+    const gone = () => Promise.all(ids.map((id) =>
+      ask(`files/${id}`, { method: "DELETE", keepalive: true }).catch((error) => {
+        library.hidden.delete(id);
+        if (error.status !== 404) complain(error);
+      }))).then(() => signal.aborted || refresh());
+    undoable(`${count(ids.length)} ${ids.length === 1 ? "file" : "files"} deleted.`, gone, () => {
+      for (const id of ids) library.hidden.delete(id);
+      if (!signal.aborted) draw();
+    });
+  });
   search.addEventListener("input", () => {
     note({ q: search.value.trim() });
     draw();
@@ -56,7 +104,7 @@ export async function show(view, { query, signal }) {
     library.forget();
     refresh();
   });
-  more.addEventListener("click", () => library.older(state.value).then(draw, complain));
+  more.addEventListener("click", () => attempt(() => library.older(state.value).then(draw)));
   arrived.addEventListener("change", refresh, { signal });
   document.addEventListener("visibilitychange", () => document.hidden || refresh(), { signal });
   await refresh();
@@ -87,6 +135,9 @@ class Library {
   constructor(grid, signal) {
     Object.assign(this, { grid, signal });
     this.cards = new Map();
+    this.picking = false;
+    this.picked = new Set(); // ids
+    this.hidden = new Set(); // ids of what is about to be deleted
     this.forget();
   }
 
@@ -127,20 +178,31 @@ class Library {
     return askJson("process_isobmff?status=processing&limit=200", { signal: this.signal });
   }
 
-  async older(status) {
-    const page = await this.page(status, PAGE, this.cursor);
+  // Choose several, or no more.
+  pick(now) {
+    this.picking = now;
+    this.picked.clear();
+    this.grid.classList.toggle("picking", now);
+    for (const { box } of this.cards.values()) box.checked = false;
+  }
+
+  async older(status, limit = PAGE) {
+    const page = await this.page(status, limit, this.cursor);
     this.files.push(...page.files);
     this.cursor = page.next_cursor;
   }
 
-  draw(words, kind) {
-    const wanted = this.files.filter((file) => file.filename.toLowerCase().includes(words)
+  draw(words, kind, order) {
+    const there = this.files.filter(({ id }) => !this.hidden.has(id));
+    const wanted = there.filter((file) => file.filename.toLowerCase().includes(words)
       && (!kind || kindOf(file) === kind));
+    if (order) wanted.sort(order);
     const ids = new Set(wanted.map((file) => file.id));
     for (const [id, card] of this.cards) {
       if (!ids.has(id)) {
         card.node.remove();
         this.cards.delete(id);
+        this.picked.delete(id);
       }
     }
     let before = null;
@@ -150,17 +212,19 @@ class Library {
       if (card.node !== place) this.grid.insertBefore(card.node, place);
       before = card.node;
     }
-    return { shown: wanted.length, all: this.files.length };
+    return { shown: wanted.length, all: there.length };
   }
 
   // What has not changed keeps its element, and the focus in it.
   card(file) {
     const progress = this.progress.get(file.id);
-    const state = JSON.stringify([file.status, file.next_byte, file.tracks, progress]);
+    const state = JSON.stringify([file.filename, file.status, file.next_byte, file.tracks, progress]);
     let card = this.cards.get(file.id);
     if (!card) {
-      card = { node: h("li"), link: h("a", { href: `files/${file.id}` }) };
-      card.node.append(card.link);
+      const box = h("input.pick", { type: "checkbox", "aria-label": `Select ${file.filename}` });
+      box.addEventListener("change", () => this.picked[box.checked ? "add" : "delete"](file.id));
+      card = { node: h("li"), link: h("a", { href: `files/${file.id}` }), box };
+      card.node.append(card.link, box);
       this.cards.set(file.id, card);
     }
     if (card.state !== state) {
@@ -171,13 +235,17 @@ class Library {
   }
 }
 
+function lengthOf(file) {
+  return Math.max(0, ...file.tracks.map((track) => track.duration_ms ?? 0)) / 1000;
+}
+
 function kindOf(file) {
   if (!file.tracks.length) return null;
   return file.tracks.some((track) => track.type === "video") ? "video" : "audio";
 }
 
 function inside(file, progress) {
-  const length = Math.max(0, ...file.tracks.map((track) => track.duration_ms ?? 0)) / 1000;
+  const length = lengthOf(file);
   const thumb = h("span.thumb", {}, icon(file.status === "failed" ? "warn" : kindOf(file) === "audio" ? "sound" : "film"));
   if (file.status === "ready" && kindOf(file) === "video") picture(file, length, thumb);
   if (length) thumb.append(h("span.badge", {}, clock(length, 0)));

@@ -2,7 +2,7 @@
 
 import { askJson, post, signed } from "./api.js";
 import { chip } from "./collection.js";
-import { complain, h, sentence, twice } from "./dom.js";
+import { attempt, complain, h, sentence, twice } from "./dom.js";
 import { follow } from "./events.js";
 import { bytesText, clock, count, when } from "./format.js";
 import { contactSheet } from "./contact_sheet.js";
@@ -20,7 +20,7 @@ export async function show(view, { id, signal }) {
   const result = h("div.result");
   const facts = h("div.lines");
   const cancel = h("button.quiet.writes", {
-    type: "button", onclick: () => post(`${place}/cancel`, {}).then(refresh).catch(complain),
+    type: "button", onclick: () => attempt(() => post(`${place}/cancel`, {}).then(refresh)),
   }, "Cancel");
   view.append(h("div.heading", {}, h("a.up", { href: "renders" }, "Renders"), h("h1", {}, name), state, h("span.gap"), cancel,
     twice("Delete", "Delete for good", () => deleteShown(place, "renders"))), part, slices, result, facts);

@@ -1,7 +1,7 @@
 // What is taken out of a film: a clip from point to point, and addresses that need no key.
 
 import { signed } from "./api.js";
-import { complain, h, say, tell } from "./dom.js";
+import { attempt, copy, h, say } from "./dom.js";
 import { clock, secondsOf } from "./format.js";
 import { stemOf } from "./uploads.js";
 
@@ -30,16 +30,14 @@ export function clipTab(video, file, place, range, signal) {
     draw();
     say(`${which === "in" ? "In" : "Out"} point at ${clock(video.currentTime)}`);
   };
-  const submit = async (event) => {
+  const submit = (event) => {
     event.preventDefault();
     const { start, end } = ends();
-    try {
+    return attempt(async () => {
       const url = await signed(`${place}/clip.mp4?start=${start.toFixed(3)}&end=${end.toFixed(3)}`, place);
       const name = `${stemOf(file.filename)} ${clock(start, 1)}-${clock(end, 1)}.mp4`.replaceAll(":", ".");
       h("a", { href: url, download: name }).click();
-    } catch (error) {
-      complain(error);
-    }
+    });
   };
   const point = (which, label) => h("div.point", {}, h("label", { for: `clip-${which}` }, label), fields[which],
     h("button.quiet", { type: "button", onclick: () => mark(which) }, `Set ${which}`));
@@ -51,37 +49,44 @@ export function clipTab(video, file, place, range, signal) {
   return { element, mark };
 }
 
-export function linksTab(video, place) {
+const HOUR = 3600; // seconds
+const LASTS = [[HOUR, "an hour"], [24 * HOUR, "a day"], [7 * 24 * HOUR, "a week"], [30 * 24 * HOUR, "30 days"]];
+
+export function linksTab(video, file, place) {
   const rows = h("ul.links");
+  const lasts = h("select#lasts", { "aria-label": "How long links open it" },
+    LASTS.map(([seconds, words]) => h("option", { value: seconds }, words)));
   const element = h("div.lines", {},
-    h("p.soft", {}, "Whoever has one of these addresses can read this film, and nothing else, without a key, for an hour."), rows);
-  const kinds = [["HLS", "hls/master.m3u8"], ["DASH", "dash/manifest.mpd"], ["Film as one file", "fragmented.mp4"],
-    ["Picture of this moment", () => `thumbnail.jpg?exact=true&t=${video.currentTime.toFixed(3)}`]];
-
+    h("p.soft", {}, "Whoever has one of these addresses can read this film, and nothing else, without a key, for ", lasts, "."), rows);
   // Addresses are signed when they are wanted.
-  async function copy(path, field) {
-    const below = typeof path === "string" ? path : path();
-    try {
-      field.value = await signed(`${place}/${below}`, place);
-    } catch (error) {
-      complain(error);
-      return;
-    }
-    field.hidden = false;
-    field.select();
-    try {
-      await navigator.clipboard.writeText(field.value);
-      tell("Copied.");
-    } catch {
-      // an address without https has no clipboard; what is selected can be copied by hand
-      document.execCommand("copy");
-    }
-  }
+  const address = (below) => signed(`${place}/${below}`, place, Number(lasts.value));
+  const moment = () => `thumbnail.jpg?exact=true&t=${video.currentTime.toFixed(3)}`;
+  const kinds = [["HLS", () => address("hls/master.m3u8")], ["DASH", () => address("dash/manifest.mpd")],
+    ["Film as one file", () => address("fragmented.mp4")], ["Picture of this moment", () => address(moment())],
+    ["For a web page", async () => embed(file, await address("fragmented.mp4"), await address(moment()))]];
 
-  for (const [name, path] of kinds) {
+  for (const [name, made] of kinds) {
     const field = h("input", { type: "text", readOnly: true, hidden: true, "aria-label": `Address: ${name}` });
+    const show = () => attempt(async () => {
+      field.value = await made();
+      field.hidden = false;
+      await copy(field.value);
+      field.select();
+    });
     rows.append(h("li", {}, h("strong", {}, name), field,
-      h("button.quiet", { type: "button", onclick: () => copy(path, field) }, "Copy link")));
+      h("button.quiet", { type: "button", onclick: show }, name === "For a web page" ? "Copy code" : "Copy link")));
   }
+  lasts.addEventListener("change", () => {
+    for (const field of rows.querySelectorAll("input")) field.hidden = true;
+  });
   return { element };
+}
+
+// An element that plays the film in any page; made in a document that fetches nothing.
+function embed(file, src, poster) {
+  const sound = !file.width;
+  const player = document.implementation.createHTMLDocument("").createElement(sound ? "audio" : "video");
+  const shape = sound ? {} : { width: file.width, height: file.height, poster };
+  for (const [name, value] of Object.entries({ controls: "", preload: "none", ...shape, src })) player.setAttribute(name, value);
+  return player.outerHTML;
 }

@@ -2,11 +2,13 @@
 
 import { post } from "./api.js";
 import { attach, captionsOf, vtt } from "./captions.js";
-import { clean, complain, h, tell } from "./dom.js";
+import { attempt, clean, complain, h, tell } from "./dom.js";
 import { follow } from "./events.js";
 import { clock, count } from "./format.js";
 import { upload } from "./upload.js";
 import { arrived, stemOf } from "./uploads.js";
+
+const ENGINES = ["pocketsphinx", "faster-whisper", "sherpa-onnx"];
 
 // `select`: the player's choice of captions. `sounds`: whether there is anything to hear.
 export function transcript(video, file, { select, seek, sounds }, signal) {
@@ -19,12 +21,18 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   const found = h("p.soft", { role: "status" });
   const edit = h("button.quiet.writes", { type: "button", onclick: () => correct() }, "Edit");
   const stop = h("button.quiet", { type: "button", hidden: true, onclick: () => end() }, "Cancel");
-  const hear = h("button.quiet.writes", { type: "button", onclick: () => transcribe().catch(complain) }, "Transcribe");
+  const language = h("input#language", { type: "text", placeholder: "en", size: 6, maxLength: 35, "aria-label": "Language that is spoken" });
+  const engine = h("select#engine", { "aria-label": "Engine" }, h("option", { value: "" }, "The usual one"),
+    ENGINES.map((one) => h("option", { value: one }, one)));
+  const hear = h("button.writes", { type: "button", onclick: () => attempt(transcribe) }, "Transcribe");
+  const how = h("details.how.writes", {}, h("summary", {}, "Transcribe"), h("div.fields", {},
+    h("label", {}, h("span", {}, "Language (detected, if empty)"), language),
+    h("label", {}, h("span", {}, "Engine"), engine), hear));
   const bar = h("progress", { max: 1, value: 0, "aria-label": "Transcribing", hidden: true });
   const none = h("p.soft", {}, sounds ? "Nothing yet. Transcribe the sound, or drop a .vtt or .srt file here."
     : "Nothing yet. Drop a .vtt or .srt file here.");
   const element = h("section#transcript.card", { "aria-label": "Transcript" },
-    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), sounds && hear, stop, edit), search, found, bar, none, list);
+    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), stop, edit), sounds && how, search, found, bar, none, list);
 
   async function refresh(wanted) {
     sources = await captionsOf(file, signal);
@@ -42,11 +50,16 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     words = source?.words ? await source.words({ signal }) : [];
     for (const one of [search, edit]) one.hidden = !segments.length;
     none.hidden = segments.length > 0;
-    hear.hidden = heard();
+    again();
     draw();
   }
 
-  const heard = () => sources.some((one) => one.words);
+  // What was heard before stays beside what is heard again.
+  function again() {
+    const heard = sources.some((one) => one.words);
+    how.open = !heard && !segments.length;
+    how.firstChild.textContent = hear.textContent = heard ? "Transcribe again" : "Transcribe";
+  }
 
   function draw() {
     here = null;
@@ -98,7 +111,7 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     list.classList.add("editing");
     edit.textContent = "Save";
     stop.hidden = false;
-    search.hidden = hear.hidden = true;
+    search.hidden = how.hidden = true;
     select.disabled = true;
     list.replaceChildren(...segments.map((segment) => h("li", {}, h("span.moment", {}, clock(segment.start, 0)),
       h("textarea", { rows: 2, value: segment.text.trim(), "aria-label": `Text at ${clock(segment.start, 0)}` }))));
@@ -109,8 +122,7 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     list.classList.remove("editing");
     edit.textContent = "Edit";
     stop.hidden = true;
-    search.hidden = select.disabled = false;
-    hear.hidden = heard();
+    search.hidden = select.disabled = how.hidden = false;
     draw();
     edit.focus();
   }
@@ -134,8 +146,10 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
 
   async function transcribe() {
     hear.disabled = true;
+    const wanted = { language: language.value.trim(), engine: engine.value };
+    const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
     try {
-      const { id } = await post(`files/${encodeURIComponent(file.id)}/transcribe`, {}, { signal });
+      const { id } = await post(`files/${encodeURIComponent(file.id)}/transcribe`, given, { signal });
       let size = 1;
       bar.hidden = false;
       await follow(`transcriptions/${id}/progress`, (name, data) => {

@@ -2,7 +2,7 @@
 
 import { ask, askJson, post, signed } from "./api.js";
 import { bar, chip, collection } from "./collection.js";
-import { complain, h, twice } from "./dom.js";
+import { attempt, h, twice } from "./dom.js";
 import { clock, count, when } from "./format.js";
 
 const RUNNING = ["created", "pending", "transcribing"];
@@ -29,7 +29,7 @@ export function show(view, { signal }) {
         one.language ?? "",
         one.status === "complete" ? h("div.actions", {}, ["vtt", "srt", "json"].map((form) => download(`transcriptions/${one.id}.${form}`, form))) : "",
         RUNNING.includes(one.status)
-          ? h("button.quiet.writes", { type: "button", onclick: () => post(`transcriptions/${one.id}/cancel`, {}).then(refresh).catch(complain) }, "Cancel")
+          ? h("button.quiet.writes", { type: "button", onclick: () => attempt(() => post(`transcriptions/${one.id}/cancel`, {}).then(refresh)) }, "Cancel")
           : twice("Delete", "Delete for good", async () => {
             await ask(`transcriptions/${one.id}`, { method: "DELETE" });
             await refresh();
@@ -43,12 +43,6 @@ export function show(view, { signal }) {
 export function download(path, label, name = "", look = "link") {
   return h(`button.${look}`, {
     type: "button", "aria-label": label === "Download" ? undefined : `Download ${label}`,
-    onclick: async () => {
-      try {
-        h("a", { href: await signed(path), download: name }).click();
-      } catch (error) {
-        complain(error);
-      }
-    },
+    onclick: () => attempt(async () => h("a", { href: await signed(path), download: name }).click()),
   }, label);
 }

@@ -1,8 +1,8 @@
 // Files on their way: each goes where it belongs, one after another, and what is watched stays.
 
-import { $, h, say } from "./dom.js";
+import { $, h, pause, say, sentence } from "./dom.js";
 import { bytesText } from "./format.js";
-import { upload } from "./upload.js";
+import { recordOf, upload } from "./upload.js";
 
 let queue = Promise.resolve();
 let open = null; // the film that is open: captions that come are its own
@@ -58,10 +58,11 @@ async function send(file, values, { item, bar, words, stop }, signal) {
       if (!sent) arrived.dispatchEvent(new Event("change"));
     }, signal);
     bar.remove();
-    words.textContent = values.type === "caption" ? "Captions are here." : "Is here.";
     if (values.type === "video") stop.before(h("a", { href: `files/${record.id}` }, "Open"));
     stop.replaceWith(dismissing(item));
     say(`${file.name} is uploaded.`);
+    // the next one need not wait for what becomes of it
+    became(record.id, values.type, item, words);
   } catch (error) {
     bar.remove();
     words.textContent = signal.aborted ? "Stopped. Drop it again to go on." : error.message;
@@ -70,6 +71,32 @@ async function send(file, values, { item, bar, words, stop }, signal) {
     if (!signal.aborted) say(`${file.name}: ${error.message}`);
   }
   arrived.dispatchEvent(new CustomEvent("change", { detail: values.type }));
+}
+
+// All bytes are here; whether they are a film, or a picture, shows later.
+async function became(id, type, item, words) {
+  words.textContent = "All bytes are here. It is being made ready.";
+  for (let wait = 250; item.isConnected; wait = Math.min(2 * wait, 4000)) {
+    let file;
+    try {
+      file = await recordOf(id);
+    } catch (error) {
+      if (error.status === 404) return; // deleted meanwhile
+      file = {};
+    }
+    if (file.status === "failed") {
+      words.textContent = sentence(file.problem?.detail ?? "This file cannot be used.");
+      words.className = "wrong";
+      say(`${file.filename}: ${words.textContent}`);
+    } else if (file.status === "ready") {
+      words.textContent = type === "caption" ? "Captions are here." : "Is here.";
+    }
+    if (["failed", "ready"].includes(file.status)) {
+      arrived.dispatchEvent(new CustomEvent("change", { detail: type }));
+      return;
+    }
+    await pause(wait);
+  }
 }
 
 function dismissing(item) {

@@ -2,7 +2,7 @@
 
 import { ask, askJson, post, send } from "./api.js";
 import { chip, collection } from "./collection.js";
-import { complain, h, tell, twice } from "./dom.js";
+import { attempt, h, once, tell, twice } from "./dom.js";
 import { when } from "./format.js";
 import { title } from "./router.js";
 
@@ -17,18 +17,16 @@ function webhooks(view, signal) {
   let list;
   const told = (made) => {
     secret.hidden = false;
-    secret.replaceChildren("Its secret, shown once: ", h("code", {}, made.secret));
+    secret.replaceChildren(...once("Its secret", made.secret));
   };
-  const add = async (event) => {
+  const add = (event) => {
     event.preventDefault();
     const wanted = types.value.split(/[\s,]+/).filter(Boolean);
-    try {
+    return attempt(async () => {
       told(await post("webhooks", { url: url.value, ...(wanted.length && { types: wanted }) }));
       url.value = types.value = "";
       await list.refresh();
-    } catch (error) {
-      complain(error);
-    }
+    });
   };
   const form = h("form.card.fields.writes", { onsubmit: add }, h("label", {}, h("span", {}, "URL"), url),
     h("label", {}, h("span", {}, "Events (all, if empty)"), types), h("button", { type: "submit" }, "Add webhook"));
@@ -52,7 +50,7 @@ function webhooks(view, signal) {
   return coming.then((made) => { list = made; });
 }
 
-const button = (label, deed) => h("button.quiet.writes", { type: "button", onclick: () => deed().catch(complain) }, label);
+const button = (label, deed) => h("button.quiet.writes", { type: "button", onclick: () => attempt(deed) }, label);
 
 async function deliveries(view, id, signal) {
   const place = `webhooks/${encodeURIComponent(id)}`;

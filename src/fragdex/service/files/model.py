@@ -26,6 +26,7 @@ __all__ = [
     "FileTrack",
     "FileType",
     "NewAnyFile",
+    "NewName",
     "UploadPart",
     "UploadParts",
 ]
@@ -65,6 +66,12 @@ class NewAnyFile(ApiModel):
     expires_at: Instant | None = Field(
         None, description="when the file and all that was made of it are deleted"
     )
+
+
+class NewName(ApiModel):
+    """Another name of a file."""
+
+    filename: FileName
 
 
 class FileTrack(ApiModel):

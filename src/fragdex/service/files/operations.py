@@ -24,12 +24,18 @@ from fragdex.service.files.model import (
 )
 from fragdex.service.images import operations as images
 from fragdex.service.images.model import NewImage
-from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.model import TrackRecord
 from fragdex.service.isobmff.whole import file_with_tracks
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
-from fragdex.service.records.tables import isobmff_tracks
+from fragdex.service.records.tables import (
+    caption_files,
+    image_files,
+    isobmff_files,
+    isobmff_tracks,
+    unprocessed_files,
+)
+from fragdex.service.records.tenant_limits import need_within_quota
 from fragdex.service.unprocessed import operations as unprocessed
 from fragdex.service.unprocessed import processing
 from fragdex.service.unprocessed.model import Problem
@@ -47,9 +53,18 @@ __all__ = [
     "isobmff_id",
     "list_files",
     "look",
+    "rename_file",
     "type_of",
     "upload_of",
 ]
+
+
+_TABLES = {
+    FileType.IMAGE: (image_files,),
+    FileType.CAPTION: (caption_files,),
+    FileType.VIDEO: (unprocessed_files, isobmff_files),
+}
+"""Where the files of a type stand; a video in one of them or in both, under one id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +163,18 @@ def delete_file(context: ServiceContext, tenant_id: str, file_id: str) -> None:
         else:
             processing.cancel_all(context, connection, file_id)
             deletion.remove(connection, unprocessed.FAMILY, file_id)
-            deletion.remove(connection, isobmff.FAMILY, file_id)
+            deletion.remove_made(connection, file_id)
+
+
+def rename_file(context: ServiceContext, tenant_id: str, file_id: str, filename: str) -> AnyFile:
+    """Give a file another name; raises as `file_by_id`."""
+    with context.database.write() as connection:
+        row = _need(rows.by_id(connection, tenant_id, file_id))
+        for table in _TABLES[FileType(row.type)]:
+            change = table.update().where(table.c.id == file_id)
+            connection.execute(change.values(filename=filename))
+        need_within_quota(connection, tenant_id)
+    return file_by_id(context, tenant_id, file_id)
 
 
 def type_of(context: ServiceContext, tenant_id: str, file_id: str) -> FileType:

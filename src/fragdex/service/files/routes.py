@@ -16,6 +16,7 @@ from fragdex.service.files.model import (
     Deleted,
     FileType,
     NewAnyFile,
+    NewName,
 )
 from fragdex.service.images.model import TYPES
 from fragdex.service.images.operations import IMAGES
@@ -120,6 +121,12 @@ def get_file_progress(
 
 
 routes.deletion(operations.delete_file, said="Delete a file, its bytes and what was made of it.")
+
+
+@router.patch("/files/{id}", responses=NOT_FOUND)
+def rename_file(id: RecordId, new: NewName, caller: Asking, context: InContext) -> AnyFile:
+    """Give a file another name; its bytes, and what was made of it, stay."""
+    return operations.rename_file(context, caller.tenant_id, id, new.filename)
 
 
 @router.post("/files/{id}/delete", responses=NOT_FOUND)

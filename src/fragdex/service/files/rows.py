@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.service.files.model import AnyFileStatus, FileType
 from fragdex.service.records import pages
+from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import (
     caption_files,
     image_files,
@@ -133,7 +134,9 @@ def _videos_sent() -> sa.Select[Any]:
 
 
 def _videos_registered(sent: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    """ISOBMFF files that no unprocessed file answers for."""
+    """ISOBMFF files that no unprocessed file answers for, and that are not over."""
+    now = sa.bindparam("now", callable_=instant, type_=_MADE.expires_at.type)
+    going_on = _MADE.expires_at.is_(None) | (_MADE.expires_at > now)
     ready = _MADE.index_completed_at.is_not(None)
     return _row(
         _MADE,
@@ -142,7 +145,7 @@ def _videos_registered(sent: sa.ColumnElement[bool]) -> sa.Select[Any]:
         status=sa.case((ready, AnyFileStatus.READY.value), else_=AnyFileStatus.CREATED.value),
         next_byte=sa.cast(sa.func.coalesce(_MADE.byte_size, 0), sa.BigInteger),
         isobmff_id=_MADE.id,
-    ).where(~sa.exists().where(sent).correlate(isobmff_files))
+    ).where(going_on, ~sa.exists().where(sent).correlate(isobmff_files))
 
 
 _AS_THEY_CAME = (

@@ -12,7 +12,16 @@ from fragdex.service.records import blobs, tables, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import first_id, instant
 
-__all__ = ["FAMILIES", "Family", "expired", "forget_upload", "hold_upload", "outlived", "remove"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "expired",
+    "forget_upload",
+    "hold_upload",
+    "outlived",
+    "remove",
+    "remove_made",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,15 @@ FAMILIES = {
 _BY_THEIR_FAMILY = frozenset({"tus"})
 """Those that are past their `expires_at` take a file with them, or are not over yet."""
 
+_MADE, _SENT = tables.isobmff_files.c, tables.unprocessed_files.c
+_NEEDED = sa.exists().where(
+    _SENT.tenant_id == _MADE.tenant_id,
+    _SENT.md5 == _MADE.md5,
+    _SENT.sha256 == _MADE.sha256,
+    _SENT.id != _MADE.id,
+)
+"""Whether an ISOBMFF file is what another upload of the same bytes became, too."""
+
 _FILES = ("images", "captions", "unprocessed", "isobmff", "renders")
 """What a tenant's retention is about."""
 
@@ -79,6 +97,17 @@ def remove(connection: Connection, family: str, record_id: str) -> bool:
     _let_go(connection, family, *found.names(record_id))
     connection.execute(found.table.delete().where(_is(found.table, record_id)))
     return True
+
+
+def remove_made(connection: Connection, file_id: str) -> None:
+    """Delete what an upload became, as `remove` does; not while another upload became the same.
+
+    Then it is over in this moment for those who ask for it by its id, and goes after the other one.
+    """
+    mine = _MADE.id == file_id
+    over = tables.isobmff_files.update().where(mine, _NEEDED).values(expires_at=instant())
+    if not connection.execute(over).rowcount:
+        remove(connection, "isobmff", file_id)
 
 
 def _let_go(connection: Connection, family: str, *names: str) -> None:
@@ -111,14 +140,11 @@ def expired(database: Database, limit: int = 1000) -> int:
     for name, family in FAMILIES.items():
         if "expires_at" not in family.table.c or name in _BY_THEIR_FAMILY:
             continue
-        query = (
-            sa.select(family.table.c.id)
-            .where(family.table.c.expires_at <= instant())
-            .limit(limit - deleted)
-        )
+        due = family.table.c.expires_at <= instant()
+        query = sa.select(family.table.c.id).where(due, *_free(name)).limit(limit - deleted)
         with database.read() as connection:
-            due = connection.scalars(query).all()
-        for record_id in due:
+            found = connection.scalars(query).all()
+        for record_id in found:
             with database.write() as connection:
                 deleted += remove(connection, name, record_id)
     return deleted
@@ -142,13 +168,20 @@ def outlived(database: Database, limit: int = 1000) -> int:
             old &= row.created_at <= before
             if name == "renders":
                 old &= row.completed_at.is_not(None) | row.failed_at.is_not(None)
-            query = sa.select(row.id).where(old).order_by(row.id).limit(limit - deleted)
+            query = (
+                sa.select(row.id).where(old, *_free(name)).order_by(row.id).limit(limit - deleted)
+            )
             with database.read() as connection:
                 due = connection.scalars(query).all()
             for record_id in due:
                 with database.write() as connection:
                     deleted += remove(connection, name, record_id)
     return deleted
+
+
+def _free(family: str) -> tuple[sa.ColumnElement[bool], ...]:
+    """What has to hold of a record whose time is over, so that it can go."""
+    return (~_NEEDED,) if family == "isobmff" else ()
 
 
 def _is(table: sa.Table, record_id: str) -> sa.ColumnElement[bool]:

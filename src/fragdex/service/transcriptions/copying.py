@@ -25,6 +25,7 @@ from fragdex.service.isobmff.indexing import set_index, store_index
 from fragdex.service.jobs.api import Job
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records import blobs
+from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import isobmff_files, transcriptions
 from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.service.transcriptions.cues import cues_of
@@ -111,7 +112,8 @@ def _publish(
             digest,
             _name(of.filename),
             sha256=own,
-            expires_at=of.expires_at,
+            # one that is over stays for another upload of the same bytes
+            expires_at=of.expires_at if of.expires_at and of.expires_at > instant() else None,
         )
         blobs.keep(connection, row.tenant_id, digest, own, size, isobmff.FAMILY, file.id, key)
         connection.execute(

@@ -55,17 +55,24 @@ SpeechEngine = TypeAliasType(
 TrackIdField = Annotated[int, Field(ge=0, le=MAX_TRACK_ID), NUMBER_OR_TEXT]
 
 
+_LANGUAGE = written_as("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "a language tag, such as en,")
+LanguageField = Annotated[str, Field(max_length=35), _LANGUAGE]
+
+
 class TrackChoice(ApiModel):
-    """Which track is heard."""
+    """Which track is heard, and how."""
 
     track_id: TrackIdField | None = Field(
         None,
         validation_alias=AliasChoices("trackId", "track_id"),
         description="track_ID, as number or text; default: the first audio track",
     )
-
-
-_LANGUAGE = written_as("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "a language tag, such as en,")
+    language: LanguageField | None = Field(
+        None,
+        description="ISO 639-1, or a BCP 47 tag with it; default: what the engine hears",
+        examples=["en"],
+    )
+    engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
 
 
 class NewTranscription(ApiModel):
@@ -77,7 +84,7 @@ class NewTranscription(ApiModel):
     track_id: TrackIdField | None = Field(
         None, description="track_ID, as number or text; default: the first audio track"
     )
-    language: Annotated[str, Field(max_length=35), _LANGUAGE] | None = Field(
+    language: LanguageField | None = Field(
         None,
         description="ISO 639-1, or a BCP 47 tag with it; default: what the engine hears",
         examples=["en"],

@@ -27,6 +27,7 @@ from fragdex.service.transcriptions.model import (
     FileTranscription,
     HeardTrack,
     NewTranscription,
+    TrackChoice,
     TranscriptionRecord,
     TranscriptionStatus,
 )
@@ -93,15 +94,18 @@ def create_transcription(
 
 
 def begin_for(
-    context: ServiceContext, tenant_id: str, file_id: str, track_id: int | None
+    context: ServiceContext, tenant_id: str, file_id: str, choice: TrackChoice
 ) -> tuple[BegunTranscription, bool]:
     """The transcription of a track of a file, and whether it is a new one.
 
     One that is being made is given again; what was made before is followed by a new one.
     Raises as `create_transcription`.
     """
-    track = need_sound_of(context, tenant_id, file_id, track_id, "trackId")
-    row = _row(tenant_id, file_id, track, choice_of(context.settings).name)
+    engine = choice_of(context.settings, choice.engine)
+    if choice.language is not None:
+        need_language(make_engine(engine), choice.language)
+    track = need_sound_of(context, tenant_id, file_id, choice.track_id, "trackId")
+    row = _row(tenant_id, file_id, track, engine.name) | {"wanted_language": choice.language}
     going = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id, OPEN)
     file = isobmff_files.c
     with context.database.write() as connection:

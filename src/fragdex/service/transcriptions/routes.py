@@ -168,8 +168,8 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         choice: Annotated[TrackChoice | None, Body()] = None,
     ) -> BegunTranscription:
         file_id = operations.made_of(context, caller.tenant_id, id) if anything else id
-        track_id = None if choice is None else choice.track_id
-        begun, is_new = operations.begin_for(context, caller.tenant_id, file_id, track_id)
+        how = choice or TrackChoice.model_validate({})
+        begun, is_new = operations.begin_for(context, caller.tenant_id, file_id, how)
         if not is_new:
             response.status_code = 200
         response.headers["Location"] = f"{PREFIX}/transcriptions/{begun.id}"

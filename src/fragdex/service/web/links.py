@@ -7,11 +7,12 @@ from typing import Annotated
 from fastapi import Request
 from pydantic import Field
 
-from fragdex.service.errors import Forbidden
+from fragdex.service.errors import Forbidden, InvalidRequest
 from fragdex.service.records import keys
 from fragdex.service.web import tokens
 from fragdex.service.web.auth import Asking, Authenticator, InContext, own_origin
 from fragdex.service.web.fields import (
+    JSON_NUMBER,
     ApiModel,
     written_as,
 )
@@ -23,6 +24,7 @@ router = api_router("url-token")
 
 
 MOST_PARAMS = 20
+MOST_SECONDS = 10 * 366 * 24 * 3600
 ParamValue = Annotated[str, Field(max_length=tokens.MAX_URL)]
 
 
@@ -45,6 +47,12 @@ class WantedToken(ApiModel):
         examples=[{"src": "film.mp4"}],
     )
 
+    seconds: Annotated[int, Field(ge=1, le=MOST_SECONDS), JSON_NUMBER] | None = Field(
+        None,
+        description="how long it opens the URL, at most `max_url_token_seconds`; default:"
+        " `url_token_seconds`. A token ends with the key that signed it",
+    )
+
 
 class UrlToken(ApiModel):
     """A bearer that opens GET and HEAD of the URL, and of what lies below it."""
@@ -57,12 +65,19 @@ class UrlToken(ApiModel):
 def create_url_token(
     wanted: WantedToken, request: Request, caller: Asking, context: InContext
 ) -> UrlToken:
-    """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for an hour.
+    """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for a while.
 
     It is sent as `Authorization: Bearer TOKEN`, or as `?token=TOKEN` where no header can be sent.
     """
     if caller.grant is not None:
         raise Forbidden("a token signs no other")
+    settings = context.settings
+    seconds = wanted.seconds or settings.url_token_seconds
+    if seconds > (most := max(settings.max_url_token_seconds, settings.url_token_seconds)):
+        raise InvalidRequest(
+            "a token may not last so long", pointer="/seconds",
+            expected=f"at most {most}", found=seconds,
+        )  # fmt: skip
     authenticator: Authenticator = request.app.state.authenticator
     signed = tokens.sign(
         authenticator.signing_secret(),
@@ -70,8 +85,8 @@ def create_url_token(
         tenant_id=caller.tenant_id,
         key_id=caller.key_id,
         own_origin=own_origin(request),
-        own_path=context.settings.public_path,
-        seconds=context.settings.url_token_seconds,
+        own_path=settings.public_path,
+        seconds=seconds,
         params=wanted.params,
     )
     return UrlToken(token=signed)
