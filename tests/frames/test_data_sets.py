@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import signal
@@ -39,6 +40,25 @@ def folder(tmp_path):
 
 def names(path):
     return [video.path for video in VideoSet(path)]
+
+
+@pytest.mark.parametrize("way", ["set let go", "pickled", "rested", "select"])
+def test_frames_of_a_remote_film_outlive_their_set(tmp_path, way):
+    film = numbered(12, 10, keys=4, size=(64, 16))
+    with RangeServer({"/a.mp4": film}) as server:
+        write_set([server.at("/a.mp4")], tmp_path / "set.parquet")
+        videos = VideoSet(tmp_path / "set.parquet")
+        if way == "select":
+            videos = videos.select([0])
+        frames = videos.frames(0)
+        if way == "pickled":
+            frames = pickle.loads(pickle.dumps(frames))  # noqa: S301
+        elif way == "rested":
+            frames.rest()
+        del videos
+        gc.collect()
+        with frames:
+            assert [number_in(one[..., 0]) for one in frames[[0, 11]].data] == [0, 11]
 
 
 def test_groups_are_where_decoding_begins():

@@ -37,7 +37,7 @@ class Playlist(StrEnum):
     ALL = "all"
 
 
-@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def index(
     files: options.Files,
     output: Annotated[

@@ -14,7 +14,7 @@ from fragdex.errors import printable
 __all__ = ["info"]
 
 
-@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def info(
     files: options.Files,
     json: options.Json = False,

@@ -56,7 +56,7 @@ def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentInde
 
     Args:
         compare: refuse a .fidx whose media file is at hand and has changed; `ignore_mtime` among
-            the options leaves out the modification time.
+            the options leaves out the modification time, and `follow` opens media anywhere.
 
     Raises: as `fragdex.index` and `fragdex.open_index`.
     """
@@ -66,13 +66,15 @@ def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentInde
         key: value for key, value in options.items() if value is not None and value is not False
     }
     ignore_mtime = bool(given.pop("ignore_mtime", False))
+    follow = bool(given.pop("follow", False))
     if name == STDIN:
         return _from_stdin(given)
     form = saved_form(name)
     budget = {key: given[key] for key in ("max_bytes", "max_requests") if key in given}
     if form == "fidx":
         # a local file is mapped; anything else is read as a whole, within the budget
-        index = fragdex.open_index(fragdex.open_source(name, **budget) if is_url(name) else name)
+        source = fragdex.open_source(name, **budget) if is_url(name) else name
+        index = fragdex.open_index(source, follow=follow)
         if compare and (media := media_at_hand(index, name)) is not None:
             from fragdex.formats.fidx import refuse_other_media
 
@@ -104,7 +106,8 @@ def opened_media(
     """The index that a name stands for, the media it describes, open, and what `init` names.
 
     Args:
-        opening: what was given of `init`, `strict`, `ignore_mtime`, `max_bytes`, `max_requests`.
+        opening: what was given of `init`, `strict`, `ignore_mtime`, `follow`, `max_bytes` and
+            `max_requests`.
 
     Raises: as `open_any` and `media_of`.
     """
@@ -112,7 +115,7 @@ def opened_media(
 
     saved = None
     if saved_form(name):
-        saved = open_any(name, ignore_mtime=opening["ignore_mtime"])
+        saved = open_any(name, ignore_mtime=opening["ignore_mtime"], follow=opening["follow"])
         if opening["ignore_mtime"]:
             saved.source = replace(saved.source, mtime_ns=None)
     media = name if saved is None else media_of(saved, name)
@@ -175,12 +178,18 @@ def media_of(index: FragmentIndex, name: str) -> str:
 
 
 def media_at_hand(index: FragmentIndex, name: str) -> str | None:
-    """The local media file of a .fidx: of the recorded name beside it, or at the recorded path."""
+    """The local media file of a .fidx: of the recorded name beside it, or at the recorded path.
+
+    The path is looked at where it leads below the folder of the .fidx, or is to be followed.
+    """
+    from fragdex.sources import ForeignName
+
     recorded = index.source.name
     if not recorded or is_url(recorded) or is_url(name):
         return None
     beside = os.path.join(os.path.dirname(name), os.path.basename(recorded))
-    return next((path for path in (beside, recorded) if os.path.isfile(path)), None)
+    known = (beside,) if isinstance(recorded, ForeignName) else (beside, recorded)
+    return next((path for path in known if os.path.isfile(path)), None)
 
 
 def notes(index: FragmentIndex, *, findings: bool = True) -> Sequence[str]:

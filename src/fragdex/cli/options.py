@@ -203,11 +203,19 @@ IgnoreMtime = Annotated[
         help="Use a .fidx even if its media file has another modification time.",
     ),
 ]
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow",
+        help="Open the media that a .fidx names outside its own folder, too.",
+    ),
+]
 _OPENING: dict[str, tuple[Any, Any]] = {
     "init": (Init, None),
     "exact": (Exact, False),
     "strict": (Strict, False),
     "ignore_mtime": (IgnoreMtime, False),
+    "follow": (Follow, False),
     "max_bytes": (MaxBytes, None),
     "max_requests": (MaxRequests, None),
 }

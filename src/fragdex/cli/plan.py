@@ -15,7 +15,7 @@ from fragdex.cli.output import json_line
 __all__ = ["plan"]
 
 
-@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def plan(
     files: options.Files,
     time: options.Time,

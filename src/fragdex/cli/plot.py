@@ -26,7 +26,7 @@ class Picture(StrEnum):
     HTML = "html"
 
 
-@options.opens("init", "strict", "ignore_mtime", "max_bytes", "max_requests")
+@options.opens("init", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def plot(
     files: options.Files,
     output: Annotated[

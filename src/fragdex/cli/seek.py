@@ -20,7 +20,7 @@ __all__ = ["edges", "hit_value", "seek"]
 Seconds = Fraction | float
 
 
-@options.opens("init", "exact", "strict", "ignore_mtime", "max_bytes", "max_requests")
+@options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def seek(
     files: options.Files,
     time: options.Time,

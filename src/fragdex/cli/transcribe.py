@@ -27,7 +27,7 @@ _FORMS: Final = ("vtt", "srt", "json")
 _MOVIES: Final = (".mp4", ".m4v", ".m4a", ".mov")
 
 
-@options.opens("init", "strict", "max_bytes", "max_requests")
+@options.opens("init", "strict", "follow", "max_bytes", "max_requests")
 def transcribe(
     file: Annotated[
         str,
@@ -147,7 +147,7 @@ def transcribe(
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.errors import NotISOBMFF
 
-    saved = open_any(file) if saved_form(file) else None
+    saved = open_any(file, follow=opening["follow"]) if saved_form(file) else None
     media = media_of(saved, file) if saved is not None else file
     budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
     began = time.monotonic()

@@ -17,6 +17,9 @@ __all__ = ["Connections"]
 class Connections:
     """One store for each bucket and one client for HTTP, instead of new ones for each film.
 
+    They last as long as somebody holds this: the set, or frames of one of its films. Another
+    process makes its own.
+
     >>> Connections().options("a.mp4", {"timeout": 5.0})
     {'timeout': 5.0}
     """
@@ -25,6 +28,9 @@ class Connections:
         self._pid = os.getpid()
         self._stores: dict[str, Any] = {}
         self._client: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_pid": -1, "_stores": {}, "_client": None}
 
     def options(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """How a film is opened: what was given, with a store or client that is shared."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -14,11 +13,13 @@ from fragdex.data.connections import Connections
 from fragdex.data.set_parts import opened_set
 from fragdex.data.set_rows import Groups
 from fragdex.decoding.video_track import chosen_track
-from fragdex.errors import UndecodableMedia
+from fragdex.errors import SourceError, UndecodableMedia
 from fragdex.formats.fidx import read
 from fragdex.frames import FrameCache, Frames
 from fragdex.seeking.model import FragmentIndex
-from fragdex.sources import SourceOptions, check_options
+from fragdex.sources import Source, SourceOptions, check_options, open_source
+from fragdex.sources.opening import lies_below
+from fragdex.sources.writing import written_here
 
 __all__ = ["Video", "VideoSet"]
 
@@ -69,12 +70,27 @@ class Video:
         return (self.end - self.start) / self.timescale
 
 
+class _SetFrames(Frames):
+    """Frames that share the connections of their set, and hold them as long as they need them."""
+
+    def __init__(self, connections: Connections, what: str, *given: Any, **options: Any) -> None:
+        self._connections = connections
+        super().__init__(what, *given, **options)
+
+    def _source(self) -> Source:
+        name = str(self._what)
+        return open_source(name, **self._connections.options(name, {**self._budget, **self._options}))
+
+
 class VideoSet(Sequence[Video]):
     """The films of a set that have frames, by path.
 
     Args:
         path: of the Parquet file that `write_set` or `fragdex index` wrote.
         root: folder or URL that relative paths of films are seen from; None: where the set is.
+        follow: open films that the set names outside of root, too: by paths or URLs that lead to
+            other folders or hosts. None: only where this process wrote the set. A set from a
+            stranger could name anything that you may read.
         options: passed on to `open_source`.
 
     Attributes:
@@ -102,11 +118,13 @@ class VideoSet(Sequence[Video]):
         path: str | os.PathLike[str],
         *,
         root: str | os.PathLike[str] | None = None,
+        follow: bool | None = None,
         **options: Unpack[SourceOptions],
     ) -> None:
-        check_options("VideoSet", options, ("root",))
+        check_options("VideoSet", options, ("root", "follow"))
         self._path = os.path.abspath(path)
         self._root = os.path.dirname(self._path) if root is None else os.fspath(root)
+        self._follow = written_here(self._path) if follow is None else follow
         self._options = options
         self._chosen: list[int] | None = None
         self._connections = Connections()
@@ -177,14 +195,15 @@ class VideoSet(Sequence[Video]):
         Args:
             options: as `fragdex.Frames` takes them.
 
-        Raises: as `fragdex.Frames`; SourceChanged where the film is not the one that was indexed.
+        Raises: as `fragdex.Frames`; SourceError where the film lies outside of root, and is not to
+            be followed; SourceChanged where the film is not the one that was indexed.
         """
         video = self._videos[number]
         index, init = self._index(video)
         name = self._address(video.path)
-        opening = self._connections.options(name, self._options)
         track = chosen_track(index, None)
-        made = Frames(name, index, track, init=init, **{**opening, **options})
+        opening = {**self._options, **options}
+        made = _SetFrames(self._connections, name, index, track, init=init, **opening)
         try:
             index.source.refuse_other(name, mtime_ns=made.source.mtime_ns)
         except BaseException:
@@ -214,14 +233,25 @@ class VideoSet(Sequence[Video]):
     def _address(self, path: str) -> str:
         if any(self._options.get(name) is not None for name in ("store", "filesystem")):
             return path
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) or os.path.isabs(path):
+        if not self._follow and not lies_below(path, self._root):
+            raise SourceError(
+                f"the set names {path}, which lies outside of {self._root}",
+                expected="a film below the folder of the set, or below root",
+                advice="VideoSet(…, root=…) says where its films are; if the set is to be trusted,"
+                " follow=True opens all that it names",
+            )
+        if "://" in path or os.path.isabs(path):
             return path
         if "://" in self._root:
             return f"{self._root.rstrip('/')}/{path}"
-        return os.path.join(self._root, path)
+        # as it was looked at: a `..` behind a link would lead elsewhere
+        return os.path.normpath(os.path.join(self._root, path))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in ("_path", "_root", "_options", "_chosen")}
+        return {
+            name: self.__dict__[name]
+            for name in ("_path", "_root", "_follow", "_options", "_chosen")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

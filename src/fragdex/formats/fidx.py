@@ -7,10 +7,12 @@ reads no column and copies nothing.
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -25,7 +27,8 @@ from fragdex.fragments.table import FAR, FragmentTable, SampleTable, SyncTable, 
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.seeking.track import TrackTables
-from fragdex.sources import SourceLike, open_source
+from fragdex.sources import Source, SourceLike, open_source
+from fragdex.sources.opening import name_in_file
 from fragdex.sources.writing import write_file
 
 __all__ = [
@@ -134,6 +137,7 @@ def open_index(
     *,
     media: SourceLike | None = None,
     ignore_mtime: bool = False,
+    follow: bool = False,
 ) -> FragmentIndex:
     """Open a binary index: one mmap for a file, no copy, whatever its size.
 
@@ -144,6 +148,10 @@ def open_index(
             size, modification time and ETag are compared, if both are known, without reading it.
             An index of an incomplete file may have grown. None: nothing is compared.
         ignore_mtime: do not compare the modification time.
+        follow: let the index name any file or URL as its media. Else only what lies below its own
+            folder, or at the origin of its URL, is opened by that name, so that an index from a
+            stranger leads nowhere; one that this process has written may name anything. Another
+            name is a `ForeignName`: the media can be given wherever they are needed.
 
     The arrays of the index are read-only views of the file. It must not be changed in place while
     they are used; `save` never does, it puts a new file in its place. Those of a track are made
@@ -158,7 +166,8 @@ def open_index(
     >>> open_index(write(FragmentIndex(SourceInfo("a.mp4"), How("sidx", False), ()))).how.method
     'sidx'
     """
-    index = read(_content(what))
+    named = None if follow else partial(name_in_file, file=_name_of(what))
+    index = _read(_content(what), named=named)[0]
     if media is not None:
         refuse_other_media(index, media, ignore_mtime=ignore_mtime)
     return index
@@ -247,6 +256,19 @@ def _check_all(index: FragmentIndex) -> None:
             check_samples(track.id, samples, pointer)
 
 
+def _name_of(what: SourceLike) -> str | None:
+    """Path or URL of an index, if it has one."""
+    if isinstance(what, (str, os.PathLike)):
+        name = os.fsdecode(what)
+        if name[:7].lower() != "file://":
+            return name
+        from urllib.parse import urlsplit
+        from urllib.request import url2pathname
+
+        return url2pathname(urlsplit(name).path)
+    return what.name if isinstance(what, Source) and what.name[:1] not in ("", "<") else None
+
+
 def _content(what: SourceLike) -> memoryview:
     with open_source(what) as source:
         view = source.view()
@@ -256,7 +278,10 @@ def _content(what: SourceLike) -> memoryview:
 
 
 def _read(
-    data: bytes | bytearray | memoryview, *, verifying: bool = False
+    data: bytes | bytearray | memoryview,
+    *,
+    verifying: bool = False,
+    named: Callable[[str], str] | None = None,
 ) -> tuple[FragmentIndex, ColumnReader, int, int]:
     view = memoryview(data).cast("B").toreadonly()
     plain, text_end, start = parse_head(view)
@@ -264,8 +289,9 @@ def _read(
     complete = item(plain, "complete")
     if not isinstance(complete, bool):
         raise refuse("/complete", "true or false", complete)
+    source = from_plain(SourceInfo, item(plain, "source"), "/source")
     index = FragmentIndex(
-        from_plain(SourceInfo, item(plain, "source"), "/source"),
+        source if named is None else replace(source, name=named(source.name)),
         from_plain(How, item(plain, "how"), "/how"),
         [
             _read_period(period, number, columns, f"/periods/{number}")

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from fragdex.sources.base import PIECE_SIZE, Source
 from fragdex.sources.files import give_back
-from fragdex.sources.opening import SourceLike, SourceOptions, check_options, open_source
+from fragdex.sources.opening import (
+    ForeignName,
+    SourceLike,
+    SourceOptions,
+    check_options,
+    open_source,
+)
 
 if TYPE_CHECKING:
     from fragdex.sources.hashing import md5, md5_beside
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PIECE_SIZE",
+    "ForeignName",
     "Listed",
     "Source",
     "SourceLike",

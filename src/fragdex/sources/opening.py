@@ -12,6 +12,7 @@ from fragdex.errors import MissingExtra, SourceError, refuse_unknown
 from fragdex.sources.base import Source
 from fragdex.sources.files import FileSource
 from fragdex.sources.given import BytesSource, FileObjectSource
+from fragdex.sources.writing import written_here
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
     from obstore.store import ObjectStore
 
-__all__ = ["SourceLike", "SourceOptions", "check_options", "open_source"]
+__all__ = [
+    "ForeignName",
+    "SourceLike",
+    "SourceOptions",
+    "check_options",
+    "lies_below",
+    "name_in_file",
+    "open_source",
+]
 
 
 class AsSource(Protocol):
@@ -78,6 +87,81 @@ OBJECT_STORE_SCHEMES = frozenset(
 )
 
 
+class ForeignName(str):
+    """A name that stands in a file and leads out of its folder or origin; nothing opens it.
+
+    `str` of it can be opened.
+
+    >>> ForeignName("/etc/passwd") == "/etc/passwd", type(str(ForeignName("/etc/passwd")))
+    (True, <class 'str'>)
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self[:]
+
+
+def name_in_file(name: str, file: str | None) -> str:
+    """A name that stands in a file, as it is opened, or as a ForeignName.
+
+    Args:
+        file: path or URL of the file it stands in; None: not known. What this process has written
+            itself is trusted.
+
+    >>> type(name_in_file("https://example.org/a.mp4", "https://example.org/a.fidx")).__name__
+    'str'
+    >>> type(name_in_file("http://127.0.0.1/", "https://example.org/a.fidx")).__name__
+    'ForeignName'
+    """
+    # bytes and open files are named in angle brackets, and cannot be opened by it
+    if name[:1] in ("", "<"):
+        return name
+    if file is None:
+        return ForeignName(name)
+    if _URL.match(file):
+        # what is relative was seen from the folder of whoever wrote it
+        return name if _URL.match(name) and lies_below(name, file) else ForeignName(name)
+    if written_here(file):
+        return name
+    path = os.path.abspath(name) if "://" not in name else name
+    return name if lies_below(path, os.path.dirname(os.path.abspath(file))) else ForeignName(name)
+
+
+def lies_below(name: str, base: str) -> bool:
+    """Whether a name leads to something below a folder, or to the origin of a URL.
+
+    Args:
+        name: a path, or a URL; a relative one is seen from `base`.
+        base: a folder, or a URL.
+
+    >>> lies_below("b/c.mp4", "/a"), lies_below("../c.mp4", "/a"), lies_below("/a/../c.mp4", "/a")
+    (True, False, False)
+    >>> lies_below("https://b.org/2.mp4", "https://b.org/1"), lies_below("file:///a/b", "/a")
+    (True, False)
+    """
+    from urllib.parse import urlsplit
+
+    if "://" in base:
+        if "://" not in name:
+            return not os.path.isabs(name) and not name.startswith(("/", "\\"))
+        one, other = urlsplit(name), urlsplit(base)
+        return (one.scheme.lower(), one.netloc) == (other.scheme.lower(), other.netloc)
+    if "://" in name or "\0" in name:
+        return False
+    return any(
+        _is_in(seen(os.path.join(base, name)), seen(base))
+        for seen in (os.path.abspath, os.path.realpath)
+    )
+
+
+def _is_in(path: str, folder: str) -> bool:
+    try:
+        return os.path.commonpath([path, folder]) == folder
+    except ValueError:  # on another drive
+        return False
+
+
 def open_source(
     what: SourceLike,
     *,
@@ -98,7 +182,7 @@ def open_source(
             an open binary file that can seek, an http:// or https:// URL (extra `http`), an s3://,
             gs://, az:// or memory:// URL (extra `object-store`), the name of an object in `store`
             or of a file in `filesystem`, a view, or a source, which is returned as it is (with the
-            budget, if one is given here).
+            budget, if one is given here). A ForeignName is refused.
         max_bytes, max_requests: budget; a read that would exceed it raises BudgetExceeded.
         retries: how often a read of a remote source is retried.
         timeout: seconds without an answer that count as a failure.
@@ -128,6 +212,13 @@ def open_source(
         what.max_bytes = what.max_bytes if max_bytes is None else max_bytes
         what.max_requests = what.max_requests if max_requests is None else max_requests
         return what
+    if isinstance(what, ForeignName):
+        raise SourceError(
+            f"the index names {what}, which lies outside its folder or origin",
+            expected="a name below the folder of the index, or at its origin",
+            advice="give the media itself; if the index is to be trusted, open_index(…,"
+            " follow=True), or --follow",
+        )
     if isinstance(what, (str, os.PathLike)):
         name = os.fsdecode(what)
         scheme = _URL.match(name) if isinstance(what, str) and "://" in name else None

@@ -8,7 +8,29 @@ from collections.abc import Iterable
 
 from fragdex.errors import FragdexError
 
-__all__ = ["write_file"]
+__all__ = ["write_file", "written_here"]
+
+_MOST_REMEMBERED = 1 << 14
+_written: dict[str, tuple[int, int, int]] = {}
+"""Files that this process wrote last, and what tells them from later ones."""
+
+
+def written_here(path: str | os.PathLike[str]) -> bool:
+    """Whether this process has written the file that is there now.
+
+    >>> written_here("pyproject.toml")
+    False
+    """
+    known = _written.get(os.path.realpath(path))
+    return known is not None and known == _identity(path)
+
+
+def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
+    try:
+        now = os.stat(path)
+    except OSError:
+        return None
+    return now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def write_file(
@@ -75,6 +97,12 @@ def _replace(target: str, temporary: str, pieces: Iterable[bytes | bytearray | m
         os.unlink(temporary)
         raise
     _flush_directory(os.path.dirname(target) or os.curdir)
+    made, place = _identity(target), os.path.realpath(target)
+    if made is not None:
+        _written.pop(place, None)
+        _written[place] = made
+        while len(_written) > _MOST_REMEMBERED:
+            _written.pop(next(iter(_written), ""), None)
     return written
 
 

@@ -1,0 +1,161 @@
+"""Names inside an index or a set of a stranger lead nowhere, unless that is asked for."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fragdex
+from fragdex.data import VideoSet, write_set
+from fragdex.errors import SourceError
+from fragdex.formats import fidx
+from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.origin import SourceInfo
+from fragdex.testing import RangeServer
+
+FILM = Path(__file__).parents[2] / "fixtures" / "open-gop.mp4"
+
+
+@pytest.fixture
+def listener():
+    """A server on loopback, and the connections that it got."""
+    server = socket.create_server(("127.0.0.1", 0))
+    met = []
+
+    def accept():
+        while True:
+            try:
+                met.append(server.accept()[0].close())
+            except OSError:
+                return
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield f"http://127.0.0.1:{server.getsockname()[1]}/latest/meta-data", met
+    server.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder that came from elsewhere, beside which there is a film of ours."""
+    shutil.copy2(FILM, tmp_path / "own.mp4")
+    (tmp_path / "there" / "deep").mkdir(parents=True)
+    shutil.copy2(FILM, tmp_path / "there" / "deep" / "film.mp4")
+    return tmp_path / "there"
+
+
+def outside(folder, address):
+    own = folder.parent / "own.mp4"
+    return [
+        str(own), f"file://{own}", f"FILE://{own}", address, "../own.mp4",
+        "deep/../../own.mp4", str(folder / ".." / "own.mp4"), "s3://bucket/own.mp4",
+        f"memory://{own}", "//127.0.0.1/own.mp4", f"{folder}-twin/own.mp4",
+    ]  # fmt: skip
+
+
+def saved_elsewhere(folder, name):
+    """An index that names its media so, as a stranger sends it."""
+    made = fragdex.index(FILM, exact=True)
+    named = FragmentIndex(SourceInfo(name), made.how, made.periods)
+    (folder / "evil.fidx").write_bytes(fidx.write(named, samples=True))
+    return folder / "evil.fidx"
+
+
+def set_elsewhere(folder, name):
+    write_set(str(FILM), folder / "own.parquet")
+    table = pq.read_table(folder / "own.parquet")
+    column = table.schema.get_field_index("path")
+    pq.write_table(
+        table.set_column(column, table.schema.field(column), pa.array([name])),
+        folder / "foreign.parquet",
+    )
+    return folder / "foreign.parquet"
+
+
+def test_a_set_names_films_below_its_folder_alone(folder, listener, monkeypatch):
+    monkeypatch.chdir(folder)
+    address, met = listener
+    for name in outside(folder, address):
+        with pytest.raises(SourceError, match="outside"):
+            VideoSet(set_elsewhere(folder, name)).frames(0)
+    assert met == []
+    for name in ("deep/film.mp4", str(folder / "deep" / "film.mp4"), "deep/../deep/film.mp4"):
+        with VideoSet(set_elsewhere(folder, name)).frames(0) as frames:
+            assert frames[0].data.any()
+    own = set_elsewhere(folder, str(folder.parent / "own.mp4"))
+    for asked in ({"follow": True}, {"root": folder.parent}):
+        with VideoSet(own, **asked).frames(0) as frames:
+            assert frames[0].data.any()
+
+
+def test_a_set_leads_to_the_origin_of_its_root_alone(folder, listener):
+    address, met = listener
+    with RangeServer({"/films/a.mp4": FILM.read_bytes()}) as server:
+        root = server.at("/films")
+        for name in ("a.mp4", server.at("/films/a.mp4")):
+            with VideoSet(set_elsewhere(folder, name), root=root).frames(0) as frames:
+                assert frames[0].data.any()
+        for name in (str(FILM), f"file://{FILM}", address):
+            with pytest.raises(SourceError, match="outside"):
+                VideoSet(set_elsewhere(folder, name), root=root).frames(0)
+    assert met == []
+
+
+def test_a_set_that_this_process_wrote_names_what_it_was_given(folder):
+    write_set(str(FILM), folder / "own.parquet")
+    with VideoSet(folder / "own.parquet").frames(0) as frames:
+        assert frames[0].data.any()
+
+
+def test_an_index_names_media_below_its_folder_alone(folder, listener, monkeypatch):
+    monkeypatch.chdir(folder)
+    address, met = listener
+    for name in outside(folder, address):
+        file = saved_elsewhere(folder, name)
+        for opened in (fragdex.open_index(file), fragdex.open_index(file.read_bytes())):
+            assert opened.source.name == name
+            with pytest.raises(SourceError, match="outside"):
+                fragdex.view(opened, "fragmented").read()
+            with pytest.raises(SourceError, match="outside"):
+                opened.track(1).seek(1.0, verified=True)
+            assert fragdex.view(opened, source=FILM).read(source=FILM)
+    assert met == []
+    inside = saved_elsewhere(folder, str(folder / "deep" / "film.mp4"))
+    assert fragdex.view(fragdex.open_index(inside), "fragmented").read()
+    own = saved_elsewhere(folder, str(folder.parent / "own.mp4"))
+    assert fragdex.view(fragdex.open_index(own, follow=True), "fragmented").read()
+
+
+@pytest.mark.parametrize(
+    "command", ["view", "extract", "peaks", "thumbnail", "loudness", "transcribe"]
+)
+def test_commands_follow_an_index_only_where_they_are_told(folder, listener, command):
+    address, met = listener
+    rest = {
+        "extract": ["0", "1", "-o", "c.mp4"],
+        "thumbnail": ["0", "-o", "c.jpg"],
+        "view": ["-o", "c.mp4"],
+        "peaks": ["-o", "c.dat"],
+    }.get(command, [])
+
+    def run(name, *more):
+        file = saved_elsewhere(folder, name)
+        arguments = [sys.executable, "-m", "fragdex", command, str(file), *rest, *more]
+        return subprocess.run(arguments, cwd=folder, check=False, capture_output=True, text=True)
+
+    for name in (str(folder.parent / "own.mp4"), address):
+        done = run(name)
+        assert done.returncode == 2, done.stdout
+        assert "outside" in done.stderr
+        assert "--follow" in done.stderr
+    assert met == []
+    if command in ("view", "extract"):
+        assert run(str(folder.parent / "own.mp4"), "--follow").returncode == 0
+        assert run("deep/film.mp4").returncode == 0
