@@ -79,7 +79,8 @@ class _SetFrames(Frames):
 
     def _source(self) -> Source:
         name = str(self._what)
-        return open_source(name, **self._connections.options(name, {**self._budget, **self._options}))
+        options = {**self._budget, **self._options}
+        return open_source(name, **self._connections.options(name, options))
 
 
 class VideoSet(Sequence[Video]):
