@@ -67,6 +67,10 @@ def test_captions_and_pictures_keep_their_names(call, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert call("pull", id)[0] == 0
+    code, _, err = call("pull", id)
+    assert code == 2
+    assert "is there already" in err
+    assert call("pull", id, "--overwrite")[0] == 0
     assert Path("words.vtt").read_bytes() == words.read_bytes()
 
 

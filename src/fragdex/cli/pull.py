@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,9 @@ def pull(
         ),
     ] = None,
     track: options.Tracks = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that are there already.")
+    ] = False,
     server: remote.Server = None,
     key: remote.Key = None,
     json: options.Json = False,
@@ -48,7 +52,8 @@ def pull(
 
     A video comes as one fragmented MP4, or with --track as a file for each track; a transcription
     as WebVTT, or what the suffix of -o says (.srt, .json). What breaks off is continued; a file
-    appears when it is complete. Needs httpx (pip install 'fragdex[client]').
+    appears when it is complete. A file that is there already stays, unless --overwrite is given.
+    Needs httpx (pip install 'fragdex[client]').
 
     Examples:
       fragdex pull 0193f0a2-… -o film.mp4
@@ -67,6 +72,7 @@ def pull(
             output=None if folder else output,
             folder=Path(str(output)) if folder else Path(),
             tracks=track,
+            overwrite=overwrite,
         )
 
         def lines() -> Iterator[str]:
@@ -79,7 +85,12 @@ def pull(
 
 
 def _receive(
-    id: str, client: Any, output: str | None, folder: Path, tracks: Sequence[int] | None
+    id: str,
+    client: Any,
+    output: str | None,
+    folder: Path,
+    tracks: Sequence[int] | None,
+    overwrite: bool,
 ) -> tuple[list[str], Sequence[str]]:
     kind, record = record_of(client, id)
     found = list(_parts(client, kind, record, output, tracks))
@@ -89,6 +100,10 @@ def _receive(
     paths = []
     for request, name in found:
         path = output if output is not None else str(folder / name)
+        if not overwrite and os.path.lexists(path):
+            raise FragdexError(
+                f"{path} is there already", advice="--overwrite replaces it, -o names another file"
+            )
         with byte_progress(path) as progress:
             client.download(request, path, progress=progress)
         paths.append(path)
@@ -109,11 +124,11 @@ def _parts(
         download = getattr(api, f"download_transcription_{suffix[1:]}")
         yield download(record.id), f"{record.id}{suffix}"
     elif record.type == "image":
-        yield api.download_image_file(record.id), Path(record.filename).name
+        yield api.download_image_file(record.id), _own_name(record)
     elif record.type == "caption":
-        yield api.download_caption_file(record.id), Path(record.filename).name
+        yield api.download_caption_file(record.id), _own_name(record)
     else:
-        stem = Path(record.filename).stem or record.id
+        stem = Path(_own_name(record)).stem or record.id
         wanted = [
             one
             for one in record.tracks
@@ -127,6 +142,13 @@ def _parts(
         for one in wanted:
             request = api.download_file_track(record.id, one.track_id)
             yield request, f"{stem}-{one.track_id if one.track_id > 0 else 'scrub'}.mp4"
+
+
+def _own_name(record: Any) -> str:
+    """The name of a file in a folder, whatever the service says that it is called."""
+    last = re.split(r"[/\\]", record.filename)[-1]
+    name = re.sub(r"[\x00-\x1f\x7f-\x9f]", "_", last).lstrip(".")
+    return name or str(record.id)
 
 
 def _suffix(media_type: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import logging
 import socket
 import ssl
 import threading
@@ -25,6 +26,8 @@ __all__ = [
     "cut_after",
     "is_public",
 ]
+
+log = logging.getLogger("fragdex.service")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[..., Iterable[tuple[object, ...]]]
@@ -65,20 +68,26 @@ def checked_address(
     """The address to connect to.
 
     Raises:
-        AddressRefused: the name has no address, or one of them is not `allowed`.
+        AddressRefused: the name has no address, or one of them is not `allowed`. Which of the two,
+            and which address, the log says, and the caller does not learn: it would map the network
+            by names.
     """
+    refused = AddressRefused(f"{host} has no address, or one which is not public")
     try:
         found = list(resolve(host, port, type=socket.SOCK_STREAM))
         addresses = [str(place[0]) for *_, place in found if isinstance(place, tuple)]
         known = [ipaddress.ip_address(text.partition("%")[0]) for text in addresses]
     except (OSError, UnicodeError, ValueError):
-        raise AddressRefused(f"{host} has no address") from None
+        log.info("%s has no address", host)
+        raise refused from None
     # One that leads inside is enough to distrust the name.
     inside = [text for text, one in zip(addresses, known, strict=True) if not allowed(one)]
     if inside:
-        raise AddressRefused(f"{host} has the address {inside[0]}, which is not public")
+        log.info("%s has the address %s, which is not public", host, inside[0])
+        raise refused
     if not addresses:
-        raise AddressRefused(f"{host} has no address")
+        log.info("%s has no address", host)
+        raise refused
     return addresses[0]
 
 

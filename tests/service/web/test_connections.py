@@ -49,6 +49,36 @@ def refused(connection, status):
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        b"", b"Host: a\r\nHost: b", b"Host: a\r\nhost: a", b"Host: a/b", b"Host: a b",
+        b"Host: a,b\r\nHost:", b"Host: user@a", b"Host: a:b", b"Host: a:80:80", b"Host: [::1",
+        b"Host: [a]b", b"Host: http://a", b"Host: a\xe4", b"Host: a?b", b"Host: a%2",
+        b"Host: [::1]x",
+    ],
+)  # fmt: skip
+def test_a_head_has_one_host_that_is_one(server, fields):
+    """RFC 9112, 3.2: none, two, or an invalid one is 400."""
+    with connected(server) as connection:
+        assert sent(connection, b"GET /healthz HTTP/1.1\r\n" + fields + b"\r\n\r\n")
+        assert "Host" in refused(connection, 400)
+
+
+@pytest.mark.parametrize(
+    ("version", "fields"),
+    [
+        (b"1.0", b"A: b"), (b"1.0", b"Host: a"), (b"1.1", b"Host:"), (b"1.1", b"Host: a.b-c:8080"),
+        (b"1.1", b"Host: [::1]:80"), (b"1.1", b"Host: 127.0.0.1:"), (b"1.1", b"host: A_b~%41"),
+    ],
+)  # fmt: skip
+def test_hosts_that_are_some_are_taken(server, version, fields):
+    head = b"GET /healthz HTTP/%s\r\n%s\r\nConnection: close\r\n\r\n" % (version, fields)
+    with connected(server) as connection:
+        assert sent(connection, head)
+        assert answers(connection).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
     "head",
     [
         b"GET /" + b"a" * HEAD_BYTES + b" HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -39,8 +39,10 @@ def test_a_key_is_shown_once_and_opens_what_its_scope_says(server, caplog):
     sent = {"Idempotency-Key": "one"}
     answer = server.client.post(KEYS, json=new, headers=sent)
     key = answer.json()
-    again = server.client.post(KEYS, json=new, headers=sent).json()
-    assert again["id"] != key["id"], "it would have to be stored to be given again"
+    again = server.client.post(KEYS, json=new, headers=sent)
+    assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
+    assert again.json() == key
+    assert again.headers["location"] == answer.headers["location"]
     assert re.fullmatch(r"(ef_[^_]+)_(.+)", key["key"])[2] == key["id"]
     found = server.client.get(answer.headers["location"]).json()
     assert found == {name: value for name, value in key.items() if name != "key"}
@@ -65,11 +67,29 @@ def test_a_key_is_shown_once_and_opens_what_its_scope_says(server, caplog):
         assert secret not in stored + listed + caplog.text
     asked = server.key.rpartition("_")[2]
     lines = [record.fields for record in caplog.records if record.name == "fragdex.audit"]
-    assert [line["action"] for line in lines] == ["key.create"] * 2 + ["key.rotate", "key.revoke"]
+    assert [line["action"] for line in lines] == ["key.create", "key.rotate", "key.revoke"]
     assert {(line["event"], line["tenant"], line["key"]) for line in lines} == {
         ("audit", server.tenant, asked)
     }
-    assert [line["object"] for line in lines] == [key["id"], again["id"], key["id"], key["id"]]
+    assert [line["object"] for line in lines] == [key["id"]] * 3
+
+
+def test_a_key_is_given_again_to_who_asked_for_it_as_long_as_it_opens(server):
+    """No secret is stored: it comes of the bearer and of the Idempotency-Key."""
+    other = made(server.client, scope="admin")["key"]
+    sent = {"Idempotency-Key": "again"}
+    first = server.client.post(KEYS, json={}, headers=sent).json()
+    assert server.client.post(KEYS, json={"name": "b"}, headers=sent).status_code == 422
+    with client_of(server.url, other) as stranger:
+        refused = stranger.post(KEYS, json={}, headers=sent)
+        assert (refused.status_code, refused.json()["id"]) == (409, first["id"])
+        theirs = stranger.post(KEYS, json={}, headers={"Idempotency-Key": "theirs"}).json()
+    assert theirs["key"] != first["key"]
+    assert server.client.post(KEYS, json={}, headers=sent).json() == first
+    server.client.post(f"{KEYS}/{first['id']}/rotate", json={"previous_seconds": 0})
+    refused = server.client.post(KEYS, json={}, headers=sent)
+    assert refused.status_code == 409
+    assert "rotate" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Law 6: every error has one row, and every refusal is a problem of RFC 9457."""
 
 import ast
+import re
 
 import pytest
 
 from fragdex import errors as library
 from fragdex.service import errors as service
 from fragdex.service.web.problems import HTTP, PROBLEMS, row_of
+from service.serving import API, serving
 
 
 def tree(root):
@@ -122,3 +124,45 @@ def test_405_names_the_methods_of_every_route_of_the_path(client):
 def test_without_a_key_even_odd_paths_are_401(server):
     for path in ("md5/0", "x.json", "x", "x/upload"):
         assert server.anyone.get(f"/api/v1/image_files/{path}").status_code == 401
+
+
+PYDANTIC = ("Input should", "Value error", "Field required", "String should", "Extra inputs",
+            "validation error", "expected (")  # fmt: skip
+WRONG = [None, True, -1.5, 1e300, "", "x" * 5000, "a/../b", [], [1], {}, {"x": {"y": [0]}}]
+
+
+def test_what_breaks_a_rule_is_told_in_the_words_of_the_service(tmp_path):
+    """Every field of every body, and every parameter of every list, with values of all kinds."""
+    with serving(tmp_path) as served:
+        document = served.client.get("/openapi.json").json()
+        schemas, told = document["components"]["schemas"], []
+        for path, methods in document["paths"].items():
+            place = re.sub(r"\{\w+\}", "0193f0a2-0000-7000-8000-000000000000", path)
+            for method, operation in methods.items():
+                asked = operation.get("requestBody", {}).get("content", {}).get("application/json")
+                name = (asked or {}).get("schema", {}).get("$ref", "").rpartition("/")[2]
+                for value in WRONG:
+                    request = {"json": value}
+                    if name and (fields := schemas[name].get("properties")):
+                        told.append(served.client.request(method, place, json=value))
+                        request = {"json": dict.fromkeys(fields, value)}
+                    elif method == "get" and not path.endswith("progress"):
+                        names = [one["name"] for one in operation.get("parameters", ())
+                                 if one["in"] == "query" and one["name"] != "token"]  # fmt: skip
+                        if not names:
+                            continue
+                        request = {"params": dict.fromkeys(names, str(value)[:40])}
+                    elif not name:
+                        continue
+                    told.append(served.client.request(method, place, **request))
+        tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "1", "Upload-Metadata": "filename LgAu"}
+        told.append(served.client.post(f"{API}/tus", headers=tus))
+        headers = {"Idempotency-Key": "x" * 300}
+        told.append(served.client.post(f"{API}/renders", json={}, headers=headers))
+    refused = [answer for answer in told if answer.status_code == 422]
+    assert len(refused) > 100
+    for answer in told:
+        assert answer.status_code < 500, answer.text
+        assert not [words for words in PYDANTIC if words in answer.text], answer.text
+    assert refused[-1].json()["errors"][0]["header"] == "Idempotency-Key"
+    assert refused[-2].json()["errors"][0]["header"] == "Upload-Metadata"

@@ -25,16 +25,18 @@ def list_keys(*, limit: int | None = None, cursor: str | None = None) -> Request
 
 def create_key(
     *,
+    idempotency_key: str | None = None,
     expires_at: datetime | None = None,
     name: str | None = None,
     scope: Literal["read", "write", "admin"] | None = None,
 ) -> Request[SecretApiKey]:
     """Create a key of the tenant.
 
-    The response has the key, which is shown this once. An `Idempotency-Key` is ignored: an answer
-    that is given again would have to be stored.
+    The response has the key, which is shown this once. With an `Idempotency-Key`, the same
+    request of the same bearer gets it again.
 
     Args:
+        idempotency_key: The same key with the same body gives the first answer again.
         expires_at: null: it does not expire.
         scope: each includes those before it; it never changes.
     """
@@ -42,6 +44,7 @@ def create_key(
         "POST",
         "/api/v1/keys",
         body={"expires_at": expires_at, "name": name, "scope": scope},
+        headers={"Idempotency-Key": idempotency_key},
         result=SecretApiKey,
     )
 

@@ -105,7 +105,10 @@ class ProblemError(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that a request breaks, and where."""
 
     detail: str
+    header: str | None = None
+    """The field of the request."""
     parameter: str | None = None
+    """Of the path or the query."""
     pointer: str | None = None
     """RFC 6901, as a URI fragment."""
 

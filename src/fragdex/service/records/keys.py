@@ -12,6 +12,7 @@ import hmac
 import math
 import re
 import secrets as randomness
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -110,11 +111,13 @@ def add_key(
     *,
     scope: str = WRITE,
     expires_at: datetime | None = None,
+    secret_of: Callable[[str], str | None] = lambda _: None,
 ) -> str:
     """Make a key; the bearer text `ef_<secret>_<id>` that is returned is told here and never again.
 
     Args:
         name: what the key is for.
+        secret_of: the secret part for an id, in hexadecimal; None: chance decides.
 
     Raises:
         InvalidRequest: no such scope.
@@ -122,7 +125,8 @@ def add_key(
     """
     _need_scope(scope)
     # hexadecimal: no underscore in it, which parts the secret from the id
-    secret_part, key_id = randomness.token_hex(_SECRET_SIZE), new_id()
+    key_id = new_id()
+    secret_part = secret_of(key_id) or randomness.token_hex(_SECRET_SIZE)
     hashed, table = _hash(database, secret_part), tables.keys
     living = sa.select(table.c.id).where(
         table.c.tenant_id == tenant_id, table.c.revoked_at.is_(None)

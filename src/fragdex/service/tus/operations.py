@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
@@ -26,6 +27,7 @@ from fragdex.service.uploads import Arrival
 from fragdex.service.uploads.file_repository import FileRepository, StoredBytes, facts, need_within
 from fragdex.service.uploads.operations import receive, state
 from fragdex.service.web.fields import Listed
+from fragdex.service.web.problems import sentence_of
 
 __all__ = [
     "ResumableUpload",
@@ -109,9 +111,12 @@ def begin(
             mime_type=mime_type,
             expires_at=None,
         )
-    except ValueError as error:
+    except ValidationError as error:
+        (first, *_) = error.errors()
+        named = ".".join(map(str, first["loc"]))
         raise InvalidRequest(
-            f"Upload-Metadata does not describe a file: {error}", pointer="Upload-Metadata"
+            f"Upload-Metadata does not describe a file: {named}: {sentence_of(first)}",
+            pointer="Upload-Metadata",
         ) from error
     with context.database.write() as connection:
         # what was sent is kept beside the file, which is made in a transaction of its own

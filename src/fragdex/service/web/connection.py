@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,13 @@ MAX_FIELDS: Final = 100
 """Fields of a head: each costs some 200 bytes of memory, however short it is."""
 MAX_PIPELINED: Final = 16
 """Requests that may wait behind the one in work. Browsers send none ahead, load tools a few."""
+_NOT_VALID: Final = "this is not a valid HTTP/1.1 request"
+_HOST: Final = re.compile(
+    rb"(?:\[(?:[0-9A-Fa-f:.]+|v[0-9A-Fa-f]+\.[\w.~!$&'()*+,;=:-]+)\]"
+    rb"|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?",
+    re.ASCII,
+)
+"""RFC 3986, 3.2.2 and 3.2.3; empty where the target has no authority (RFC 9112, 3.2)."""
 _FIELD_BYTES: Final = len(": \r\n")
 INTERIM: Final = "fragdex.interim"
 """The extension of ASGI by which a route sends interim responses (RFC 9110, 15.2): a function that
@@ -68,6 +76,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._fields = 0
         self._field_bytes = 0
         self._refusal: HTTPStatus | None = None
+        self._reason = _NOT_VALID
         self._deadline: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
 
@@ -139,11 +148,28 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             self._refusal = HTTPStatus.TOO_MANY_REQUESTS
             raise _Refused
+        self._need_host()
         super().on_headers_complete()
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle.scope is self.scope:
             extensions: dict[str, Any] = {INTERIM: partial(_send_interim, cycle)}
             self.scope["extensions"] = extensions
+
+    def _need_host(self) -> None:
+        """Refuse a head without a Host, with two, or with one that is none (RFC 9112, 3.2).
+
+        Two readers of such a head, a proxy and a cache, could take it for different hosts.
+        """
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) > 1:
+            self._reason = "a request has one Host, not several (RFC 9112, 3.2)"
+        elif not hosts and self.parser.get_http_version() != "1.0":
+            self._reason = "a request of HTTP/1.1 needs a Host (RFC 9112, 3.2)"
+        elif hosts and not _HOST.fullmatch(hosts[0].strip(b" \t")):
+            self._reason = "Host is not a name or address, and perhaps a port (RFC 3986, 3.2.2)"
+        else:
+            return
+        raise _Refused
 
     def on_body(self, body: bytes) -> None:
         """Hand on what came in one piece as it is; it would be copied twice."""
@@ -178,7 +204,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._abort()
             return
         detail = {
-            HTTPStatus.BAD_REQUEST: "this is not a valid HTTP/1.1 request",
+            HTTPStatus.BAD_REQUEST: self._reason,
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: (
                 f"the head of a request may have {self.limits.head_bytes} bytes "
                 f"and {MAX_FIELDS} fields"

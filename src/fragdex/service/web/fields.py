@@ -173,7 +173,10 @@ def _in_utc(value: datetime) -> datetime:
 FileName = Annotated[
     str,
     Field(min_length=1, max_length=1024, examples=["holiday.jpg"]),
-    written_as(r"[^\x00-\x1f\x7f]+", "a name without control characters"),
+    written_as(
+        r"(?!(?:.*[/\\])?\.\.(?:[/\\]|$))[^\x00-\x1f\x7f-\x9f]+",
+        "a name without control characters, and without `..` among its folders,",
+    ),
 ]
 NO_NUL: Final = written_as(r"[^\x00]*", "a text without NUL (U+0000)")
 Md5Text = Annotated[

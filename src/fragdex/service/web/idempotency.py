@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from anyio import CancelScope
 from anyio.to_thread import run_sync
@@ -34,7 +34,7 @@ from fragdex.service.errors import Conflict, IdempotencyMismatch, InvalidRequest
 from fragdex.service.records.tables import replays
 from fragdex.service.records.tenant_limits import need_within_quota
 
-__all__ = ["forget", "idempotency_key", "replayed"]
+__all__ = ["ShownOnce", "forget", "idempotency_key", "replayed"]
 
 MAX_KEY = 255
 LEASE = timedelta(seconds=10)
@@ -58,6 +58,20 @@ async def idempotency_key(
     ] = None,
 ) -> None:
     """Mark a route, by `Depends(idempotency_key)`, as one whose answers are kept."""
+
+
+class ShownOnce(Protocol):
+    """Keeps a secret out of the answers that are kept."""
+
+    def without(self, body: bytes) -> bytes:
+        """What is kept of an answer."""
+
+    def again(self, request: Request, kept: bytes) -> bytes:
+        """The first answer, as the same request gets it again.
+
+        Raises:
+            Conflict: it cannot be given any more.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +113,13 @@ async def replayed(
     tenant_id: str,
     body: bytes,
     handler: Callable[[Request], Awaitable[Response]],
+    secret: ShownOnce | None = None,
 ) -> Response:
-    """The first answer to this request, whenever that was; `handler` gives it if it is now."""
+    """The first answer to this request, whenever that was; `handler` gives it if it is now.
+
+    Args:
+        secret: of the answer, which is not kept.
+    """
     key = request.headers["idempotency-key"]
     if not 0 < len(key) <= MAX_KEY:
         raise InvalidRequest(
@@ -110,13 +129,18 @@ async def replayed(
     asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
     claimed = await run_sync(_claim, context, tenant_id, key, hashlib.sha256(asked + body).digest())
     if isinstance(claimed, Response):
-        return claimed
+        if secret is None:
+            return claimed
+        again = await run_sync(secret.again, request, bytes(claimed.body))
+        headers = {name: claimed.headers[name] for name in (*KEPT_HEADERS, REPLAYED)
+                   if name in claimed.headers}  # fmt: skip
+        return Response(again, claimed.status_code, headers)
     kept = False
     alive = asyncio.create_task(_stay_alive(context, claimed))
     try:
         response = await handler(request)
         if 200 <= response.status_code < 300:
-            await run_sync(_save_answer, context, claimed, response)
+            await run_sync(_save_answer, context, claimed, response, secret)
             kept = True
         return response
     finally:
@@ -191,9 +215,13 @@ def _busy() -> Conflict:
     return Conflict("the first request with this Idempotency-Key is running", retry_after=1)
 
 
-def _save_answer(context: ServiceContext, claim: _Claim, response: Response) -> None:
+def _save_answer(
+    context: ServiceContext, claim: _Claim, response: Response, secret: ShownOnce | None
+) -> None:
     headers = {name: value for name, value in response.headers.items() if name in KEPT_HEADERS}
-    values = {"status": response.status_code, "headers": headers, "body": bytes(response.body)}
+    body = bytes(response.body)
+    kept = body if secret is None else secret.without(body)
+    values = {"status": response.status_code, "headers": headers, "body": kept}
     mine = and_(claim.row, replays.c.created_at == claim.at)
     with context.database.write() as connection:
         connection.execute(update(replays).where(mine).values(**values))

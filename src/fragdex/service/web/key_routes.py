@@ -5,15 +5,19 @@ The functions are those of `fragdex key`. Each change is a line of the log (`log
 
 from __future__ import annotations
 
+import hmac
+import json
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Response
+from fastapi import Depends, Request, Response
 from pydantic import Field
 
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.logs import audit
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, rfc3339
@@ -29,6 +33,7 @@ from fragdex.service.web.fields import (
     Listed,
     RecordId,
 )
+from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.routing import PREFIX, api_router, needs_scope
 
@@ -37,6 +42,7 @@ __all__ = ["router"]
 router = api_router("keys")
 
 NOT_FOUND = answers(RecordNotFound)
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 LONGEST_GRACE = 30 * 86_400  # seconds
 
 
@@ -114,12 +120,59 @@ def list_keys(
     return ApiKeyList(keys=[ApiKey(**_facts(one)) for one in found], next_cursor=next_cursor)
 
 
-@router.post("/keys", status_code=201, responses=answers(InvalidRequest, Conflict))
+class _KeyShownOnce:
+    """The secret of a new key is made of the bearer and the Idempotency-Key that asked for it.
+
+    So the same request gets the same answer, and no secret is stored.
+    """
+
+    def without(self, body: bytes) -> bytes:
+        return json.dumps({**json.loads(body), "key": ""}).encode()
+
+    def again(self, request: Request, kept: bytes) -> bytes:
+        record = json.loads(kept)
+        key = f"ef_{_secret_of(request, record['id'])}_{record['id']}"
+        try:
+            keys.find_key(request.app.state.context.database, key)
+        except Unauthenticated:
+            raise Conflict(
+                f"this Idempotency-Key made the key {record['id']}, which has another secret now,"
+                " or opens nothing any more",
+                more={"id": record["id"]},
+                advice="rotate that key, or send another Idempotency-Key",
+            ) from None
+        return json.dumps({**record, "key": key}).encode()
+
+
+def _secret_of(request: Request, key_id: str) -> str | None:
+    """The secret of the key that a request makes; None: chance decides."""
+    named = request.headers.get("idempotency-key")
+    if named is None:
+        return None
+    bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
+    text = f"fragdex key\0{key_id}\0{named}"
+    return hmac.new(bearer.encode(), text.encode(), "sha256").hexdigest()
+
+
+def _shown_once(endpoint: Endpoint) -> Endpoint:
+    endpoint.secret = _KeyShownOnce()  # type: ignore[attr-defined]
+    return endpoint
+
+
+@router.post(
+    "/keys",
+    status_code=201,
+    responses=answers(InvalidRequest, Conflict),
+    dependencies=[Depends(idempotency_key)],
+)
 @needs_scope(keys.ADMIN)
-def create_key(new: NewKey, response: Response, caller: Asking, context: InContext) -> SecretApiKey:
+@_shown_once
+def create_key(
+    new: NewKey, request: Request, response: Response, caller: Asking, context: InContext
+) -> SecretApiKey:
     """Create a key of the tenant. The response has the key, which is shown this once.
 
-    An `Idempotency-Key` is ignored: an answer that is given again would have to be stored.
+    With an `Idempotency-Key`, the same request of the same bearer gets it again.
     """
     if new.expires_at is not None and new.expires_at <= instant():
         raise InvalidRequest("the key would have expired already", pointer="/expires_at")
@@ -129,6 +182,7 @@ def create_key(new: NewKey, response: Response, caller: Asking, context: InConte
         new.name,
         scope=new.scope,
         expires_at=new.expires_at,
+        secret_of=partial(_secret_of, request),
     )
     made = _with_secret(context, caller.tenant_id, bearer)
     audit("key.create", caller.tenant_id, caller.key_id, made.id, scope=made.scope)

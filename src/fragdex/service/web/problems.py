@@ -12,7 +12,7 @@ import math
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -36,6 +36,7 @@ __all__ = [
     "problem",
     "problem_of",
     "row_of",
+    "sentence_of",
     "unexpected",
 ]
 
@@ -189,7 +190,7 @@ def problem_of(error: FragdexError) -> Response:
     if isinstance(error, ServiceError):
         more.update(error.more)
         if error.pointer is not None:
-            place = "pointer" if error.pointer.startswith("/") else "parameter"
+            place = _place(error.pointer)
             mark = "#" if place == "pointer" else ""
             errors.append({"detail": error.message, place: f"{mark}{error.pointer}"})
         if error.retry_after is not None:
@@ -211,6 +212,13 @@ def problem_of(error: FragdexError) -> Response:
     if row.status == 408:
         headers["Connection"] = "close"
     return problem(row, detail, errors=errors, more=more, headers=headers)
+
+
+def _place(name: str) -> str:
+    """What an error names: a place in the body, a header field, or a parameter."""
+    if name.startswith("/"):
+        return "pointer"
+    return "header" if name[:1].isupper() else "parameter"
 
 
 def unexpected(error: BaseException) -> Response:
@@ -280,13 +288,82 @@ def _invalid(found: Iterable[Any]) -> Response:
             errors.append({"detail": f"This is not JSON: {reason}", "pointer": "#"})
         elif place == "body":
             steps = (str(step).replace("~", "~0").replace("/", "~1") for step in rest)
-            errors.append({"detail": one["msg"], "pointer": "#" + "".join(f"/{s}" for s in steps)})
+            errors.append(
+                {"detail": sentence_of(one), "pointer": "#" + "".join(f"/{s}" for s in steps)}
+            )
         else:
-            errors.append({"detail": one["msg"], "parameter": ".".join(map(str, rest))})
+            named = "header" if place == "header" else "parameter"
+            errors.append({"detail": sentence_of(one), named: ".".join(map(str, rest))})
     first = errors[0]
-    where = first.get("parameter") or first["pointer"].removeprefix("#").lstrip("/") or "the body"
+    where = first.get("header") or first.get("parameter")
+    where = where or first["pointer"].removeprefix("#").lstrip("/") or "the body"
     detail = f"{where}: {first['detail']}"
     return problem(PROBLEMS[service.InvalidRequest], detail, errors=errors)
+
+
+_SAID: Final[Mapping[str, str]] = {
+    "missing": "this is needed",
+    "extra_forbidden": "there is no such field",
+    "string_type": "a text is expected",
+    "string_too_short": "at least {min_length} characters are expected",
+    "string_too_long": "at most {max_length} characters are expected",
+    "string_pattern_mismatch": "a text that matches {pattern} is expected",
+    "string_unicode": "a text in UTF-8 is expected",
+    "int_type": "a whole number is expected",
+    "int_parsing": "a whole number is expected",
+    "int_parsing_size": "a smaller number is expected",
+    "int_from_float": "a whole number is expected",
+    "float_type": "a number is expected",
+    "float_parsing": "a number is expected",
+    "finite_number": "a finite number is expected",
+    "bool_type": "true or false is expected",
+    "bool_parsing": "true or false is expected",
+    "greater_than": "a number above {gt} is expected",
+    "greater_than_equal": "a number greater than or equal to {ge} is expected",
+    "less_than": "a number below {lt} is expected",
+    "less_than_equal": "a number less than or equal to {le} is expected",
+    "multiple_of": "a multiple of {multiple_of} is expected",
+    "enum": "one of {expected} is expected",
+    "literal_error": "one of {expected} is expected",
+    "list_type": "a list is expected",
+    "set_type": "a list is expected",
+    "tuple_type": "a list is expected",
+    "dict_type": "an object is expected",
+    "mapping_type": "an object is expected",
+    "model_type": "an object is expected",
+    "model_attributes_type": "an object is expected",
+    "too_long": "at most {max_length} are expected, not {actual_length}",
+    "too_short": "at least {min_length} are expected, not {actual_length}",
+    "value_error": "{error}",
+    "assertion_error": "{error}",
+    "union_tag_not_found": "{discriminator} is needed",
+    "union_tag_invalid": "one of {expected_tags} is expected",
+    "none_required": "null is expected",
+    "recursion_loop": "an object that does not hold itself is expected",
+}
+"""What pydantic's types of errors mean, in the words of the service (Errors of pydantic-core)."""
+
+
+def sentence_of(one: Mapping[str, Any]) -> str:
+    """A sentence for what validation found, and what was sent, if it is short.
+
+    Args:
+        one: of `ValidationError.errors()`.
+
+    >>> sentence_of({"type": "greater_than_equal", "ctx": {"ge": 1}, "input": 0})
+    'a number greater than or equal to 1 is expected, not 0'
+    """
+    context = {name: str(value) for name, value in (one.get("ctx") or {}).items()}
+    kind = one["type"]
+    template = _SAID.get(kind, "another value is expected ({type})")
+    said = template.format_map({**context, "type": kind})
+    if kind in ("missing", "extra_forbidden", "value_error", "assertion_error"):
+        return said
+    try:
+        shown = json.dumps(one.get("input"), ensure_ascii=False)
+    except (TypeError, ValueError):
+        return said
+    return f"{said}, not {shown}" if len(shown) <= 60 and ", not " not in said else said
 
 
 def answers(*errors: type[FragdexError]) -> dict[int | str, dict[str, Any]]:

@@ -42,7 +42,7 @@ from fragdex.service.records.keys import READ, WRITE
 from fragdex.service.web.auth import READING, SCHEME, TOKEN_SCHEME, authenticate
 from fragdex.service.web.bodies import body
 from fragdex.service.web.fields import VALIDATORS
-from fragdex.service.web.idempotency import idempotency_key, replayed
+from fragdex.service.web.idempotency import ShownOnce, idempotency_key, replayed
 from fragdex.service.web.problems import answers
 
 __all__ = [
@@ -254,6 +254,8 @@ class ApiRoute(HeadRoute):
         self.fast_path: tuple[FastPath, re.Pattern[bytes]] | None = getattr(
             endpoint, "fast_path", None
         )
+        # what of its answers is shown once, and not kept under an Idempotency-Key
+        self._secret: ShownOnce | None = getattr(endpoint, "secret", None)
         self._refusals, self._dependencies, self._extra = responses, dependencies, openapi_extra
         self._undocumented = frozenset({TOKEN, *FROM_PLAYERS} if self._reads() else ())
 
@@ -327,7 +329,7 @@ class ApiRoute(HeadRoute):
             _need_whole_characters(read)
             again = _with_json(request, read)
             if self.creates and "idempotency-key" in request.headers:
-                return await replayed(again, caller.tenant_id, read, readable)
+                return await replayed(again, caller.tenant_id, read, readable, self._secret)
             return await readable(again)
 
         async def readable(request: Request) -> Response:

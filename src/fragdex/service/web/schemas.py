@@ -45,7 +45,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "properties": {
             "detail": {"type": "string"},
             "pointer": {"type": "string", "description": "RFC 6901, as a URI fragment"},
-            "parameter": {"type": "string"},
+            "parameter": {"type": "string", "description": "of the path or the query"},
+            "header": {"type": "string", "description": "the field of the request"},
         },
     },
     "Event": {
