@@ -15,11 +15,13 @@ import pytest
 
 import fragdex
 from decoding.filming import number_in, numbered, with_several_sets
-from fragdex.boxes import build, parse
+from fragdex.boxes import build, make_box, parse
+from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
+from fragdex.formats.clip import clip
 from fragdex.frames import decode_plan
 from fragdex.testing import Faults, RangeServer
-from frames.linear import linear, same
+from frames.linear import linear, planes, same
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -410,3 +412,119 @@ def test_two_sample_entries_and_a_change_of_size():
             frames[[3, 30]]
     with fragdex.Frames(film, format="gray", size=(256, 48)) as frames:
         assert numbers_in(frames[::3]) == [n % 20 for n in range(0, 40, 3)]
+
+
+def each_in_its_chunk(stco, samples):
+    entries = np.zeros(len(samples), stco["entries"].dtype)
+    entries["chunk_offset"] = samples.offset
+    return stco.replace(entries=entries, entry_count=len(entries))
+
+
+def with_entries(film, switch, second=lambda entry: entry):
+    """The film with a second sample entry, from sample `switch` on; a chunk for each sample."""
+    samples = fragdex.index(film, exact=True).track(1).samples
+
+    def changed(box):
+        if box.type == "stsd":
+            entry = box.children[0]
+            return box.replace(children=[entry, second(entry)], entry_count=2)
+        if box.type == "stsc":
+            entries = np.zeros(2, box["entries"].dtype)
+            entries["first_chunk"] = 1, switch + 1
+            entries["samples_per_chunk"] = 1
+            entries["sample_description_index"] = 1, 2
+            return box.replace(entries=entries)
+        if box.type == "stco":
+            return each_in_its_chunk(box, samples)
+        if box.type in ("moov", "trak", "mdia", "minf", "stbl"):
+            return box.replace(children=[changed(child) for child in box.children])
+        return box
+
+    boxes = parse(film)
+    assert boxes[-1].type == "moov"
+    return film[: boxes[-1].offset] + build(changed(boxes[-1]))
+
+
+def with_square_pixels(entry):
+    kept = [box for box in entry.children if box.type not in ("pasp", "btrt")]
+    return entry.replace(children=[*kept, make_box("pasp", hSpacing=1, vSpacing=1)])
+
+
+@pytest.mark.parametrize("second", [lambda entry: entry, with_square_pixels])
+@pytest.mark.parametrize("switch", [7, 10])
+def test_entries_that_decode_alike_are_changed_anywhere(switch, second):
+    plain = numbered(24, 25, keys=10, fragmented=False)
+    film = with_entries(plain, switch, second)
+    expected = linear(plain)
+    with fragdex.Frames(film, format="yuv", hidden=True, cache=0) as frames:
+        assert len(frames) == 24
+        for number in (23, 9, 6, 8, 7, 5, 12):
+            assert same(frames[number].data, expected[number]), number
+    with PictureReader(fragdex.index(film), film) as pictures:
+        for number in (8, 9, 23, 3, 11):
+            shown = planes(pictures.at(number / 25 + 0.001).frame)
+            assert same(shown, expected[number]), number
+
+
+def test_pictures_of_every_sample_entry():
+    small = numbered(20, 25, keys=10, size=(128, 32))
+    large = numbered(20, 25, keys=10, size=(256, 64), bframes=0)
+    film = joined(small, large)
+    parts = [linear(small), linear(large)]
+    index = fragdex.index(film)
+    for order in ((3, 25, 12, 39, 20, 19), range(40)):
+        with PictureReader(index, film) as pictures:
+            for number in order:
+                shown = planes(pictures.at(number / 25 + 0.001).frame)
+                assert same(shown, parts[number // 20][number % 20]), number
+    assert fragdex.thumbnail(index, film, 1.2).width == 256
+    assert fragdex.thumbnail(index, film, 0.1).width == 128
+
+
+def with_empty(film, which):
+    """The film with samples of no bytes: pictures that an encoder left out."""
+
+    def changed(box):
+        if box.type == "stsz":
+            sizes = box["entries"].copy()
+            sizes["entry_size"][which] = 0
+            return box.replace(entries=sizes)
+        if box.type == "stco":
+            return each_in_its_chunk(box, samples)
+        if box.type == "stsc":
+            entries = box["entries"][:1].copy()
+            entries["first_chunk"] = entries["samples_per_chunk"] = 1
+            return box.replace(entries=entries)
+        if box.type in ("moov", "trak", "mdia", "minf", "stbl"):
+            return box.replace(children=[changed(child) for child in box.children])
+        return box
+
+    samples = fragdex.index(film, exact=True).track(1).samples
+    boxes = parse(film)
+    return film[: boxes[-1].offset] + build(changed(boxes[-1]))
+
+
+def clip_of(index, film):
+    """All of it in fragments."""
+    made = clip(index, lambda part: film[part.start : part.stop], 0, 9, fragmented=True)
+    return b"".join(p if isinstance(p, bytes) else film[p.start : p.stop] for p in made.pieces)
+
+
+def test_before_a_sample_of_no_bytes_the_picture_stays():
+    film = with_empty(numbered(24, 25, keys=10, bframes=0, fragmented=False), [6, 7, 12, 23])
+    expected = linear(film)
+    index = fragdex.index(film, exact=True)
+    with fragdex.Frames(film, index, format="yuv", hidden=True) as frames:
+        assert len(frames) == len(expected) == 20
+        for frame in frames[::-1]:
+            assert same(frame.data, expected[frame.number]), frame.number
+        assert frames.at(7.5 / 25).number == 5
+    pieces = [
+        fragdex.view(index, "fragmented", source=film).read(source=film),
+        clip_of(index, film),
+        fragdex.view(index, "faststart", source=film).read(source=film),
+    ]
+    for piece in pieces:
+        assert all(map(same, linear(piece), expected))
+        times = fragdex.Frames(piece).times
+        assert np.allclose(times, frames.times, atol=1e-4)

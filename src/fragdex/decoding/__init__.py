@@ -1,6 +1,7 @@
 """Decoded media by time, read through the index: what needs FFmpeg's libraries (extra `media`).
 
 samples     the samples of a span of media time, whatever the index holds of them
+sample_entries  which sample entry each sample is coded by
 codec       a fresh decoder for a track, from its initialization segment alone
 mixing      decoded frames as float32 columns of one or two channels
 resampling  from one rate to another, the same for any cut

@@ -87,7 +87,8 @@ class KeyFrameReader(VideoTrack):
         info = self.track.info
         shorter = min(info.width or 0, info.height or 0)
         if widest is not None and is_much_smaller((widest, widest), (shorter, shorter)):
-            self._context.options = {**self._context.options, "skip_loop_filter": "all"}
+            self._options = {"skip_loop_filter": "all"}
+            self._context.options = {**self._context.options, **self._options}
 
     def near(self, time: TimeLike) -> Picture:
         """The key frame that is shown nearest to a time.
@@ -142,7 +143,8 @@ class KeyFrameReader(VideoTrack):
             return None
         seconds = hit.time.seconds
         self._begins = True
-        frames = self._frames(self._packet(data, table, place), seconds)
+        packet = self._packet(data, table, place, self._entry_of(hit.fragment, place))
+        frames = self._frames(packet, seconds)
         frames += self._frames(None, seconds)
         return self._picture(hit.cts, frames[0]) if frames else None
 

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fragdex.decoding.codec import TrackCodec
+from fragdex.decoding.sample_entries import TrackSetup
 from fragdex.decoding.samples import decodable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import Source, SourceLike, open_source
@@ -56,6 +57,7 @@ class OpenTrack:
             if init is None:
                 init = b"".join(self._source.read(part) for part in self._period.init)
             self._codec = TrackCodec(init, self.track.id, self.track.codec)
+            self._setup = TrackSetup(init, self.track.id)
         except BaseException:
             self.close()
             raise

@@ -214,8 +214,9 @@ class PictureReader(VideoTrack):
             self._waiting.pop(min(self._waiting))
 
     def _packets(self, begin: Place) -> Iterator[tuple[Place, Any]]:
-        """The samples from a place on, each as a packet for the decoder."""
+        """The samples from a place on, each as a packet for the decoder; None: it begins anew."""
         row, first = begin
+        before = begin
         for number in range(row, len(self.track.fragments)):
             self._measure(number)
             table = self._table(number)
@@ -227,7 +228,15 @@ class PictureReader(VideoTrack):
             for n, data in enumerate(held):
                 if not data:
                     continue
-                yield (number, first + n), self._packet(data, chosen, n)
+                place = number, first + n
+                entry = self._entry_of(*place)
+                if (entry != self._entry and not self._begins) and (
+                    chosen.sync[n] or not self._setup.decode_alike(entry, self._entry)
+                ):
+                    yield before, None
+                    self._begins = True
+                before = place
+                yield place, self._packet(data, chosen, n, entry)
             first = 0
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.ahead import Ahead
-from fragdex.decoding.codec import hold_back, packet_of
+from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
 from fragdex.decoding.open_track import OpenTrack
 from fragdex.decoding.parameter_sets import ParameterSets, sets_of
 from fragdex.decoding.samples import TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
-from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
+from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import SourceLike
 
@@ -21,6 +21,8 @@ __all__ = ["Picture", "VideoTrack", "chosen_track"]
 
 KEPT_TABLES = 64
 """Rows of the fragment table whose samples are kept."""
+MOST_CODECS = 16
+"""Sample entries whose decoders are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +83,9 @@ class VideoTrack(OpenTrack):
         if chosen.info.encryption is not None:
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
         super().__init__(index, chosen, source, init)
+        self._codecs, self._entry = {1: self._codec}, 1
+        self._entries: dict[int, Int64] = {}
+        self._options: dict[str, str] = {}
         self._context = self._codec.fresh()
         # Decoding begins with the next packet; the latest parameter sets that the decoder met
         # among the samples, and the decode time of the last sample that had some.
@@ -127,12 +132,22 @@ class VideoTrack(OpenTrack):
         moved = {name: columns[name] - NULL + late for name in ("cts", "dts")}
         return SampleTable.of(columns | moved)
 
-    def _packet(self, data: bytes, samples: SampleTable, place: int) -> Any:
+    def _entry_of(self, row: int, place: int) -> int:
+        """The sample entry that a sample is coded by; of equal ones the first."""
+        if not self._setup.several:
+            return 1
+        if row not in self._entries:
+            if len(self._entries) >= KEPT_TABLES:
+                self._entries.pop(next(iter(self._entries)))
+            self._entries[row] = self._setup.entries_of(self.track, row, row + 1, self._ahead)
+        return int(self._entries[row][place])
+
+    def _packet(self, data: bytes, samples: SampleTable, place: int, entry: int) -> Any:
         """A sample as a packet for the decoder."""
         info, dts = self.track.info, int(samples.dts[place])
         sets = sets_of(data, info.format, info.nal_length_size)
         if self._begins:
-            self._begin(dts, sets)
+            self._begin(dts, sets, entry)
         if sets:
             self._met, self._met_until = sets, dts
         packet = packet_of(data)
@@ -141,11 +156,17 @@ class VideoTrack(OpenTrack):
         packet.is_keyframe = bool(samples.sync[place])
         return packet
 
-    def _begin(self, dts: int, sets: ParameterSets) -> None:
+    def _begin(self, dts: int, sets: ParameterSets, entry: int) -> None:
         self._begins = False
-        if dts < self._met_until and sets != self._met:
+        if entry != self._entry or (dts < self._met_until and sets != self._met):
             # Flushed, it would keep parameter sets that come later in the file.
-            self._context = self._codec.fresh()
+            if entry not in self._codecs:
+                if len(self._codecs) > MOST_CODECS:
+                    self._codecs.clear()
+                init = self._setup.init_of(entry)
+                self._codecs[entry] = TrackCodec(init, self.track.id, self.track.codec)
+            self._context, self._entry = self._codecs[entry].fresh(), entry
+            self._context.options = {**self._context.options, **self._options}
             self._met, self._met_until = (), NULL
         else:
             self._context.flush_buffers()

@@ -26,7 +26,7 @@ from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_movie import clip_init, traks_of
 from fragdex.formats.clip_pieces import Block, Clip, Piece, Read
 from fragdex.formats.clip_rows import Span, bound, delay, moves, period_at, spans_of
-from fragdex.formats.clip_samples import Cut, decoded_sooner, sample_fragments
+from fragdex.formats.clip_samples import Cut, decoded_sooner, sample_fragments, without_empty
 from fragdex.formats.clip_source import FAR, Reader
 from fragdex.formats.clip_spans import RESERVOIR, Part, movie_timescale, part_of
 from fragdex.formats.clip_tables import progressive, unfit
@@ -270,7 +270,7 @@ def _cut(span: Span, source: Reader) -> Cut | None:
     if high == low:
         return None
     start = (span.sample or 0) - low
-    return Cut(span.track, samples.rows(slice(low, high)), start + low)
+    return without_empty(Cut(span.track, samples.rows(slice(low, high)), start + low))
 
 
 def _trimmed(cut: Cut, first: Fraction) -> Cut:

@@ -37,6 +37,8 @@ __all__ = [
     "described",
     "ranges",
     "sample_fragments",
+    "with_bytes",
+    "without_empty",
 ]
 
 LEAST_SECONDS = 1.0
@@ -66,12 +68,14 @@ class Cut:
         samples: in decode order.
         first: number of the first one in the track.
         made: bytes of samples that are not copied, by their number here.
+        numbers: of the samples in the track; None: they are neighbours.
     """
 
     track: TrackIndex
     samples: SampleTable
     first: int
     made: Mapping[int, bytes] = field(default_factory=dict)
+    numbers: Int64 | None = None
 
 
 def sample_fragments(
@@ -197,7 +201,29 @@ def _runs(described: npt.NDArray[np.int64], low: int, high: int) -> Iterator[tup
 
 
 def _numbers(cut: Cut) -> npt.NDArray[np.int64]:
-    return cut.first + np.arange(len(cut.samples))
+    return cut.first + np.arange(len(cut.samples)) if cut.numbers is None else cut.numbers
+
+
+def with_bytes(track: TrackIndex, samples: SampleTable) -> Int64 | None:
+    """Those of pictures and sound that have bytes; None: all, or it is not to be told.
+
+    What stands before a sample of no bytes goes on. FFmpeg reads no trun that has one; to decrypt
+    some, their number among the others is needed.
+    """
+    if track.kind not in ("video", "audio") or track.info.encryption is not None:
+        return None
+    empty = samples.size == 0
+    return np.flatnonzero(~empty) if empty.any() and not empty.all() else None
+
+
+def without_empty(cut: Cut) -> Cut:
+    """A cut whose samples all have bytes: each lasts until the next one that has some."""
+    kept = with_bytes(cut.track, cut.samples)
+    if kept is None:
+        return cut
+    columns = cut.samples.rows(kept).columns()
+    columns = columns | {"duration": np.add.reduceat(cut.samples.duration, kept)}
+    return replace(cut, samples=SampleTable.of(columns), numbers=_numbers(cut)[kept])
 
 
 def _protection(trak: Box | None, cut: Cut, read: Read) -> Protection | None:

@@ -1,6 +1,5 @@
 """Exact frames of a track of pictures, many at a time, from anywhere (extra `media`).
 
-sample_entries  which sample entry each sample is coded by
 decode_plan     wanted frames to runs of samples and the reads that bring them
 references      samples that no other picture refers to
 forks           what a forked process must neither use nor free

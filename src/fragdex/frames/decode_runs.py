@@ -109,7 +109,9 @@ class _Work:
                 continue
             entry = 1 if coding.entries is None else int(coding.entries[sample])
             sets = sets_of(data, coding.format, coding.length_size)
-            if entry != self._entry:
+            if entry != self._entry and (
+                coding.sync[sample] or not self._decoders.decode_alike(entry, self._entry)
+            ):
                 self._change(entry, sets)
             if sets and sets != self._met:
                 self._met = None if self._met else sets

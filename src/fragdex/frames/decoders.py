@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from fragdex.decoding.codec import TrackCodec, hold_back
 from fragdex.decoding.parameter_sets import ParameterSets
+from fragdex.decoding.sample_entries import TrackSetup
 from fragdex.frames.forks import abandon, begin_anew_in_forks
-from fragdex.frames.sample_entries import TrackSetup
 
 __all__ = ["DecoderPool", "Decoders"]
 
@@ -146,6 +146,10 @@ class Decoders:
             context.thread_type = "AUTO"
         hold_back(context, self._depth)
         return context, met
+
+    def decode_alike(self, one: int, other: int) -> bool:
+        """Whether the decoder of one sample entry decodes samples of another."""
+        return self._setup.decode_alike(one, other)
 
     def give_back(self, entry: int, threads: int, context: Any, met: ParameterSets) -> None:
         """A decoder that is not needed now, and the parameter sets that it has met."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fragdex.build import index as index_of
 from fragdex.build.head import Head
 from fragdex.build.making import index_source, read_init
+from fragdex.decoding.sample_entries import TrackSetup
 from fragdex.decoding.samples import decodable, reorder_depth
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import InexactIndex, UndecodableMedia
@@ -13,7 +14,6 @@ from fragdex.fragments.table import SampleTable
 from fragdex.frames.decode_plan import SyncStarts
 from fragdex.frames.decode_runs import Coding
 from fragdex.frames.decoders import DecoderPool, Decoders
-from fragdex.frames.sample_entries import TrackSetup
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.numbering import Numbering, Order
 from fragdex.seeking.origin import SourceInfo

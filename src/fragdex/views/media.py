@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
+from fragdex.formats.clip_samples import with_bytes
 from fragdex.fragments.table import FAR, Int64, SampleTable
 from fragdex.seeking.model import TrackIndex
 from fragdex.views.raw_sound import grouped
@@ -59,6 +60,7 @@ class Media:
         finer: ticks here in one of the track.
         hidden: pictures at time 0 that are there for others alone, a tick each.
         unit: bytes of a sample, where a row stands for several that are alike; 0: for one.
+        kept: int64 numbers of the samples that are here; None: all from the first one on.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -79,6 +81,7 @@ class Media:
     finer: int = 1
     hidden: int = 0
     unit: int = 0
+    kept: Int64 | None = None
 
     @property
     def timescale(self) -> int:
@@ -92,7 +95,7 @@ class Media:
     def numbers(self) -> Int64:
         """int64 number of the first sample of each row, from 0."""
         if not self.unit:
-            return np.arange(len(self))
+            return np.arange(len(self)) if self.kept is None else self.kept
         each = self.samples.size // self.unit
         numbers: Int64 = np.cumsum(each) - each
         return numbers
@@ -167,6 +170,9 @@ def media_of(
         last = int(outside[0])
         room = (int(size or 0) - int(samples.offset[last])) // unit if unit else 0
         samples = _cut(samples, last, room, unit)
+    kept = None if unit else with_bytes(track, samples)
+    if kept is not None:
+        samples = samples.rows(kept)
     if not len(samples):
         raise NoSyncSample(f"track {track.id} has no samples that are shown")
     _refuse_many(len(samples), track.id)
@@ -203,7 +209,7 @@ def media_of(
     settled = not growing or first < len(samples)
     sources: Int64 = np.broadcast_to(np.int64(source), len(samples))
     times = presentation, decode, durations, media_time, end
-    return Media(track, sources, samples, *times, settled, finer, hidden, unit)
+    return Media(track, sources, samples, *times, settled, finer, hidden, unit, kept)
 
 
 def _refuse_many(count: int | None, track: int) -> None:

@@ -14,6 +14,8 @@ from fragdex.sources import Source
 
 __all__ = ["TrackSetup"]
 
+_CONFIGURATIONS = ("avcC", "hvcC", "vvcC", "av1C", "vpcC", "esds", "mvcC", "lhvC")
+
 
 class TrackSetup:
     """What an initialization segment says of a track.
@@ -21,6 +23,7 @@ class TrackSetup:
     Attributes:
         init: ftyp and moov.
         track: track_ID.
+        several: whether it has more than one sample entry.
 
     >>> TrackSetup(b"", 1).of_decoder(1)
     b''
@@ -33,13 +36,15 @@ class TrackSetup:
         traks = find_all(self._boxes, "moov/trak") if has_moov else ()
         self._trak = next((trak for trak in traks if _id(trak) == track), None)
         self._stsd = None if self._trak is None else self._trak.find("mdia/minf/stbl/stsd")
+        self.several = self._stsd is not None and len(self._stsd.children) > 1
         self._of_decoder: dict[int, bytes] = {}
 
     def entries(self, track: TrackIndex, count: int, source: Source) -> Int64 | None:
         """sample_description_index of each sample, in decode order; None: there is one entry.
 
-        Where a track has several and its samples are in fragments, every moof is read: the index
-        does not say (tfhd, ISO/IEC 14496-12, 8.8.7).
+        Of entries that are equal to decoders, that of the first. Where a track has several and its
+        samples are in fragments, every moof is read: the index does not say (tfhd, ISO/IEC
+        14496-12, 8.8.7).
 
         Args:
             track: of an index that has its samples.
@@ -50,25 +55,54 @@ class TrackSetup:
             InexactIndex: the moofs have other samples than the index.
             And what reading the source raises.
         """
-        if self._trak is None or self._stsd is None or len(self._stsd.children) < 2:
+        if not self.several:
             return None
-        table = track.fragments
-        virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
-        parts = []
-        if virtual.any():
-            parts.append(described(self._trak, np.arange(int(table.sample_count[virtual].sum()))))
-        trexs = (box for box in find_all(self._boxes, "moov/mvex/trex") if "track_ID" in box)
-        trex = next((box for box in trexs if box["track_ID"] == self.track), None)
-        default = 1 if trex is None else int(trex["default_sample_description_index"])
-        offsets = table.moof_offset[~virtual].tolist()
-        parts += [_of_moof(read_moof(source, offset), self.track, default) for offset in offsets]
-        found = np.concatenate(parts) if parts else np.ones(0, np.int64)
+        found = self.entries_of(track, 0, len(track.fragments), source)
         if len(found) != count:
             raise InexactIndex(
                 f"the moofs have {len(found)} samples of track {self.track}, the index {count}",
                 advice="build the index again",
             )
         return None if (found == found[:1]).all() and found[:1] == [1] else found
+
+    def entries_of(self, track: TrackIndex, start: int, stop: int, source: Source) -> Int64:
+        """The same of the samples of rows of the fragment table, up to and without `stop`."""
+        table = track.fragments.rows(slice(start, stop))
+        if self._trak is None or not self.several:
+            return np.ones(int(table.sample_count.sum()), np.int64)
+        virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+        parts = []
+        if virtual.any():
+            rows = table.rows(virtual)
+            first, count = int(rows.sample_start[0]), int(rows.sample_count.sum())
+            parts.append(described(self._trak, first + np.arange(count)))
+        trexs = (box for box in find_all(self._boxes, "moov/mvex/trex") if "track_ID" in box)
+        trex = next((box for box in trexs if box["track_ID"] == self.track), None)
+        default = 1 if trex is None else int(trex["default_sample_description_index"])
+        offsets = table.moof_offset[~virtual].tolist()
+        parts += [_of_moof(read_moof(source, offset), self.track, default) for offset in offsets]
+        found: Int64 = np.concatenate(parts) if parts else np.ones(0, np.int64)
+        numbers, place = np.unique(found, return_inverse=True)
+        first_of: dict[bytes, int] = {}
+        same = [first_of.setdefault(self.of_decoder(n), n) for n in numbers.tolist()]
+        chosen: Int64 = np.array(same, np.int64)[place]
+        return chosen
+
+    def decode_alike(self, one: int, other: int) -> bool:
+        """Whether what one entry sets up decodes the samples of the other, too.
+
+        They have the same configuration (avcC, hvcC and so on), and differ in what is shown:
+        colours, the shape of pixels. Where samples that refer to others change their entry, the
+        decoder goes on.
+        """
+        sets = [self._configuration(entry) for entry in (one, other)]
+        return bool(sets[0]) and sets[0] == sets[1]
+
+    def _configuration(self, entry: int) -> list[bytes]:
+        if self._stsd is None or not 1 <= entry <= len(self._stsd.children):
+            return []
+        boxes = self._stsd.children[entry - 1].children
+        return [self.init[box.offset : box.stop] for box in boxes if box.type in _CONFIGURATIONS]
 
     def of_decoder(self, entry: int) -> bytes:
         """What sets up the decoder of a sample entry: equal for tracks that may share decoders.
