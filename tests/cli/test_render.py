@@ -202,7 +202,7 @@ def test_a_still_may_be_transparent(call, page):
         ("film.webm", ["--transparent", "--crf", "30"], "vp9", "yuv420p"),
         ("film.mov", ["--codec", "prores", "--preset", "4444"], "prores", "yuv444p10le"),
         ("film.mkv", ["--codec", "ffv1"], "ffv1", "bgr0"),
-        ("film.mp4", ["--codec", "hevc", "--bit-rate", "300k", "--faststart"], "hevc", "yuv420p"),
+        ("film.mp4", ["--codec", "hevc", "--bit-rate", "300k", "--fragmented"], "hevc", "yuv420p"),
         ("film.gif", ["--fps", "10"], "gif", None),
     ],
 )

@@ -63,7 +63,7 @@ def render(
     audio_bit_rate: render_options.AudioBitRate = None,
     loudness: render_options.Loudness = None,
     no_sound: render_options.NoSound = False,
-    faststart: render_options.Faststart = False,
+    fragmented: render_options.Fragmented = False,
     animated: render_options.Animated = False,
     data: render_options.Data = None,
     slices: render_options.Slices = None,
@@ -134,7 +134,7 @@ def render(
         "audio_bit_rate": bits("--audio-bit-rate", audio_bit_rate),
         "sound": not no_sound,
         "loudness": loudness,
-        "faststart": faststart,
+        "fragmented": fragmented,
     }
     kind = Kind.of(output or "-", animated=animated) if tool is None else Kind("mp4", True)
     still = {"quality": None if tool else quality, "transparency": transparent or None}

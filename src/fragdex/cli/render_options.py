@@ -20,8 +20,8 @@ __all__ = [
     "Crop",
     "Data",
     "Duration",
-    "Faststart",
     "Fps",
+    "Fragmented",
     "Gop",
     "Jobs",
     "Key",
@@ -204,9 +204,9 @@ Loudness = Annotated[
     ),
 ]
 NoSound = Annotated[bool, typer.Option("--no-sound", help="Leave the sound out.")]
-Faststart = Annotated[
+Fragmented = Annotated[
     bool,
-    typer.Option("--faststart", help="One moov in front, no fragments (.mp4); so is a .mov."),
+    typer.Option("--fragmented", help="In movie fragments (.mp4), not one moov in front."),
 ]
 Animated = Annotated[bool, typer.Option("--animated", help="Make a .webp that moves, not a still.")]
 Data = Annotated[

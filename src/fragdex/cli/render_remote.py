@@ -53,7 +53,7 @@ def fields_of(
         "image": kind.image,
         "quality": still["quality"],
         "transparency": film["transparency"],
-        "faststart": film["faststart"],
+        "fragmented": film["fragmented"],
         "video": _asked({name: film[name] for name in _OF_PICTURES}),
         "audio": _asked({new: film[name] for name, new in _OF_SOUND.items()}),
         "silent": not film["sound"],

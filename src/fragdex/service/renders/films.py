@@ -114,7 +114,7 @@ _USUAL: Final = {_MP4: ("h264", "aac"), _MOV: ("h264", "aac"), _WEBM: ("vp9", "o
                  _MKV: ("h264", "aac")}  # fmt: skip
 _OF_SOUND: Final = {"m4a": "aac", "mp3": "mp3", "wav": "pcm", "flac": "flac", "ogg": "opus"}
 _OF_PICTURES: Final = (
-    "codec", "crf", "bit_rate", "preset", "pixel_format", "gop", "transparency", "faststart",
+    "codec", "crf", "bit_rate", "preset", "pixel_format", "gop", "transparency", "fragmented",
     "color",
 )  # fmt: skip
 _WITHOUT_BIT_RATE: Final = ("flac", "pcm")
@@ -147,7 +147,7 @@ class Film:
         sound: False: none is kept, whatever the page plays.
         color: of the pictures, a name of `Color`; bt709.
         loudness: LUFS that the sound is brought to, as near as its true peak allows.
-        faststart: one moov in front and no fragments (MP4, MOV), else MP4 is fragmented.
+        fragmented: movie fragments (MP4), else one moov in front of the media.
         image: what each picture of an archive is: `png`, `jpeg` or `webp`; png.
         quality: of them, 1–100; png has none.
 
@@ -170,7 +170,7 @@ class Film:
     audio: str | None = None
     audio_bit_rate: int | None = None
     sound: bool = True
-    faststart: bool = False
+    fragmented: bool = False
     image: Image | None = None
     quality: int | None = None
     loudness: float | None = None
@@ -285,12 +285,12 @@ class Film:
         self._check_sound()
         if self.gop is not None and not 1 <= self.gop <= MAX_FPS * 60:
             raise ValueError(f"gop: 1 to {MAX_FPS * 60} frames")
-        if self.faststart and self.container not in (_MP4, _MOV):
-            raise ValueError("faststart: is for .mp4 and .mov")
+        if self.fragmented and self.container != _MP4:
+            raise ValueError("fragmented: is for .mp4")
 
     def _check_animation(self) -> None:
         for name in ("codec", "crf", "bit_rate", "preset", "pixel_format", "gop", "audio",
-                     "audio_bit_rate", "faststart", "loudness", "color"):  # fmt: skip
+                     "audio_bit_rate", "fragmented", "loudness", "color"):  # fmt: skip
             if getattr(self, name):
                 raise ValueError(f"{name}: does not apply to {self.container}")
 

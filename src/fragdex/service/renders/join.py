@@ -110,15 +110,15 @@ def _opened(out: Path, film: Film) -> Any:
     import av
 
     options = {"fflags": "+bitexact"}
-    if film.faststart or film.container == "m4a":
-        options["movflags"] = "+faststart"
-    elif film.container == "mp4":
+    if film.fragmented:
         options |= {
             "movflags": _FRAGMENTED,
             "avoid_negative_ts": "disabled",
             # a little under the key frames' distance, which need not be whole in the track's ticks
             "min_frag_duration": str(round(KEY_SECONDS * 900_000)),
         }
+    elif film.container in ("mp4", "mov", "m4a"):
+        options["movflags"] = "+faststart"
     format = _FORMATS.get(film.container, film.container)
     return av.open(str(out), "w", format=format, options=options)
 

@@ -173,7 +173,8 @@ class Mp4(_Part):
     video: Mp4Video = Mp4Video.model_construct()
     audio: Mp4Audio = Mp4Audio.model_construct()
     silent: bool = _unless_asked(_SILENT)
-    faststart: bool = _unless_asked("one moov in front, no fragments")
+    fragmented: bool = _unless_asked("in movie fragments, else one moov in front of the media")
+    faststart: bool = _unless_asked("as films are that are not fragmented; of no effect")
 
 
 class Mov(_Part):
@@ -351,5 +352,5 @@ def film_of(output: Output) -> Film:
         audio_bit_rate=None if output.silent else output.audio.bit_rate,
         loudness=None if output.silent else output.audio.loudness,
         sound=not output.silent,
-        faststart=isinstance(output, Mp4) and output.faststart,
+        fragmented=isinstance(output, Mp4) and output.fragmented,
     )

@@ -356,7 +356,7 @@ _POINTERS: Final = {
     "audio_bit_rate": "audio/bit_rate",
     "loudness": "audio/loudness",
     "transparency": "transparency",
-    "faststart": "faststart",
+    "fragmented": "fragmented",
     "image": "image",
     "quality": "quality",
 }

@@ -28,7 +28,7 @@ BORDERS = (0, 33, FRAMES)
 
 FILMS = [
     Film(crf=23, preset="medium"),
-    Film(bit_rate=400_000, faststart=True, audio="mp3"),
+    Film(bit_rate=400_000, fragmented=True, audio="mp3"),
     Film(pixel_format="yuv444p10le", gop=10, audio="flac"),
     Film(codec="hevc", audio="opus"),
     Film(codec="av1"),
@@ -256,11 +256,14 @@ def test_the_same_pictures_give_the_same_bytes(tmp_path, film):
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize("film", [Film("mov"), Film(faststart=True)], ids=named)
+@pytest.mark.parametrize("film", [Film("mov"), Film(), Film(fragmented=True)], ids=named)
 def test_films_of_boxes_can_be_indexed(tmp_path, film):
     index = fragdex.index(made(tmp_path, film), exact=True)
     assert [track.kind for track in index.tracks] == ["video", "audio"]
     assert (index.track(1).sample_count, index.findings) == (FRAMES, ())
+    data = made(tmp_path, film).read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")
+    assert (b"moof" in data) == film.fragmented
 
 
 def test_hevc_in_mp4_is_tagged_for_every_player(tmp_path):
@@ -334,7 +337,7 @@ films = st.builds(
     audio=st.none() | st.sampled_from([*AUDIO_CODECS, "vorbis"]),
     audio_bit_rate=st.none() | st.sampled_from([1, 32_000, 256_000, 10**7]),
     sound=st.booleans(),
-    faststart=st.booleans(),
+    fragmented=st.booleans(),
     image=st.none() | st.sampled_from(["png", "jpeg", "webp", "tiff"]),
     quality=st.none() | st.sampled_from([0, 1, 100]),
     color=st.sampled_from([None, None, "bt709", "bt2020-pq", "p3"]),
@@ -345,7 +348,7 @@ likely = st.sampled_from(FILMS + SOUNDS + CLEAR).flatmap(
         lambda other: Film(
             film.container, film.codec, other.crf, None, film.preset, film.pixel_format,
             other.gop, film.transparency, film.audio, other.audio_bit_rate, film.sound,
-            film.faststart, film.image, film.image and other.quality,
+            film.fragmented, film.image, film.image and other.quality,
             other.loudness, film.color or other.color,
         )
     )

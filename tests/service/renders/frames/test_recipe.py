@@ -59,7 +59,7 @@ def test_everything_that_decides_pixels_is_in_the_recipe():
 
 def test_the_sound_and_the_container_decide_no_pixels():
     mine = recipe(VIEW, range(60), FILM, "1")
-    for film in (Film("mkv", audio="pcm"), Film(sound=False), Film(faststart=True)):
+    for film in (Film("mkv", audio="pcm"), Film(sound=False), Film(fragmented=True)):
         assert recipe(VIEW, range(60), Wanted(film=film), "1") == mine
 
 
