@@ -28,9 +28,10 @@ from pydantic_settings import (
 
 from fragdex.service.errors import ConfigError
 
-__all__ = ["DEFAULT", "Settings", "load_settings"]
+__all__ = ["DEFAULT", "MOST_TOKEN_SECONDS", "Settings", "load_settings"]
 
 DEFAULT = "default"
+MOST_TOKEN_SECONDS = 30 * 24 * 3600
 PREFIX = "FRAGDEX_"
 # Kubernetes tells every pod of each Service this way, also of one that is named fragdex or
 # fragdex-api: FRAGDEX_SERVICE_HOST, FRAGDEX_API_PORT_8000_TCP_ADDR, FRAGDEX_PORT=tcp://….
@@ -211,8 +212,9 @@ class Settings(BaseSettings):
         3600, ge=1, description="how long a URL token is valid where it does not say"
     )
     max_url_token_seconds: int = Field(
-        30 * 24 * 3600, ge=1, description="how long a URL token may be valid that says `seconds`"
-    )
+        MOST_TOKEN_SECONDS, ge=1, le=MOST_TOKEN_SECONDS,
+        description="how long a URL token may be valid that says `seconds`",
+    )  # fmt: skip
 
     heartbeat_seconds: float = Field(
         1, gt=0, description="how often a worker reports that it is alive"

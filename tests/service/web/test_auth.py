@@ -91,7 +91,7 @@ def test_a_token_lasts_as_long_as_is_asked_for_up_to_the_setting(server):
         token = server.client.post("/api/v1/url-token", json=wanted).json()["token"]
         claims = jwt.decode(token, options={"verify_signature": False})
         assert claims["exp"] - claims["iat"] == seconds
-    for wrong in (0, -1, most + 1, 10**12, "5", 1.5):
+    for wrong in (0, -1, most + 1, 10**12, "5", 1.5, True):
         answer = server.client.post("/api/v1/url-token", json={"url": BYTES, "seconds": wrong})
         assert answer.status_code == 422, wrong
         assert answer.json()["errors"][0]["pointer"] == "#/seconds"

@@ -30,7 +30,7 @@ __all__ = [
     "list_file_tracks",
     "list_files",
     "post_file_deletion",
-    "rename_file",
+    "update_file",
     "upload_file",
     "upload_file_index",
     "upload_file_track",
@@ -113,7 +113,7 @@ def head_file(id: str) -> Request[None]:
     return Request("HEAD", f"/api/v1/files/{segment(id)}", result=None)
 
 
-def rename_file(id: str, *, filename: str) -> Request[AnyFile]:
+def update_file(id: str, *, filename: str) -> Request[AnyFile]:
     """Give a file another name; its bytes, and what was made of it, stay."""
     return Request(
         "PATCH", f"/api/v1/files/{segment(id)}", body={"filename": filename}, result=AnyFile

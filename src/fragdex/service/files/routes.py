@@ -124,7 +124,7 @@ routes.deletion(operations.delete_file, said="Delete a file, its bytes and what 
 
 
 @router.patch("/files/{id}", responses=NOT_FOUND)
-def rename_file(id: RecordId, new: NewName, caller: Asking, context: InContext) -> AnyFile:
+def update_file(id: RecordId, new: NewName, caller: Asking, context: InContext) -> AnyFile:
     """Give a file another name; its bytes, and what was made of it, stay."""
     return operations.rename_file(context, caller.tenant_id, id, new.filename)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Request
 from pydantic import Field
 
+from fragdex.service.config import MOST_TOKEN_SECONDS
 from fragdex.service.errors import Forbidden, InvalidRequest
 from fragdex.service.records import keys
 from fragdex.service.web import tokens
@@ -24,7 +25,6 @@ router = api_router("url-token")
 
 
 MOST_PARAMS = 20
-MOST_SECONDS = 10 * 366 * 24 * 3600
 ParamValue = Annotated[str, Field(max_length=tokens.MAX_URL)]
 
 
@@ -47,7 +47,7 @@ class WantedToken(ApiModel):
         examples=[{"src": "film.mp4"}],
     )
 
-    seconds: Annotated[int, Field(ge=1, le=MOST_SECONDS), JSON_NUMBER] | None = Field(
+    seconds: Annotated[int, Field(ge=1, le=MOST_TOKEN_SECONDS), JSON_NUMBER] | None = Field(
         None,
         description="how long it opens the URL, at most `max_url_token_seconds`; default:"
         " `url_token_seconds`. A token ends with the key that signed it",
