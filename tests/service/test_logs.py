@@ -3,10 +3,14 @@
 import json
 import logging
 import re
+import uuid
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from fragdex.service.errors import Unavailable
+from fragdex.service.jobs import engine
+from fragdex.service.jobs.work import JobOptions
 from fragdex.service.logs import JsonFormatter, OncePerMinute, SafeFormatter, explained
 from fragdex.service.records.database import Database
 
@@ -63,9 +67,44 @@ def test_what_is_said_again_and_again_is_written_once_a_minute(log):
 def test_other_lines_and_what_is_no_warning_are_all_written(log):
     logger, _, lines = log
     for number in range(3):
-        logger.warning("job %d waits", number)
+        logger.warning("job %s waits", "abc"[number] + "x")
         logger.info("a request")
     assert len(lines) == 6
+
+
+def test_numbers_and_ids_do_not_make_a_line_another_one(log):
+    """200 connections were refused in 200 lines: each named another number of them."""
+    logger, clock, lines = log
+    for number in range(200):
+        logger.warning("%d connections are open: one more was refused", number)
+        logger.warning("file %s: %.1f s", uuid.UUID(int=number), number / 7)
+        logger.warning("object %032x is missing", number * 7919)
+    assert len(lines) == 3
+    clock[0] += 60
+    logger.warning("7 connections are open: one more was refused")
+    assert lines[-1].endswith("(199 times more)")
+
+
+def test_the_job_engine_speaks_in_lines_of_the_service(caplog):
+    """Its tracebacks and SQL of each poll are no news; the reason is."""
+    engine._quiet(JobOptions())
+    try:
+        try:
+            raise OSError("connection refused")
+        except OSError as reason:
+            raise DBAPIError(
+                "SELECT workflow_uuid FROM dbos.workflow_status", {}, reason
+            ) from reason
+    except DBAPIError as error:
+        text = f"Exception in queue: {error}\nTraceback (most recent call last):\n  File"
+        logging.getLogger("dbos").error(text, exc_info=error)
+    (record,) = caplog.records
+    assert record.name == "fragdex.jobs"
+    said = SafeFormatter("%(message)s").format(record)
+    assert said.startswith("the job engine: Exception in queue: ")
+    assert "connection refused" in said
+    for raw in ("Traceback", "SELECT", "sqlalche.me", "\n"):
+        assert raw not in said
 
 
 def divide():

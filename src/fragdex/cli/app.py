@@ -91,8 +91,12 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]]
         {"listen": (webhook.listen, "Show deliveries as they come, signatures checked.")},
     ),
     "tenant": (
-        "Limit what tenants may use.",
-        {"limits": (tenant.limits, "Show and set the limits of a tenant.")},
+        "List tenants, limit what they may use, delete one.",
+        {
+            "list": (tenant.list_tenants, "List the tenants, and what they store."),
+            "limits": (tenant.limits, "Show and set the limits of a tenant."),
+            "delete": (tenant.delete, "Delete a tenant with all that it has."),
+        },
     ),
     "db": (
         "Migrate the database, check the store against it.",

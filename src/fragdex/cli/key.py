@@ -18,7 +18,7 @@ from fragdex.cli.output import json_line
 from fragdex.cli.report import complain
 from fragdex.cli.serving import log_to_stderr, service, settings_of
 
-__all__ = ["audit_key", "create", "list_keys", "opened_database", "revoke", "rotate"]
+__all__ = ["audit_key", "create", "list_keys", "opened_database", "revoke", "rotate", "user_name"]
 
 # the part of a key that is its id
 _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
@@ -183,11 +183,12 @@ def audit_key(
     """
     key_id = _id_of(key)
     tenant_id = service("records.key_lists").tenant_of(database, key_id)
-    by = f"fragdex {command or f'key {action}'}, user {_user()}"
+    by = f"fragdex {command or f'key {action}'}, user {user_name()}"
     service("logs").audit(f"key.{action}", tenant_id, None, key_id, by=by, **more)
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Who runs this command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container whose user has no name

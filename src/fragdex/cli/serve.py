@@ -70,7 +70,9 @@ def serve(
         print(f"A key was created; it is printed once:\n{key}", flush=True)
     app = app_module.make_app(context)
     server = service("web.server").server_of(
-        app, settings, lambda url: print(f"Serving {url} (interface: {url}/docs)", flush=True)
+        app,
+        settings,
+        lambda url: print(f"Serving {url} (console: {url}/, docs: {url}/docs)", flush=True),
     )
     server.run()
     app_module.close_context(context)

@@ -1,4 +1,4 @@
-"""`fragdex tenant limits`: what each tenant of the service may use."""
+"""`fragdex tenant`: who has a part of the service, what each may use, and the end of one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,68 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options, serving
-from fragdex.cli.key import opened_database
+from fragdex.cli.key import opened_database, user_name
 from fragdex.cli.output import json_line
-from fragdex.cli.serving import service
+from fragdex.cli.report import complain
+from fragdex.cli.serving import log_to_stderr, service, settings_of
 
-__all__ = ["limits"]
+__all__ = ["delete", "limits", "list_tenants"]
 
 _NONE = "none"
+
+
+def list_tenants(
+    json: options.Json = False,
+    data: serving.Data = None,
+    config: serving.ConfigFile = None,
+    database_url: serving.DatabaseUrl = None,
+) -> int:
+    """List all tenants: id, name, creation, valid keys, stored bytes, bytes of rows.
+
+    Examples:
+      fragdex tenant list
+    """
+    with opened_database(data, config, database_url) as database:
+        found = service("records.tenant_limits").list_tenants(database)
+    if not found and not json:
+        complain("there are no tenants; one is created with its first key")
+    for one in found:
+        print(json_line(one) if json else "\t".join(map(str, one.values())) + "\n", end="")
+    return 0
+
+
+def delete(
+    tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete it; else what would go is printed.")
+    ] = False,
+    data: serving.Data = None,
+    config: serving.ConfigFile = None,
+    database_url: serving.DatabaseUrl = None,
+) -> int:
+    """Delete a tenant with its keys, files, renders, transcriptions, webhooks and jobs.
+
+    Running services refuse its keys within seconds, and end its jobs. The bytes go from the store
+    after deletion_grace_seconds. Nothing brings them back but a back-up.
+
+    Examples:
+      fragdex tenant delete acme
+      fragdex tenant delete acme --yes
+    """
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
+    own = service("records.tenant_limits")
+    with opened_database(data, config, database_url) as database:
+        tenant_id, _ = own.read_limits(database, tenant)
+        if not yes:
+            with database.read() as connection:
+                stored = own.stored_bytes(connection, tenant_id)
+            complain(f"{tenant} stores {stored} bytes; --yes deletes it with all that it has")
+            return 1
+        count = service("records.deletion").remove_tenant(database, tenant_id)
+        by = f"fragdex tenant delete, user {user_name()}"
+        service("logs").audit("tenant.delete", tenant_id, None, tenant_id, by=by, name=tenant)
+        complain(f"{tenant} and its {count} records were deleted")
+    return 0
 
 
 def _option(name: str, metavar: str, text: str) -> Any:

@@ -85,7 +85,9 @@ def audit(action: str, tenant_id: str, key_id: str | None, object_id: str, **mor
 class OncePerMinute(logging.Filter):
     """Lets a line through once a minute; the next time it says how often it was left out.
 
-    For handlers. Lines with a traceback are told apart by the place that raised.
+    For handlers. Numbers and identifiers do not tell lines apart: else a counter or the id of a
+    record would make each line another one. Lines with a traceback are told apart by the place that
+    raised.
     """
 
     def __init__(self) -> None:
@@ -97,7 +99,7 @@ class OncePerMinute(logging.Filter):
         """Whether this line is written."""
         if record.levelno < logging.WARNING:
             return True
-        key = (record.name, record.getMessage(), _raised_at(record))
+        key = (record.name, _NUMBERS.sub("#", record.getMessage()), _raised_at(record))
         now = time.monotonic()
         with self._changing:
             since, left_out = self._known.get(key, (-WINDOW_SECONDS, 0))
@@ -194,6 +196,8 @@ _SECRETS: Final = re.compile(
 )
 
 
+# with digits: ids and digests in hexadecimal, numbers with a point, an exponent or a unit's prefix
+_NUMBERS: Final = re.compile(r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]+(?:-[0-9a-f]+)*\b|[0-9]+(?:\.[0-9]+)?")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

@@ -8,6 +8,7 @@ by name. Arguments and results are JSON, never pickles. Nothing is sent anywhere
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions
-from fragdex.service.logs import REQUEST_ID
+from fragdex.service.logs import REQUEST_ID, explained
 from fragdex.service.records.database import Database
 from fragdex.service.traces import Traces, trace_context
 
@@ -46,6 +47,10 @@ SELDOM: Final = 5
 _PARENTS: Final = 4
 # How many webhooks of a tenant a process waits for at once: a slow one holds up only its own.
 _WEBHOOKS: Final = 4
+
+# where SQLAlchemy's messages quote the statement, its parameters and a link
+_SQL: Final = re.compile(r"\[SQL: |\[parameters: |\(Background on this error")
+_LONGEST: Final = 300
 
 logger = logging.getLogger("fragdex.jobs")
 
@@ -98,6 +103,26 @@ def _quiet(options: JobOptions) -> None:
     if not log.handlers:
         log.addHandler(logging.NullHandler())
     log.setLevel(options.log_level)
+    if not any(isinstance(one, _InOurWords) for one in log.filters):
+        log.addFilter(_InOurWords())
+
+
+class _InOurWords(logging.Filter):
+    """The engine's lines, as lines of the service: one each, with a reason and no traceback.
+
+    It writes whole tracebacks and SQL of every poll in which the database does not answer.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        text = record.getMessage().partition("Traceback (most")[0]
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        said = _SQL.split(first)[0].strip().rstrip(":")[:_LONGEST]
+        reason = "" if error is None else explained(error)
+        record.name = logger.name
+        record.msg = ": ".join(filter(None, ("the job engine", said, reason)))
+        record.args, record.exc_info, record.exc_text, record.stack_info = (), None, None, None
+        return True
 
 
 def upgrade(database: Database) -> None:

@@ -13,12 +13,13 @@ from sqlalchemy.engine import Connection
 
 from fragdex.service.errors import InvalidRequest, QuotaExceeded, RecordNotFound
 from fragdex.service.records.database import Database
-from fragdex.service.records.identifiers import instant
-from fragdex.service.records.tables import blobs, metadata, tenants, uploads
+from fragdex.service.records.identifiers import instant, rfc3339
+from fragdex.service.records.tables import blobs, keys, metadata, tenants, uploads
 
 __all__ = [
     "TenantLimits",
     "limits_of",
+    "list_tenants",
     "lock_tenant",
     "need_within_quota",
     "parse_limits",
@@ -128,6 +129,30 @@ def read_limits(database: Database, tenant_name: str) -> tuple[str, TenantLimits
                 advice="a tenant is created with its first key",
             )
         return tenant_id, limits_of(connection, tenant_id)
+
+
+def list_tenants(database: Database) -> list[dict[str, Any]]:
+    """Id, name, creation, valid keys and bytes of each tenant, the oldest first."""
+    now = instant()
+    valid = keys.c.revoked_at.is_(None) & (keys.c.expires_at.is_(None) | (keys.c.expires_at > now))
+    with database.read() as connection:
+        rows = connection.execute(
+            sa.select(tenants.c.id, tenants.c.name, tenants.c.created_at).order_by(tenants.c.id)
+        ).all()
+        counted = sa.select(keys.c.tenant_id, sa.func.count()).where(valid)
+        counts = connection.execute(counted.group_by(keys.c.tenant_id)).all()
+        of = {tenant_id: int(count) for tenant_id, count in counts}
+        return [
+            {
+                "id": row.id,
+                "tenant": row.name,
+                "created_at": rfc3339(row.created_at),
+                "keys": of.get(row.id, 0),
+                "stored_bytes": stored_bytes(connection, row.id),
+                "row_bytes": row_bytes(connection, row.id),
+            }
+            for row in rows
+        ]
 
 
 def set_limits(

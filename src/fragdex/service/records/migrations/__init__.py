@@ -3,6 +3,10 @@
 They see the tables that begin with `fragdex_` and nothing else: the job engine keeps its own in
 the same database. A step is never changed once it was released. Its file is named after the
 version that it leads to: `r0019_first.py` leads to 0019.
+
+A step only adds: tables, indexes, and columns that may be null or that the database fills itself.
+So processes of the version before go on, and start again, beside those of the new one, while one
+machine after the other is upgraded. What is no longer needed goes in the release after.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ from sqlalchemy.engine import Connection
 
 from fragdex.service.errors import ConfigError
 from fragdex.service.records.database import Database
-from fragdex.service.records.tables import PREFIX
+from fragdex.service.records.tables import PREFIX, schema
 
-__all__ = ["VERSION_TABLE", "known_versions", "upgrade", "version_of"]
+__all__ = ["COMPATIBLE_SINCE", "VERSION_TABLE", "known_versions", "upgrade", "version_of"]
 
 VERSION_TABLE = f"{PREFIX}version"
+
+COMPATIBLE_SINCE = "0019"
+"""The oldest version whose processes may run on the tables of this one: that before it."""
 
 # Of the transaction-long lock that keeps two processes from upgrading PostgreSQL at once.
 _LOCK = int.from_bytes(b"fragdex", "big")
@@ -27,7 +34,8 @@ _LOCK = int.from_bytes(b"fragdex", "big")
 def upgrade(database: Database) -> None:
     """Bring the tables to what this version needs; harmless where they are.
 
-    All steps are one transaction. Processes that start at the same moment take turns.
+    All steps are one transaction. Processes that start at the same moment take turns. Tables of a
+    newer version are left as they are, if that version says that this one may use them.
 
     Raises:
         ConfigError: the database is of a newer version of the service, or of one before the first
@@ -36,15 +44,25 @@ def upgrade(database: Database) -> None:
     """
     if version_of(database) == known_versions()[-1]:
         return
-    from alembic import command, config  # takes 11 MB
-
+    with database.read() as connection:
+        if _is_newer_and_compatible(connection):
+            return
     with database.write(remaking=True) as connection:
         if database.dialect == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         _need_known(_found(connection))
-        alembic = config.Config(attributes={"connection": connection})
-        alembic.set_main_option("script_location", str(Path(__file__).parent))
-        command.upgrade(alembic, "head")
+        _step_to(connection, "head")
+        connection.execute(schema.delete())
+        row = {"version": known_versions()[-1], "compatible_since": COMPATIBLE_SINCE}
+        connection.execute(schema.insert().values(row))
+
+
+def _step_to(connection: Connection, version: str) -> None:
+    from alembic import command, config  # takes 11 MB
+
+    alembic = config.Config(attributes={"connection": connection})
+    alembic.set_main_option("script_location", str(Path(__file__).parent))
+    command.upgrade(alembic, version)
 
 
 def version_of(database: Database) -> str | None:
@@ -72,6 +90,14 @@ def _need_known(found: str | None) -> None:
         if older
         else "upgrade fragdex",
     )
+
+
+def _is_newer_and_compatible(connection: Connection) -> bool:
+    found, known = _found(connection), known_versions()
+    if found is None or found <= known[-1] or not sa.inspect(connection).has_table(schema.name):
+        return False
+    since = connection.scalar(sa.select(schema.c.compatible_since).where(schema.c.version == found))
+    return since is not None and since <= known[-1]
 
 
 def _found(connection: Connection) -> str | None:

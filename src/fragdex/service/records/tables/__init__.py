@@ -5,6 +5,7 @@
 | tenants | an organisation; every record below belongs to one |
 | keys | an API key; only a hash of its secret |
 | rates | how far a key has used its rate |
+| schema | one: the oldest version whose processes may run on these tables |
 | secrets | what this installation signs and hashes with, made on first start |
 | blobs | bytes in the store, once per tenant and SHA-256 |
 | blob_uses | a record that needs a blob; without one, and none composed of it, the bytes go |
@@ -33,7 +34,7 @@ are UUIDv7 texts, they sort by time. md5 and sha256 are raw bytes. Instants are 
 
 from __future__ import annotations
 
-from fragdex.service.records.tables.callers import keys, rates, replays, secrets, tenants
+from fragdex.service.records.tables.callers import keys, rates, replays, schema, secrets, tenants
 from fragdex.service.records.tables.columns import PREFIX, Instant, metadata
 from fragdex.service.records.tables.files import (
     caption_files,
@@ -71,6 +72,7 @@ __all__ = [
     "render_slices",
     "renders",
     "replays",
+    "schema",
     "secrets",
     "tenants",
     "timelines",

@@ -16,7 +16,7 @@ from sqlalchemy import (
 
 from fragdex.service.records.tables.columns import at, of_tenant, own_id, row_bytes, table
 
-__all__ = ["keys", "rates", "replays", "secrets", "tenants"]
+__all__ = ["keys", "rates", "replays", "schema", "secrets", "tenants"]
 
 tenants = table(
     "tenants",
@@ -64,6 +64,13 @@ secrets = table(
     Column("name", String(40), primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
+
+schema = table(
+    "schema",
+    Column("version", String(10), primary_key=True),
+    Column("compatible_since", String(10), nullable=False),
+)
+"""One row: the version of the tables, and the oldest whose processes may run on them."""
 
 replays = table(
     "replays",

@@ -123,6 +123,8 @@ processes = table(
     at("failed_at"),
 )
 Index(None, processes.c.unprocessed_file_id)
+# they go with their tenant
+Index(None, processes.c.tenant_id)
 
 timelines = table(
     "timelines",

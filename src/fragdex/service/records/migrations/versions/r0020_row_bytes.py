@@ -1,4 +1,4 @@
-"""What each row of a tenant counts with, worked out by the database itself.
+"""What each row of a tenant counts with, worked out by the database; who may use these tables.
 
 Nothing is taken away, so that processes of the version before go on beside those of this one: they
 name the columns that they write, and know nothing of this one.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0020"
@@ -32,7 +33,14 @@ _COUNTED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def upgrade() -> None:
-    """Add the column and an index of it to each table."""
+    """Add the column and an index of it to each table, and the table `schema`."""
+    op.create_table(
+        "fragdex_schema",
+        sa.Column("version", sa.String(10), nullable=False),
+        sa.Column("compatible_since", sa.String(10), nullable=False),
+        sa.PrimaryKeyConstraint("version", name="pk_fragdex_schema"),
+    )
+    op.create_index("ix_fragdex_processes_tenant_id", "fragdex_processes", ["tenant_id"])
     is_sqlite = op.get_bind().dialect.name == "sqlite"
     for name, (plain, json) in _COUNTED.items():
         if is_sqlite:
