@@ -186,7 +186,7 @@ def cut(data: bytes) -> None:
     index = indexed(data)
     with contextlib.suppress(fragdex.FragdexError), fragdex.open_source(data) as source:
         if index is not None:
-            list(clip(index, source.read, 0, 10).pieces)
+            list(clip(index, source.read, 0, 10, period=0).pieces)
 
 
 @pytest.mark.slow

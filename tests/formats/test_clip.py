@@ -376,8 +376,11 @@ def test_a_period_of_its_own(root):
     data = (root / "fixtures" / "two-inits.mp4").read_bytes()
     index = fragdex.index(data, exact=True)
     start = min(float(track.start) for track in index.periods[0].tracks)
-    got = clip(index, reader(data), start, start + 0.5)
-    assert got.tracks == tuple(track.id for track in index.periods[0].tracks)
+    with pytest.raises(BuildError, match="several periods"):
+        clip(index, reader(data), start, start + 0.5)
+    for period in index.periods:
+        got = clip(index, reader(data), start, start + 0.5, period=period.number)
+        assert got.tracks == tuple(track.id for track in period.tracks)
 
 
 def test_the_moov_of_a_clip_is_a_box_like_any_other():

@@ -9,6 +9,7 @@ import numpy as np
 
 from fragdex.boxes import parse_box
 from fragdex.build.periods import Moov, Rules, period
+from fragdex.build.repeated_moovs import Told, joined, only_one_of
 from fragdex.build.samples import MoofStore
 from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF, lay_out
@@ -94,10 +95,12 @@ def assemble(
         # Fragments before the only moov belong to it.
         sections[1].take_over(sections[0])
         sections = sections[1:]
-    periods = []
-    for number, section in enumerate(sections):
+    told: list[Told] = []
+    for section in joined(sections, scan, findings):
         moov = scan.movies[section.moov] if section.moov >= 0 else init
-        periods.append(period(number, section, moov, scan, rules))
+        new = period(len(told), section, moov, scan, rules), section
+        only = only_one_of(told[-1], new, moov[0].offset, findings) if told and moov else None
+        told[len(told) - (only is not None) :] = [only or new]
     complete = end.complete and not rules.short
     if not complete:
         findings.add(
@@ -105,7 +108,7 @@ def assemble(
             "the file ends before it should; what is complete is indexed",
             offset=end.resume,
         )
-    return Assembled(tuple(periods), findings.all(), complete, end.resume)
+    return Assembled(tuple(one for one, _ in told), findings.all(), complete, end.resume)
 
 
 def _end(scan: Scan, size: int, partial: bool) -> _End:

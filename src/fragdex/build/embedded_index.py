@@ -235,8 +235,11 @@ def _approximate(
     found: dict[int, Tables],
     covered: int,
     findings: Findings,
-) -> FragmentIndex:
-    """An index of fragments alone; what lies behind `covered` is walked."""
+) -> FragmentIndex | None:
+    """An index of fragments alone; what lies behind `covered` is walked.
+
+    None where another moov is there.
+    """
     movie = movie_of(moov)
     infos = {info.id: info for info in movie.tracks}
     size = source.size or 0
@@ -258,6 +261,11 @@ def _approximate(
                     need = rest.need
         if rest.need is not None and rest.position < size:
             read_on(source, rest)
+        if rest.movies:
+            # One movie or two: only both parts together tell.
+            message = f"a moov comes behind the part that the {method} covers"
+            head.doubts += (Finding(f"{method}-part", message, offset=rest.movies[0][0].offset),)
+            return None
         more = assemble(rest, size, known=findings.all(), init=moov)
         if method == "sidx" and any(len(t.fragments) for t in more.periods[0].tracks):
             findings.add(

@@ -18,7 +18,7 @@ from fragdex.cli.output_paths import places
 __all__ = ["extract"]
 
 
-@options.opens("init", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def extract(
     files: options.Files,
     start: Annotated[

@@ -37,7 +37,9 @@ class Playlist(StrEnum):
     ALL = "all"
 
 
-@options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens(
+    "init", "exact", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests"
+)
 def index(
     files: options.Files,
     output: Annotated[
@@ -124,7 +126,11 @@ def index(
     """
     form = _form(format, json, embed)
     if output is not None and output.endswith(".parquet") and form == "fidx" and format is None:
-        given = {name: value for name, value in opening.items() if value and name != "exact"}
+        given = {
+            name: value
+            for name, value in opening.items()
+            if value not in (None, False) and name != "exact"
+        }
         unused = (
             samples, presentation, min_segment_ms, playlist, uri, md5, partial_fragments, tracks,
             given,

@@ -13,7 +13,7 @@ from fragdex.cli.output import emit, json_line
 __all__ = ["loudness"]
 
 
-@options.opens("init", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def loudness(
     files: options.Files,
     output: options.Output = None,

@@ -55,6 +55,7 @@ def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentInde
     """The index that a name stands for; `options` are those of `fragdex.index`, None left out.
 
     Args:
+        options: `period` too, the number of one.
         compare: refuse a .fidx whose media file is at hand and has changed; `ignore_mtime` among
             the options leaves out the modification time, and `follow` opens media anywhere.
 
@@ -62,6 +63,8 @@ def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentInde
     """
     import fragdex
 
+    if (period := options.pop("period", None)) is not None:
+        return open_any(name, compare=compare, **options).of_period(period)
     given = {
         key: value for key, value in options.items() if value is not None and value is not False
     }
@@ -106,8 +109,8 @@ def opened_media(
     """The index that a name stands for, the media it describes, open, and what `init` names.
 
     Args:
-        opening: what was given of `init`, `strict`, `ignore_mtime`, `follow`, `max_bytes` and
-            `max_requests`.
+        opening: what was given of `init`, `strict`, `period`, `ignore_mtime`, `follow`, `max_bytes`
+            and `max_requests`.
 
     Raises: as `open_any` and `media_of`.
     """
@@ -125,7 +128,8 @@ def opened_media(
             init = b"".join(bytes(piece) for piece in source.pieces())
     budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
     with fragdex.open_source(media, **budget) as source:
-        yield saved or fragdex.index(source, **_how(opening)), source, init
+        index = saved or fragdex.index(source, **_how(opening))
+        yield _of_period(index, opening), source, init
 
 
 def exact_again(
@@ -153,7 +157,12 @@ def exact_again(
     if span is not None and not virtual and not any(how.values()):
         with suppress(InexactIndex):
             return exact_part(index, source, clip_range(index, *span))
-    return fragdex.index(source, exact=True, **how)
+    return _of_period(fragdex.index(source, exact=True, **how), opening)
+
+
+def _of_period(index: FragmentIndex, opening: Mapping[str, Any]) -> FragmentIndex:
+    number = opening.get("period")
+    return index if number is None else index.of_period(number)
 
 
 def _how(opening: Mapping[str, Any]) -> dict[str, Any]:

@@ -196,6 +196,16 @@ def placed(told: str) -> Any:
     return typer.Option("--output", "-o", metavar="PATH", help=told, show_default=False)
 
 
+Period = Annotated[
+    int | None,
+    typer.Option(
+        "--period",
+        min=0,
+        metavar="N",
+        help="Only what the Nth moov governs, from 0, in a file of several movies.",
+        show_default=False,
+    ),
+]
 IgnoreMtime = Annotated[
     bool,
     typer.Option(
@@ -214,6 +224,7 @@ _OPENING: dict[str, tuple[Any, Any]] = {
     "init": (Init, None),
     "exact": (Exact, False),
     "strict": (Strict, False),
+    "period": (Period, None),
     "ignore_mtime": (IgnoreMtime, False),
     "follow": (Follow, False),
     "max_bytes": (MaxBytes, None),

@@ -21,7 +21,7 @@ ENTRIES = ("master.m3u8", "manifest.mpd")
 """What players open."""
 
 
-@options.opens("strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens("strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def package(
     files: options.Files,
     output: Annotated[

@@ -24,7 +24,7 @@ class PeaksForm(StrEnum):
     DAT = "dat"
 
 
-@options.opens("init", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def peaks(
     files: options.Files,
     output: Annotated[

@@ -17,7 +17,7 @@ from fragdex.cli.thumbnail import PictureKind
 __all__ = ["storyboard"]
 
 
-@options.opens("init", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def storyboard(
     files: options.Files,
     output: Annotated[

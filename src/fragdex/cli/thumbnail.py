@@ -51,7 +51,7 @@ def picture_kind(output: str | None, format: PictureKind | None) -> str:
     return SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "jpeg")
 
 
-@options.opens("init", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def thumbnail(
     files: options.Files,
     time: options.Time,

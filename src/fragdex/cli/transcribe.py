@@ -27,7 +27,7 @@ _FORMS: Final = ("vtt", "srt", "json")
 _MOVIES: Final = (".mp4", ".m4v", ".m4a", ".mov")
 
 
-@options.opens("init", "strict", "follow", "max_bytes", "max_requests")
+@options.opens("init", "strict", "period", "follow", "max_bytes", "max_requests")
 def transcribe(
     file: Annotated[
         str,
@@ -130,7 +130,10 @@ def transcribe(
         here = {
             "--model": model is not None, "--device": device != "auto", "--jobs": jobs > 1,
             "--compute-type": compute_type != "default", "--batch-size": batch_size > 1,
-            **{f"--{name.replace('_', '-')}": bool(value) for name, value in opening.items()},
+            **{
+                f"--{name.replace('_', '-')}": value not in (None, False)
+                for name, value in opening.items()
+            },
         }  # fmt: skip
         if given := [name for name, value in here.items() if value]:
             raise typer.BadParameter(f"{given[0]} does not go with --server")
@@ -163,6 +166,8 @@ def transcribe(
             media = _sound_of(source, track, Path(folder))
             source = stack.enter_context(open_source(media))
             index, track = _index(source, opening), None
+        if opening["period"] is not None:
+            index = index.of_period(opening["period"])
         for note in notes(index, findings=False):
             complain(f"{file}: {note}")
         with part_progress(file, "slices") as progress:

@@ -45,7 +45,7 @@ _APPLIES: Final = {
 }
 
 
-@options.opens("strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+@options.opens("strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def view(
     files: options.Files,
     kind: Annotated[Kind, typer.Option("--kind", "-k", help="What to make.")] = Kind.FRAGMENTED,

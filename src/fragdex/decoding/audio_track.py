@@ -10,6 +10,7 @@ from typing import Any
 
 from fragdex.decoding.open_track import OpenTrack
 from fragdex.decoding.samples import TrackSamples
+from fragdex.decoding.video_track import one_period_of
 from fragdex.errors import TrackNotFound
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import SourceLike
@@ -94,6 +95,7 @@ def _chosen(index: FragmentIndex, track: int | None) -> TrackIndex:
     if track is None:
         if not sounds:
             raise TrackNotFound("there is no audio track")
+        one_period_of(sounds)
         chosen = sounds[0]
     else:
         chosen = index.track(track)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,7 +18,7 @@ from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import SourceLike
 
-__all__ = ["Picture", "VideoTrack", "chosen_track"]
+__all__ = ["Picture", "VideoTrack", "chosen_track", "one_period_of"]
 
 KEPT_TABLES = 64
 """Rows of the fragment table whose samples are kept."""
@@ -201,11 +202,25 @@ class VideoTrack(OpenTrack):
         )
 
 
+def one_period_of(tracks: Sequence[TrackIndex]) -> None:
+    """Refuse to take the first of several periods for the whole film.
+
+    Raises:
+        TrackNotFound: these tracks are of several.
+    """
+    periods = sorted({track.period for track in tracks})
+    if len(periods) > 1:
+        raise TrackNotFound(
+            f"there is {tracks[0].kind} in {len(periods)} periods, each with a moov of its own",
+            advice=f"take one: index.of_period({periods[0]}), or --period {periods[0]}",
+        )
+
+
 def chosen_track(index: FragmentIndex, track: int | None) -> TrackIndex:
     """The track of pictures with this track_ID; None: the first.
 
     Raises:
-        TrackNotFound: there is none.
+        TrackNotFound: there is none, or there are some in several periods.
     """
     if track is not None:
         chosen = index.track(track)
@@ -213,6 +228,7 @@ def chosen_track(index: FragmentIndex, track: int | None) -> TrackIndex:
         pictures = [t for t in index.tracks if t.kind == "video" and len(t.fragments)]
         if not pictures:
             raise TrackNotFound("there is no video track")
+        one_period_of(pictures)
         chosen = next((t for t in pictures if len(t.sync)), pictures[0])
     if chosen.kind != "video" or not chosen.timescale:
         raise TrackNotFound(f"track {chosen.id} has no pictures with times", found=chosen.kind)

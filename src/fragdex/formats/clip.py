@@ -79,7 +79,7 @@ def clip(
         remote: whether a read costs more than its bytes.
         fragmented: make a fragmented file: whole fragments of a fragmented source, else samples in
             fragments of about a second.
-        period: number of the period; None: the one that shows `start`.
+        period: number of the period; None: the one that shows this span, if one alone does.
 
     Raises:
         ValueError: stop does not lie behind start, or one of them is NaN.
@@ -100,7 +100,7 @@ def clip(
     begin, end = exact_time(start), exact_time(stop)
     if not begin < end:
         raise ValueError(f"a clip must end ({stop}) after it starts ({start})")
-    within = period_at(index, begin) if period is None else period_of(index, period)
+    within = period_at(index, begin, end) if period is None else period_of(index, period)
     if init is None and not within.init:
         raise BuildError(
             "there is no initialization segment, so a clip could not be played",
@@ -132,7 +132,7 @@ def clip_range(
     >>> clip_range(index, 0, 0.1).start - int(index.track(1).fragments.offset[0])
     0
     """
-    period = period_at(index, start)
+    period = period_at(index, start, stop)
     early = max(start - float(RESERVOIR), 0) if start > 0 else start
     spans = spans_of(period, early, stop, None if tracks is None else set(tracks))
     first = min(int(span.rows.offset.min()) for span in spans)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.errors import NoSyncSample
+from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import NULL
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import floor_ticks
@@ -39,13 +40,24 @@ class Span:
         return self.track.fragments.rows(slice(self.first, self.last))
 
 
-def period_at(index: FragmentIndex, start: Fraction | float) -> Period:
-    """The period that shows this time; the first where none or several do."""
-    for period in index.periods:
-        ends = [track.end for track in period.tracks if track.end is not None]
-        if ends and max(ends) > start:
-            return period
-    return index.periods[0]
+def period_at(index: FragmentIndex, start: Fraction | float, stop: Fraction | float) -> Period:
+    """The period that shows something from `start` to `stop`; the first where none does.
+
+    Raises:
+        BuildError: several do.
+    """
+    shown = [
+        period
+        for period in index.periods
+        if any(
+            track.start is not None
+            and track.end is not None
+            and track.start < stop
+            and track.end > start
+            for track in period.tracks
+        )
+    ]
+    return period_of(index, None) if len(shown) > 1 else next(iter(shown), index.periods[0])
 
 
 def spans_of(

@@ -83,7 +83,9 @@ def period_of(index: FragmentIndex, number: int | None) -> Period:
     if number is None:
         raise BuildError(
             "the index has several periods" if index.periods else "the index has no period",
-            advice="write one of them: period=0" if index.periods else None,
+            advice="take one: period=0, index.of_period(0), or --period 0"
+            if index.periods
+            else None,
         )
     for period in index.periods:
         if period.number == number:

@@ -174,7 +174,7 @@ def write(
             if str(track.id) in told:
                 raise BuildError(
                     f"track {track.id} is in several periods, and this form has no periods",
-                    advice="write one of them: period=0",
+                    advice="take one: period=0, index.of_period(0), or --period 0",
                 )
             told[str(track.id)] = _track(
                 track, init, index.source.size, min_segment_ms, kept.get(str(track.id), {})

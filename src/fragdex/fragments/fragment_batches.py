@@ -33,7 +33,7 @@ from fragdex.fragments.resolve import Settled, TrackState, resolve, track_tables
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.shapes import Plain, Shapes, by_shape
 from fragdex.fragments.sync import Expansion, merged
-from fragdex.fragments.table import FragmentTable, Growing, SyncTable
+from fragdex.fragments.table import NULL, FragmentTable, Growing, SyncTable
 from fragdex.fragments.track_info import SampleDefaults
 
 __all__ = ["Section", "read_batch"]
@@ -51,6 +51,9 @@ class Section:
         states: track_ID → where the track goes on.
         deferred: whether everything that comes waits for the end of the file.
         stbls: track_ID → stbl, whose group descriptions fragments may name.
+        decoders: track_ID → what decodes its samples.
+        repeats: whether its moov is that of the section before: by its bytes, or by tracks that
+            decode alike and name no samples.
         grouped: whether fragments put samples into access-point groups.
         done: about which share of the file has been seen; tables grow by it.
     """
@@ -59,6 +62,8 @@ class Section:
     states: dict[int, TrackState] = field(default_factory=dict)
     deferred: bool = False
     stbls: Mapping[int, Box] = field(default_factory=dict)
+    decoders: Mapping[int, bytes] = field(default_factory=dict)
+    repeats: bool = False
     grouped: bool = False
     wide_offsets: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
@@ -240,6 +245,24 @@ class Section:
         self.unknown_defaults |= other.unknown_defaults
         self.deferred = True
 
+    def first_times(self) -> dict[int, int]:
+        """track_ID → the first decode time that its fragments state; before any is settled."""
+        return _stated(self._batches, last=False)
+
+    def last_times(self) -> dict[int, int]:
+        """track_ID → the last decode time that its fragments state."""
+        settled = {track: int(rows.last("dts")) for track, (rows, _) in self._parts.items()}
+        return settled | _stated(self._batches, last=True)
+
+    def append(self, other: Section) -> None:
+        """Put the fragments of another section, which go on with its times, behind."""
+        self._tops += other._tops
+        self._batches += other._batches
+        self._waiting += other._waiting
+        self.wide_offsets += other.wide_offsets
+        self.unknown_defaults |= other.unknown_defaults
+        self.deferred = True
+
     @property
     def empty(self) -> bool:
         """Whether it has no fragments."""
@@ -300,6 +323,17 @@ class Section:
         for one, mine in chosen.items():
             found = fragment_groups(mine, first, self.stbls.get(one))
             self._groups.setdefault(one, []).extend(found)
+
+
+def _stated(batches: Sequence[Batch], *, last: bool) -> dict[int, int]:
+    """track_ID → the first or the last decode time that its trafs state."""
+    found: dict[int, int] = {}
+    for batch in batches if last else reversed(batches):
+        trafs = batch.flat().trafs
+        timed = trafs.rows(trafs.time != NULL)
+        order = slice(None) if last else slice(None, None, -1)
+        found |= dict(zip(timed.track[order].tolist(), timed.time[order].tolist(), strict=True))
+    return found
 
 
 def _moofs_and_mdats(top: Rows) -> Int64:

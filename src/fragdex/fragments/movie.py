@@ -11,7 +11,7 @@ from fragdex.fragments.sound import Sound, sound_of
 from fragdex.fragments.table import FAR
 from fragdex.fragments.track_info import Edit, Encryption, Movie, SampleDefaults, TrackInfo
 
-__all__ = ["read_movie", "sample_tables"]
+__all__ = ["decoders", "read_movie", "sample_tables"]
 
 MAX_EDITS = 4096
 """Edits that are kept of one track; real lists have a handful."""
@@ -80,6 +80,28 @@ def sample_tables(moov: Box) -> dict[int, Box]:
         tkhd, stbl = trak.find("tkhd"), trak.find("mdia/minf/stbl")
         if tkhd is not None and stbl is not None and "track_ID" in tkhd.fields:
             found.setdefault(tkhd["track_ID"], stbl)
+    return found
+
+
+def decoders(moov: Box, data: bytes) -> dict[int, bytes]:
+    """track_ID → what decodes its samples: the bytes of hdlr's type, timescale and stsd.
+
+    Args:
+        moov: parsed from `data`.
+    """
+    found: dict[int, bytes] = {}
+    for trak in moov.find_all("trak"):
+        tkhd, stsd = trak.find("tkhd"), trak.find("mdia/minf/stbl/stsd")
+        mdhd, hdlr = trak.find("mdia/mdhd"), trak.find("mdia/hdlr")
+        if tkhd is None or "track_ID" not in tkhd.fields:
+            continue
+        entries = b""
+        if stsd is not None:
+            at = stsd.offset - moov.offset
+            entries = data[at : at + stsd.size]
+        handler = hdlr.fields.get("handler_type", "") if hdlr is not None else ""
+        timescale = mdhd.fields.get("timescale", 0) if mdhd is not None else 0
+        found.setdefault(tkhd["track_ID"], f"{handler} {timescale} ".encode() + entries)
     return found
 
 

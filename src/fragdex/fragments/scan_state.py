@@ -6,7 +6,7 @@ Media bytes are never among it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from fragdex.fragments.findings import Findings
 from fragdex.fragments.fragment_batches import Section, read_batch
 from fragdex.fragments.headers import Boxes, Fits, Rows, Walked, code
 from fragdex.fragments.moov import read_moov
-from fragdex.fragments.movie import read_movie, sample_tables
+from fragdex.fragments.movie import decoders, read_movie, sample_tables
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
 from fragdex.fragments.shapes import Shapes
@@ -187,13 +187,33 @@ class Gathered:
                 expected=f"at most {MAX_PERIODS}",
                 found=f"more than {MAX_PERIODS}",
             )
+        number = len(self.movies)
+        if number and moov.data == self.movies[-1][0].data:
+            # What stands between two moovs is governed by the first; this one says the same.
+            before = self.sections[-1]
+            self.sections.append(
+                Section(
+                    number,
+                    deferred=True,
+                    stbls=before.stbls,
+                    decoders=before.decoders,
+                    repeats=True,
+                )
+            )
+            self.movies.append((replace(moov, data=self.movies[-1][0].data), self.movies[-1][1]))
+            return
         box, errors, lost = read_moov(moov.data, moov.offset, self.findings)
         self.damaged_tracks += errors
         movie = read_movie(box)
         stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
         # Where the moov names samples too, those come first; the end of the file sorts it out.
         hybrid = any(names_samples(stbl) for stbl in stbls.values())
-        self.sections.append(Section(len(self.movies), deferred=hybrid, stbls=stbls))
+        section = Section(number, deferred=hybrid, stbls=stbls, decoders=decoders(box, moov.data))
+        before = self.sections[-1]
+        if number and not hybrid and section.decoders == before.decoders:
+            section.repeats = _timing(movie) == _timing(self.movies[-1][1])
+            section.deferred = section.repeats
+        self.sections.append(section)
         self.movies.append((moov, movie))
         self._defaults = _defaults_of(movie)
 
@@ -264,6 +284,11 @@ def all_of(buffer: memoryview, sizes: Int64) -> bytes | None:
     read = buffer.obj
     alone = len(sizes) == 1 and int(sizes[0]) == len(buffer)
     return read if alone and type(read) is bytes and len(read) == len(buffer) else None
+
+
+def _timing(movie: Movie) -> list[tuple[object, ...]]:
+    """What else must agree for fragments behind one moov to go on behind another."""
+    return [(t.id, t.defaults, t.shift(movie.timescale), t.rotation) for t in movie.tracks]
 
 
 def _defaults_of(movie: Movie) -> dict[int, SampleDefaults]:

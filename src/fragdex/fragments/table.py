@@ -247,6 +247,13 @@ class Growing(Generic[T]):
             whole[start:stop] = piece
         self._rows = stop
 
+    def last(self, name: str) -> Any:
+        """The value of a column in the last row; there must be one."""
+        if self._only is not None:
+            return getattr(self._only, name)[-1]
+        place = [column.name for column in self._kind.schema()].index(name)
+        return self._columns[place][self._rows - 1]
+
     def taken(self) -> T:
         """All rows as a table; the columns are given away, nothing can be added any more."""
         if self._only is not None or not self._rows:

@@ -38,6 +38,7 @@ class FrameTrack:
         source: the file.
         index: of it; None: it is made.
         track: track_ID, or a track of the index; None: the first with pictures.
+        period: number of the period, in a file of several.
         init: the initialization segment; None: that of the file.
         pool: where its decoders wait.
         device: as `TrackCodec` takes it.
@@ -54,6 +55,7 @@ class FrameTrack:
         index: FragmentIndex | None,
         track: int | TrackIndex | None,
         *,
+        period: int | None,
         init: bytes | None,
         order: Order,
         hidden: bool,
@@ -68,6 +70,9 @@ class FrameTrack:
         elif index.complete:
             index.source.refuse_other(source.name, size=source.size, etag=source.etag)
             source.expect(index.source.size, index.source.etag)
+        self._period = period
+        if not isinstance(track, TrackIndex):
+            index = self._of_period(index)
         chosen = track if isinstance(track, TrackIndex) else chosen_track(index, track)
         if chosen.info.encryption is not None:
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
@@ -122,10 +127,14 @@ class FrameTrack:
         except CannotTell:
             return True
 
+    def _of_period(self, index: FragmentIndex) -> FragmentIndex:
+        several = self._period is not None and len(index.periods) > 1
+        return index.of_period(self._period or 0) if several else index
+
     def _all_samples(self, init: bytes | None) -> SampleTable:
         try:
             return self.track.samples
         except InexactIndex:
-            self.index = index_of(self.source, exact=True, init=init)
+            self.index = self._of_period(index_of(self.source, exact=True, init=init))
             self.track = self.index.periods[self.track.period].track(self.track.id)
             return self.track.samples

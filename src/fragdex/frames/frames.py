@@ -61,6 +61,7 @@ class Frames(FrameTimes):
         size: width and height that frames are scaled to; None: as they are coded. Pixels that are
             not square stay so.
         rotate: turn frames as the track header says (ISO/IEC 14496-12, 8.3.2).
+        period: number of the period, in a file of several moovs; None: there is only one.
         order: of the numbers: `presentation`, or `decode`.
         hidden: whether what the edit list hides has numbers, too.
         damaged: `raise` UndecodableMedia, or `blank`: pixels of 0, named by `batch.missing`.
@@ -78,7 +79,7 @@ class Frames(FrameTimes):
     over a fork where `what` is a path, a URL or bytes: the other process opens the file anew.
 
     Raises:
-        TrackNotFound: there is no such track of pictures.
+        TrackNotFound: there is no such track of pictures, or there are pictures in several periods.
         UndecodableMedia: it is encrypted, or there is no decoder for it.
         SourceChanged: the index is of another file.
         MissingExtra: PyAV is not installed (`pip install 'fragdex[media]'`).
@@ -103,6 +104,7 @@ class Frames(FrameTimes):
         format: PixelFormat = "rgb",
         size: tuple[int, int] | None = None,
         rotate: bool = True,
+        period: int | None = None,
         order: Order = "presentation",
         hidden: bool = False,
         damaged: Literal["raise", "blank"] = "raise",
@@ -127,6 +129,7 @@ class Frames(FrameTimes):
         if (threads is not None and threads < 1) or held.limit < 0:
             raise ValueError("at least one thread, and a cache of 0 bytes or more")
         self._what, self._track_wanted, self._init = what, track, init
+        self._period = period
         self._index = index if isinstance(index, FragmentIndex | None) else open_index(index)
         self._format, self._size, self._rotate = format, size, rotate
         self._order: Order = order
@@ -143,8 +146,9 @@ class Frames(FrameTimes):
         self._pid, self._lock = os.getpid(), RLock()
         try:
             self._opened = FrameTrack(
-                source, self._index, self._track_wanted, init=self._init, order=self._order,
-                hidden=self._hidden, pool=self._cache.decoders, device=self._device,
+                source, self._index, self._track_wanted, period=self._period, init=self._init,
+                order=self._order, hidden=self._hidden, pool=self._cache.decoders,
+                device=self._device,
             )  # fmt: skip
         except BaseException:
             if source is not self._what:
@@ -394,8 +398,8 @@ class Frames(FrameTimes):
 
 
 _OWN = (
-    "format", "size", "rotate", "order", "hidden", "damaged", "threads", "cache", "device",
-    "init",
+    "format", "size", "rotate", "period", "order", "hidden", "damaged", "threads", "cache",
+    "device", "init",
 )  # fmt: skip
 
 

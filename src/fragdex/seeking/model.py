@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Literal, overload
 
@@ -151,7 +152,7 @@ class FragmentIndex:
 
         Raises:
             TrackNotFound: there is none, or one in each of several periods; then ask
-                `index.periods[i].track(id)`.
+                `index.of_period(i).track(id)`.
         """
         if isinstance(track_id, str):
             raise TypeError(f"a track id is a whole number, not the text {track_id!r}")
@@ -161,10 +162,46 @@ class FragmentIndex:
         if found:
             raise TrackNotFound(
                 f"track {track_id} is in {len(found)} periods",
-                advice=f"ask index.periods[i].track({track_id})",
+                advice=f"ask index.of_period(0).track({track_id}), or give --period 0",
             )
         raise TrackNotFound(
             f"there is no track {track_id}", expected=_named(self.tracks), found=track_id
+        )
+
+    def of_period(self, number: int) -> FragmentIndex:
+        """The index of one period alone, as if the file had no other; it becomes number 0.
+
+        Args:
+            number: of the period, from 0.
+
+        Raises:
+            TrackNotFound: there is no such period.
+
+        >>> import fragdex
+        >>> from fragdex.testing import movie
+        >>> data = movie(fragments=3)
+        >>> index = fragdex.index(data + data)
+        >>> len(index.periods), len(index.of_period(1).track(1).fragments)
+        (2, 3)
+        """
+        if not 0 <= number < len(self.periods):
+            raise TrackNotFound(
+                f"there is no period {number}",
+                expected=f"below {len(self.periods)}",
+                found=number,
+            )
+        if len(self.periods) == 1:
+            return self
+        tracks = tuple(copy(track) for track in self.periods[number].tracks)
+        for track in tracks:
+            track.period = 0
+        return FragmentIndex(
+            self.source,
+            self.how,
+            [replace(self.periods[number], number=0, tracks=tracks)],
+            findings=self.findings,
+            complete=self.complete,
+            resume_offset=self.resume_offset,
         )
 
     @property

@@ -167,7 +167,9 @@ def _obstacle(
 ) -> str:
     """Why ranges do not play alone; "" where they do."""
     if periods > 1:
-        return "the tracks are of several periods, each with a moov of its own: ask for one of them"
+        return (
+            "the tracks are of several periods, each with a moov of its own: ask index.of_period(0)"
+        )
     if not init:
         return "there is no initialization segment: give players that of the stream"
     if not media:

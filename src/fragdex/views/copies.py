@@ -46,7 +46,7 @@ class ClipRequest:
         fragmented: begin at the sync sample at or before `start`, in fragments.
         keep_times: keep the decode times of the source, in fragments.
         init: the initialization segment, for segments that have none.
-        period: number of the period; None: the one that shows `start`.
+        period: number of the period; None: the one that shows this span, if one alone does.
     """
 
     start: TimeLike

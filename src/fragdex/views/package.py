@@ -194,6 +194,7 @@ def package(
     single_file: bool = False,
     growing: bool | Literal["ended"] = False,
     began: datetime | None = None,
+    period: int | None = None,
 ) -> Package:
     """A title in HLS (RFC 8216) and DASH (ISO/IEC 23009-1), with nothing stored.
 
@@ -215,6 +216,7 @@ def package(
             anew from `index.extend`; give "ended" for the last one. Fragmented files can grow.
         began: when time 0 of a growing title was; None: the time at which its moov says it was
             made, or else 1970.
+        period: number of the period of files that have several; None: none has.
 
     Raises:
         ValueError: a length is none, or single files are asked for of a growing title.
@@ -245,13 +247,13 @@ def package(
     made_at: datetime | None = None
     with Sources([index.source for index in given], several) as sources:
         for number, index in enumerate(given):
-            period = period_of(index, None)
-            init = b"".join(sources.source(number).read(part) for part in period.init)
+            chosen = period_of(index, None if len(index.periods) == 1 else period)
+            init = b"".join(sources.source(number).read(part) for part in chosen.init)
             moov = parse(init)
             made_at = made_at or creation(moov)
             info = SourceInfo(index.source.name) if growing else index.source
             known.append(info)
-            about = period, init, moov, index.source.size
+            about = chosen, init, moov, index.source.size
             found += _chosen(*about, info, sources.source(number).read, wanted, left_out)
     if not any(one.media.track.kind in PACKAGED for one in found):
         raise BuildError("there are no samples of video or audio to package")
