@@ -166,7 +166,8 @@ def table(data: bytes, stbl: Box) -> list[Sample]:
     counts = [0] * len(chunks)
     for first, per_chunk, _ in rows(b"stsc", 3):  # 8.7.4: until the first_chunk of the next row
         counts[first - 1 :] = [per_chunk] * len(counts[first - 1 :])
-    durations = [delta for count, delta in rows(b"stts", 2) for _ in range(count)]
+    durations = [backwards(delta) for count, delta in rows(b"stts", 2) for _ in range(count)]
+    durations[-1:] = [max(duration, 0) for duration in durations[-1:]]
     offsets = [0] * len(sizes)
     if b"ctts" in found:  # 8.6.1.3: unsigned in version 0, where nobody means 2^31 and more
         offsets = [offset for count, offset in rows(b"ctts", 2, "i") for _ in range(count)]
@@ -180,6 +181,11 @@ def table(data: bytes, stbl: Box) -> list[Sample]:
             at += sizes[n]
             time += durations[n]
     return samples
+
+
+def backwards(duration: int) -> int:
+    """docs/findings.md, negative-duration."""
+    return duration - 2**32 if duration >= 2**31 else duration
 
 
 def sample_sizes(data: bytes, found: dict[bytes, int]) -> list[int]:
@@ -224,6 +230,7 @@ def fragment(data: bytes, moof: Box, period: Period, mdats: Spans, own: Spans | 
         for run in (run for run in runs if run.traf == number):
             at = run.start
             for duration, size, flags, offset in run.samples:
+                duration = backwards(duration)
                 # 8.8.3.1: sample_is_non_sync_sample
                 mine.append(Sample(at, size, time, time + offset, duration, not flags & 0x10000))
                 at += size

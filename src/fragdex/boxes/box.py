@@ -113,12 +113,16 @@ class Box:
 
         The field that counts the rows of a table, or the children, follows if it is not given.
         Fields and columns that `version` or `flags` switch off are removed; those they switch on
-        are zero.
+        are zero. A box that reaches to the end of the file says its size once its children change,
+        as the file around it most likely changes, too.
 
         Raises:
             BuildError: the box has no such field, or rows do not fit.
         """
         kept = self.children if children is None else tuple(children)
+        form = self.size_form
+        if children is not None and form == "to_end":
+            form = "compact"
         given = {**self.fields, **fields}
         if not fields and not (self.layout and self.layout.child_count):
             done, unknown = given, set()
@@ -152,7 +156,7 @@ class Box:
             done,
             kept,
             self.trailing if trailing is None else trailing,
-            self.size_form if size_form is None else size_form,
+            form if size_form is None else size_form,
             layout=self.layout,
         )
 

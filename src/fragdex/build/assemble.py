@@ -61,6 +61,7 @@ def assemble(
         partial: keep fragments whose media data is incomplete.
         known: findings of that index.
     """
+    scan.close_last(size)
     scan.settle()
     findings = Findings(known + scan.findings.all())
     if scan.stopped is not None:
@@ -71,8 +72,6 @@ def assemble(
             f"{scan.stopped.message}; what follows is not read",
             offset=scan.stopped.offset,
         )
-    if scan.to_end is not None and scan.to_end[1] == MDAT:
-        scan.close_last(size)
     if strict and scan.damaged_tracks:
         raise scan.damaged_tracks[0]
     _note_damage(scan, findings, strict)

@@ -13,7 +13,7 @@ from fragdex.boxes import parse_box
 from fragdex.boxes.limits import MAX_LENT_ROWS, MAX_TRACKS
 from fragdex.build.assemble import assemble
 from fragdex.build.head import Head
-from fragdex.build.periods import Moov, init_ranges, movie_of
+from fragdex.build.periods import Moov, infos_of, init_ranges, movie_of
 from fragdex.build.reading import read_on
 from fragdex.build.steps import FIRST_GUESS
 from fragdex.byterange import ByteRange
@@ -241,7 +241,7 @@ def _approximate(
     None where another moov is there.
     """
     movie = movie_of(moov)
-    infos = {info.id: info for info in movie.tracks}
+    infos = infos_of(movie)
     size = source.size or 0
     complete, resume = True, size
     if covered < size and not _only_tail(source, head, covered, size, findings):

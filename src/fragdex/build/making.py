@@ -142,6 +142,7 @@ def finished(
     """
     end = size if size is not None else (source.size if source is not None else None) or 0
     scan.refuse_the_large(end)
+    scan.close_last(end)
     if not going_on:
         _refuse_the_hopeless(scan, end)
     assembled = assemble(scan, end, init=init, strict=strict, partial=partial, known=known)

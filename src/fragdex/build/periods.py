@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+import numpy as np
+import numpy.typing as npt
+
 from fragdex.build.samples import BothSamples, FragmentSamples
 from fragdex.build.sync_doubts import Known, note_doubts
 from fragdex.byterange import ByteRange, coalesce
@@ -17,14 +20,14 @@ from fragdex.fragments.groups import SampleGroup, movie_groups
 from fragdex.fragments.moof_decoder import MoofBytes, MoofDecoder
 from fragdex.fragments.progressive import virtual_fragments
 from fragdex.fragments.resolve import TrackState
-from fragdex.fragments.sample_runs import SampleRuns, read_sample_runs
+from fragdex.fragments.sample_runs import NEGATIVE_DURATION, SampleRuns, read_sample_runs
 from fragdex.fragments.scan import Captured, Scan
 from fragdex.fragments.sync import Expansion, merged
-from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
+from fragdex.fragments.table import FragmentTable, Int64, SampleTable, SyncTable
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import Period, SampleLoader, TrackIndex
 
-__all__ = ["Moov", "Rules", "init_ranges", "movie_of", "period"]
+__all__ = ["Moov", "Rules", "infos_of", "init_ranges", "movie_of", "period"]
 
 Moov = tuple[Captured, Movie]
 """A moov as it was captured, and its values."""
@@ -78,6 +81,14 @@ def movie_of(moov: Moov | None) -> Movie:
     return moov[1] if moov is not None else Movie(0, 0, True, ())
 
 
+def infos_of(movie: Movie) -> dict[int, TrackInfo]:
+    """What the moov says of each track, by track_ID; of two of one track_ID the first counts."""
+    infos: dict[int, TrackInfo] = {}
+    for info in movie.tracks:
+        infos.setdefault(info.id, info)
+    return infos
+
+
 def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: Rules) -> Period:
     """The period of one section of a scan.
 
@@ -100,7 +111,7 @@ def period(number: int, section: Section, moov: Moov | None, scan: Scan, rules: 
         expansion=rules.expansion,
     )
     defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
-    infos = {info.id: info for info in movie.tracks}
+    infos = infos_of(movie)
     for track_id in sorted(tables):
         infos.setdefault(track_id, TrackInfo.unknown(track_id))
     tracks: list[TrackIndex] = []
@@ -154,7 +165,7 @@ def init_ranges(moov: Moov | None, scan: Scan) -> tuple[ByteRange, ...]:
 def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
     """The samples that the moov itself names, by track."""
     found = {}
-    infos = {info.id: info for info in movie.tracks}
+    infos = infos_of(movie)
     for track_id, stbl in section.stbls.items():
         if track_id not in infos:
             continue
@@ -166,8 +177,9 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
             runs, timescale, rules.size, sharing=rules.tables, expansion=rules.expansion
         )
         outside = int((fragments.data_stop > rules.size).sum())
+        rules.short |= outside > 0
+        outside = outside or _outside_mdats(runs, fragments, rules.layout())
         if outside:
-            rules.short = True
             rules.findings.add(
                 "data-outside",
                 "samples are outside every mdat, or past the end of the file",
@@ -182,13 +194,60 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
     return found
 
 
+def _outside_mdats(runs: SampleRuns, fragments: FragmentTable, layout: Layout) -> int:
+    """Chunks of samples that do not lie in one mdat."""
+    low, high = int(fragments.data_start.min()), int(fragments.data_stop.max())
+    if _in_mdats(np.array([low]), np.array([high]), layout).all():
+        return 0
+    edges = np.append(runs.chunk_start, runs.count)
+    if len(runs.size) == 1:
+        sizes = np.diff(edges) * runs.size[0]
+    else:
+        sizes = np.diff(np.append(0, np.cumsum(runs.size))[edges])
+    inside = _in_mdats(runs.chunk_offset, runs.chunk_offset + sizes, layout)
+    return int((~inside & (sizes > 0)).sum())
+
+
+def _in_mdats(start: Int64, stop: Int64, layout: Layout) -> npt.NDArray[np.bool_]:
+    """Whether each range lies in the payload of one mdat."""
+    if not len(layout.mdat_start):
+        return np.zeros(len(start), np.bool_)
+    mdat = np.searchsorted(layout.mdat_start, start, side="right") - 1
+    inside: npt.NDArray[np.bool_] = (mdat >= 0) & (stop <= layout.mdat_stop[mdat])
+    return inside
+
+
 def _note_section(section: Section, findings: Findings) -> None:
+    for track, entry in sorted(section.entries):
+        stbl = section.stbls.get(track)
+        described = len(stbl.find_all("stsd/*")) if stbl is not None else 0
+        if described and not 1 <= entry <= described:
+            findings.add(
+                "no-description",
+                f"a fragment names sample entry {entry} of {described}",
+                path="moof/traf/tfhd",
+                track=track,
+            )
+    if section.loose:
+        findings.add(
+            "trun-rest",
+            "a trun has more bytes than its samples take; the rest is ignored",
+            path="moof/traf/trun",
+            count=section.loose,
+        )
     if section.wide_offsets:
         findings.add(
             "wide-composition-offset",
             "an unsigned composition offset of 2^31 or more was read as signed",
             path="moof/traf/trun",
             count=section.wide_offsets,
+        )
+    if section.backward:
+        findings.add(
+            "negative-duration",
+            NEGATIVE_DURATION,
+            path="moof/traf/trun",
+            count=section.backward,
         )
     for track, name in sorted(section.unknown_defaults):
         findings.add(

@@ -117,12 +117,15 @@ def _trex(number: int) -> Box:
 
 
 def traks_of(boxes: Sequence[Box]) -> dict[int, Box]:
-    """The traks of a moov by their track_ID.
+    """The traks of a moov by their track_ID; of two of one track_ID the first counts.
 
     >>> traks_of([])
     {}
     """
-    return {track_id(trak): trak for trak in find_all(boxes, "moov/trak")}
+    found: dict[int, Box] = {}
+    for trak in find_all(boxes, "moov/trak"):
+        found.setdefault(track_id(trak), trak)
+    return found
 
 
 def track_id(trak: Box) -> int:

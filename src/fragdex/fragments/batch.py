@@ -21,6 +21,7 @@ from fragdex.fragments.fields import groups_of
 from fragdex.fragments.groups import SBGP, SGPD, GroupBox, group_boxes
 from fragdex.fragments.headers import Rows, code
 from fragdex.fragments.runs import RunDecoder, RunDetails, Runs, SyncPoints
+from fragdex.fragments.summing import signed
 from fragdex.fragments.table import FARTHEST, NULL, Int64, Table, column
 from fragdex.fragments.track_info import SampleDefaults
 
@@ -45,6 +46,9 @@ SMALL_IDS = 1 << 10
 
 SAMPLE_DEFAULTS = ("duration", "size", "flags")
 """What tfhd and trex say of samples, as `SampleDefaults` names it."""
+
+MOST_ENTRIES = 1 << 12
+"""Different sample entries that the tfhd boxes of a stretch are looked through for."""
 
 MAX_PERIOD = 16
 """Boxes of one traf, up to which regular fragments are recognized."""
@@ -76,6 +80,9 @@ class Batch:
         trafs, runs, points: the tables.
         damaged: which moofs of the batch break the rules; they are left out of the tables.
         wide_offsets: unsigned composition offsets of 2^31 or more, read as signed.
+        backward: durations of 2^31 or more, read as signed.
+        entries: (track_ID, sample_description_index) that tfhd boxes name.
+        loose: truns that have more bytes than their samples take.
         unknown_defaults: (track_ID, duration, size or flags) that were needed and that neither
             tfhd nor trex says.
         details: what is needed to write out every sample, where it was asked for.
@@ -90,6 +97,9 @@ class Batch:
     points: SyncPoints
     damaged: Mask
     wide_offsets: int = 0
+    backward: int = 0
+    entries: set[tuple[int, int]] = field(default_factory=set)
+    loose: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     details: RunDetails | None = None
     groups: list[GroupBox] = field(default_factory=list)
@@ -224,6 +234,7 @@ def decode(
         damaged[traf_moof[missing]] = True
     track, flags = np.zeros(n, np.int64), np.zeros(n, np.int64)
     values = {name: np.full(n, NULL) for name in (*SAMPLE_DEFAULTS, "base")}
+    entries: set[tuple[int, int]] = set()
     words, groups = groups_of(buffer, body[where], room[where], TFHD)
     flags[owner] = words & 0xFFFFFF
     for group in groups:
@@ -236,10 +247,13 @@ def decode(
             declared = "base_data_offset" if name == "base" else f"default_sample_{name}"
             if declared in group.fields:
                 column_values[to] = group.fields[declared]
+        if "sample_description_index" in group.fields:
+            entries |= _named_entries(track[to], group.fields["sample_description_index"])
     lacks = apply_defaults(values, track, defaults)
 
     time, time_kind = _times(buffer, owners, n, damaged, traf_moof)
     gap = np.where(flags & DURATION_IS_EMPTY, values["duration"], 0)
+    values["duration"] = signed(values["duration"])
     base = values["base"]
     # No file is so large: a position there is outside of it, and sums with it fit in 64 bits.
     base[(base != NULL) & ((base < 0) | (base > FARTHEST))] = FARTHEST
@@ -256,7 +270,15 @@ def decode(
     bad = decoder.read(body[where], room[where])
     damaged[traf_moof[owner[bad]]] = True
     batch = Batch(
-        first_moof, trafs, decoder.runs(), decoder.points(), damaged, decoder.wide_offsets
+        first_moof,
+        trafs,
+        decoder.runs(),
+        decoder.points(),
+        damaged,
+        wide_offsets=decoder.wide_offsets,
+        backward=decoder.backward,
+        entries=entries,
+        loose=decoder.loose,
     )
     for name, lacking in decoder.lacking.items():
         batch.unknown_defaults |= {(t, name) for t in track_ids(track[owner[lacking]])}
@@ -268,6 +290,13 @@ def decode(
     if details:
         batch.details = decoder.details(~damaged[traf_moof[owner]])
     return _without(batch, traf_moof) if damaged.any() else batch
+
+
+def _named_entries(track: Int64, index: Int64) -> set[tuple[int, int]]:
+    """Which sample entries boxes name, by track; most name the same."""
+    keys = np.sort(track.astype(np.uint64) << np.uint64(32) | index.astype(np.uint64))
+    keys = keys[np.append(True, keys[1:] != keys[:-1])][:MOST_ENTRIES] if len(keys) else keys
+    return {(key >> 32, key & 0xFFFFFFFF) for key in keys.tolist()}
 
 
 def _moof_of(moofs: Int64, trafs: Int64) -> Int64:

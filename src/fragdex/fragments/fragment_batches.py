@@ -66,6 +66,9 @@ class Section:
     repeats: bool = False
     grouped: bool = False
     wide_offsets: int = 0
+    backward: int = 0
+    entries: set[tuple[int, int]] = field(default_factory=set)
+    loose: int = 0
     unknown_defaults: set[tuple[int, str]] = field(default_factory=set)
     done: float = 0.5
     _parts: dict[int, tuple[Growing[FragmentTable], Growing[SyncTable]]] = field(
@@ -93,6 +96,9 @@ class Section:
             self._batches.append(batch)
             self._waiting += len(batch.damaged)
             self.wide_offsets += batch.wide_offsets
+            self.backward += batch.backward
+            self.entries |= batch.entries
+            self.loose += batch.loose
             self.unknown_defaults |= batch.unknown_defaults
 
     def _closed(self, top: Rows) -> bool:
@@ -242,6 +248,9 @@ class Section:
         """Put the fragments of another section, which stood before, in front."""
         self._batches[:0] = other._batches
         self.wide_offsets += other.wide_offsets
+        self.backward += other.backward
+        self.entries |= other.entries
+        self.loose += other.loose
         self.unknown_defaults |= other.unknown_defaults
         self.deferred = True
 
@@ -260,6 +269,9 @@ class Section:
         self._batches += other._batches
         self._waiting += other._waiting
         self.wide_offsets += other.wide_offsets
+        self.backward += other.backward
+        self.entries |= other.entries
+        self.loose += other.loose
         self.unknown_defaults |= other.unknown_defaults
         self.deferred = True
 
@@ -367,10 +379,17 @@ def read_batch(
     """
     shaped = by_shape(buffer, at, sizes, first_moof, defaults, shapes, fits)
     if shaped is not None:
-        plain, wide = shaped
+        plain, wide, backward = shaped
         undamaged = np.zeros(len(at), np.bool_)
         nothing = (Trafs.empty(), Runs.empty(), SyncPoints.empty())
-        return Batch(first_moof, *nothing, undamaged, wide_offsets=wide, plain=plain)
+        return Batch(
+            first_moof,
+            *nothing,
+            undamaged,
+            wide_offsets=wide,
+            backward=backward,
+            plain=plain,
+        )
     # Joined, moofs follow each other and can be walked with their inside.
     joined = memoryview(hop.join(buffer, at, sizes))
     met = hop.walk(joined, 0, 1 << 62, inside=True)

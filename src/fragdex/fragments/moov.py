@@ -14,7 +14,7 @@ __all__ = ["Moov", "read_moov"]
 MAX_DAMAGED = 8
 """Damaged boxes of a moov that are passed over; one with more is refused."""
 CONTAINERS = frozenset({b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl"})
-UNUSED = frozenset(["udta", "meta", "dinf", "vmhd", "smhd", "hmhd", "nmhd", "sthd", "gmhd", "iods"])
+UNUSED = frozenset(["udta", "meta", "vmhd", "smhd", "hmhd", "nmhd", "sthd", "gmhd", "iods"])
 """Boxes that say nothing about bytes or times: not looked into, whatever they hold."""
 CONFIGURATIONS = frozenset(
     [

@@ -63,15 +63,17 @@ def virtual_fragments(
         ends = samples.offset + samples.size
         data_start = np.minimum.reduceat(samples.offset, starts)
         data_stop = np.maximum.reduceat(ends, starts)
-    if runs.offsets is None:
+    backward = bool((runs.durations.value < 0).any())
+    lasts = np.maximum(samples.duration, 0) if backward else samples.duration
+    if runs.offsets is None and not backward:
         cts_min = samples.dts[starts]
         cts_end = runs.dts_at(starts + counts)
     else:
         cts_min = np.minimum.reduceat(samples.cts, starts)
         if runs.durations.constant:
-            cts_end = np.maximum.reduceat(samples.cts, starts) + samples.duration[0]
+            cts_end = np.maximum.reduceat(samples.cts, starts) + lasts[0]
         else:
-            cts_end = np.maximum.reduceat(samples.cts + samples.duration, starts)
+            cts_end = np.maximum.reduceat(samples.cts + lasts, starts)
     fragments = _table(runs, starts, counts, data_start, data_stop, cts_min, cts_end, file_end)
     return fragments, _sync(runs, fragments, expansion), samples
 
@@ -97,7 +99,9 @@ def _of_one_size(
     size = int(runs.size[0])
     chunk = np.searchsorted(runs.chunk_start, begin, side="right") - 1
     place = runs.chunk_offset[chunk] + (begin - runs.chunk_start[chunk]) * size
-    low, high = runs.dts_at(begin), runs.dts_at(stop)
+    step = runs.durations.at(begin)
+    low = runs.dts_at(np.where(step < 0, stop - 1, begin))
+    high = np.where(step < 0, runs.dts_at(begin), runs.dts_at(stop))
     if runs.offsets is not None:
         offset = runs.offsets.at(begin)
         low, high = low + offset, high + offset
@@ -177,8 +181,10 @@ def _starts(runs: SampleRuns, timescale: int, most: int) -> Int64:
     if steps.constant and steps.value[0]:
         return np.arange(0, runs.count, max(least, -(-timescale // int(steps.value[0]))))
     # Uneven durations: one second after another, by decode time.
-    begin, ends = [0, *steps.stop[:-1].tolist()], runs.dts_at(steps.stop).tolist()
-    before, values = [0, *ends[:-1]], steps.value.tolist()
+    begin, times = [0, *steps.stop[:-1].tolist()], runs.dts_at(steps.stop)
+    # Where times fall back, the run in which a second is over for the first time counts.
+    before, ends = [0, *times[:-1].tolist()], np.maximum.accumulate(times).tolist()
+    values = steps.value.tolist()
     found, at, time = [0], 0, 0
     while len(found) <= most:
         run = bisect_left(ends, time + timescale)

@@ -38,6 +38,7 @@ class TrackState:
         next_dts: decode time of the next sample, where nothing else says it.
         samples, rows: samples and fragments so far.
         short_time: decode time of the last traf if its tfdt has 32 bits, which run over.
+        began: decode time of the last traf that has samples.
 
     >>> TrackState().samples
     0
@@ -47,6 +48,7 @@ class TrackState:
     samples: int = 0
     rows: int = 0
     short_time: int | None = None
+    began: int | None = None
 
 
 @dataclass(slots=True)
@@ -163,7 +165,7 @@ def track_tables(
         traf_dts = run_dts = chained(anchor, value, advance)
         if traf is not EVERY:
             run_dts = chained(begins(run.traf), traf_dts[traf], run.duration)
-    _note_times(track, mine, traf_dts, layout, state, findings)
+    _note_times(track, mine, traf_dts, advance, layout, state, findings)
 
     count = _added(row, run.count, rows)
     sample_start = np.cumsum(count) - count + state.samples
@@ -290,7 +292,13 @@ def _edge(pick: np.ufunc, group: Which, values: Int64, default: Int64) -> Int64:
 
 
 def _note_times(
-    track: int, trafs: Trafs, dts: Int64, layout: Layout, state: TrackState, findings: Findings
+    track: int,
+    trafs: Trafs,
+    dts: Int64,
+    advance: Int64,
+    layout: Layout,
+    state: TrackState,
+    findings: Findings,
 ) -> None:
     def note(which: Mask, code: str, message: str) -> None:
         where = np.flatnonzero(which)
@@ -311,3 +319,14 @@ def _note_times(
     back[0] = short[0] and state.short_time is not None and dts[0] - state.short_time < -(2**31)
     state.short_time = int(dts[-1]) if short[-1] else None
     note(back, "tfdt-wrapped", "a 32-bit decode time falls back by more than 2^31 ticks")
+    lasting = np.flatnonzero(advance > 0)
+    if len(lasting):
+        began = np.append(dts[lasting[0]] - 1 if state.began is None else state.began, dts[lasting])
+        again = np.zeros(len(dts), np.bool_)
+        again[lasting] = np.diff(began) <= 0
+        note(
+            again & ~back & (kind != 0),
+            "time-again",
+            "a fragment begins no later than the one before it, as one that comes twice does",
+        )
+        state.began = int(dts[lasting[-1]])

@@ -26,6 +26,7 @@ class _Spans:
         durations: big-endian durations of all samples, or None where the default holds.
         default: default duration of each run.
         offsets: big-endian composition offsets, or None.
+        is_signed: whether durations may be below 0; the default ones are as they are meant.
 
     Where every run has the same number of samples, tables are seen as one row a run.
     """
@@ -36,12 +37,19 @@ class _Spans:
         durations: npt.NDArray[Any] | None,
         default: Int64,
         offsets: npt.NDArray[Any] | None,
+        *,
+        is_signed: bool,
     ) -> None:
         self.count, self.default = count, default
         self.starts = np.cumsum(count)
         self.starts -= count
         self.each = int(count[0]) if (count == count[0]).all() else 0
-        self.durations = durations.astype(np.int64) if durations is not None else None
+        self.durations: Int64 | None = None
+        self.backward = int(count[default < 0].sum()) if durations is None and is_signed else 0
+        if durations is not None:
+            native = durations.astype(np.uint32)
+            self.durations = (native.view(np.int32) if is_signed else native).astype(np.int64)
+            self.backward = int((self.durations < 0).sum()) if is_signed else 0
         self.offsets: Int64 | None = None
         self.negative = np.zeros(len(count), np.int64)
         self._dts: Int64 | None = None
@@ -87,14 +95,19 @@ class _Spans:
 
     def edges(self, total: Int64) -> tuple[Int64, Int64]:
         """Least composition time, and greatest composition time plus duration, of each run."""
-        if self.offsets is None:
+        if self.offsets is None and not self.backward:
             return np.zeros(len(total), np.int64), total
-        cts = self._decode_times() + self.offsets
+        if self.offsets is None and self.durations is None:
+            # Evenly, forwards or backwards, without a byte of the file for each sample.
+            before = np.minimum((self.count - 1) * self.default, 0)
+            return before, np.where(self.default < 0, 0, total)
+        cts = self._decode_times()
+        cts = cts + self.offsets if self.offsets is not None else cts.copy()
         least = self._picked(np.minimum, cts)
         if self.durations is not None:
-            cts += self.durations
+            cts += np.maximum(self.durations, 0) if self.backward else self.durations
             return least, self._picked(np.maximum, cts)
-        return least, self._picked(np.maximum, cts) + self.default
+        return least, self._picked(np.maximum, cts) + np.maximum(self.default, 0)
 
     def _picked(self, pick: np.ufunc, values: Int64) -> Int64:
         if self.each:
@@ -139,8 +152,13 @@ def sums_plain(
     durations: Int64,
     first: _Flags,
     rest: _Flags,
+    *,
+    is_signed: bool = False,
 ) -> Sums:
     """`hop.sums` in Python.
+
+    Args:
+        is_signed: durations of 2^31 and more are below 0; a sample ends no earlier than it begins.
 
     >>> rows, one = RowColumns(4, size=0), np.array([1], np.uint8)
     >>> sums_plain(bytes(3) + b"z", np.array([0]), np.array([1]), rows, np.array([9]), one, one)[0]
@@ -158,7 +176,13 @@ def sums_plain(
         rows = len(table) // columns.stride
         return np.ndarray(rows, ">u4", table, place, (columns.stride,))
 
-    spans = _Spans(count, column(columns.duration), durations, column(columns.offset))
+    spans = _Spans(
+        count,
+        column(columns.duration),
+        durations,
+        column(columns.offset),
+        is_signed=is_signed,
+    )
     sizes = column(columns.size)
     total = spans.total()
     cts_min, cts_end = spans.edges(total)

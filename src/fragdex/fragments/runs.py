@@ -101,7 +101,8 @@ class RunDecoder:
     Args:
         buffer: holds the truns.
         owner: number of the traf of each.
-        duration, size, flags: the defaults that hold for each (tfhd over trex).
+        duration, size, flags: the defaults that hold for each (tfhd over trex); durations are
+            `signed`.
         missing: name of a default → the runs whose default is not known.
         keep_groups: keep what `details` needs.
     """
@@ -127,7 +128,7 @@ class RunDecoder:
         self.cts_min, self.cts_end = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.found: list[tuple[Int64, ...]] = []
         self.groups: list[RunGroup] = []
-        self.wide_offsets = 0
+        self.wide_offsets = self.backward = self.loose = 0
 
     def runs(self) -> Runs:
         """The runs in file order."""
@@ -178,7 +179,9 @@ class RunDecoder:
                 bad.append(group.rows)
                 continue
             count, stride = group.fields["sample_count"], 4 * (group.flags & 0xF00).bit_count()
-            fits = count * stride <= room[group.rows] - group.width
+            left = room[group.rows] - group.width - count * stride
+            fits = left >= 0
+            self.loose += int((left > 0).sum())
             if not stride:
                 fits &= count <= MAX_COUNT_WITHOUT_ROWS
             if not fits.all():
@@ -210,6 +213,7 @@ class RunDecoder:
             self.size[rows], self.duration[rows] = found.size, found.duration
             self.cts_min[rows], self.cts_end[rows] = found.cts_min, found.cts_end
             self.wide_offsets += found.wide
+            self.backward += found.backward
             run, *rest = found.points
             if len(run):
                 self.found.append((rows[run], *rest))

@@ -17,17 +17,19 @@ from fragdex.boxes import Box
 from fragdex.errors import LimitExceeded
 from fragdex.fragments import hop
 from fragdex.fragments.findings import Findings
+from fragdex.fragments.summing import LONGEST, signed
 from fragdex.fragments.table import (
     Int64,
     SampleTable,
 )
 
-__all__ = ["SampleRuns", "Steps", "names_samples", "read_sample_runs"]
+__all__ = ["NEGATIVE_DURATION", "SampleRuns", "Steps", "names_samples", "read_sample_runs"]
 
 MAX_SAMPLES_AT_ONCE = 1 << 26
 """Samples written out in one table: 2.6 GiB; more than three days of pictures and sound."""
 
 
+NEGATIVE_DURATION = "a sample duration of 2^31 or more was read as negative"
 MANY = 1 << 16
 """Samples of one size from which on their number is held against the file's size."""
 
@@ -181,7 +183,12 @@ def read_sample_runs(
     chunks = table("stco") or table("co64")
     mapping = table("stsc")
     if not count or chunks is None or mapping is None:
+        if count:
+            note("samples-without-chunk", f"{count:,} samples are in no chunk; they are left out")
+        elif chunks is not None and len(chunks["entries"]):
+            note("chunks-without-samples", "there are chunks, and no samples to be in them")
         return None
+    total = count
     chunk_offset = chunks["entries"]["chunk_offset"].astype(np.int64)
     entries = mapping["entries"]
     if len(entries) and entries["first_chunk"][0] > 1 and entries["first_chunk"].min() > 1:
@@ -189,7 +196,24 @@ def read_sample_runs(
             "stsc-late",
             "stsc begins after the first chunk; its first entry is used for the chunks before, too",
         )
+    if len(entries) and (
+        entries["first_chunk"][0] == 0
+        or (entries["first_chunk"][1:] <= entries["first_chunk"][:-1]).any()
+    ):
+        note("stsc-order", "the first chunks of stsc do not rise from 1; they are sorted")
+    numbers = entries["sample_description_index"]
+    described = len(stbl.find_all("stsd/*"))
+    if described and len(numbers) and not 1 <= numbers.min() <= numbers.max() <= described:
+        note(
+            "no-description",
+            f"stsc names sample entry {numbers.max() if numbers.min() else 0} of {described}",
+        )
     chunk_start, held = _chunk_starts(entries, len(chunk_offset))
+    if held > count:
+        note(
+            "chunks-without-samples",
+            f"the chunks hold {held:,} samples, and stsz counts {count:,}; the others are left out",
+        )
     if held < count:
         note(
             "samples-without-chunk", f"{count - held:,} samples are in no chunk; they are left out"
@@ -219,7 +243,17 @@ def read_sample_runs(
             "stts-short", "stts covers fewer samples than there are; its last duration is repeated"
         )
         durations.stop[-1] = count
+    if durations.value.max() >= LONGEST:
+        note("negative-duration", NEGATIVE_DURATION)
+        durations = _backward(durations, count)
+    if stts is not None and _covered(stts) > total:
+        note("stts-long", "stts covers more samples than there are; the rest is ignored")
     ctts = table("ctts")
+    if ctts is not None and _covered(ctts) != total:
+        note(
+            "ctts-count",
+            f"ctts covers {_covered(ctts):,} samples of {total:,}; the offset of others is 0",
+        )
     offsets = _steps(ctts, "sample_offset", count) if ctts is not None else None
     if ctts is not None and offsets is not None:
         wide = offsets.value >= 2**31
@@ -235,12 +269,33 @@ def read_sample_runs(
     sync = None
     if stss is not None:
         numbers = stss["entries"]["sample_number"].astype(np.int64) - 1
+        if len(numbers) and numbers[0] < 0:
+            note("stss-from-zero", "stss counts samples from 0, not from 1; it is read so")
+            numbers += 1
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= total):
+            note("stss-outside", "stss names samples that there are not; they are left out")
         numbers = numbers[(numbers >= 0) & (numbers < count)]
         if len(numbers) > 1 and (np.diff(numbers) <= 0).any():
             note("stss-order", "sync sample numbers do not increase; they are sorted")
             numbers = np.unique(numbers)
         sync = None if len(numbers) == count else numbers
     return SampleRuns(count, size, durations, offsets, sync, chunk_offset, chunk_start)
+
+
+def _backward(durations: Steps, count: int) -> Steps:
+    """Durations as they are meant; a last one below 0 corrects nothing and is 0."""
+    stop, value = durations.stop, signed(durations.value)
+    if value[-1] < 0:
+        # The last sample by itself, unless it is the only one of its run.
+        alone = count - 1 == (stop[-2] if len(stop) > 1 else 0)
+        stop = stop if alone else np.insert(stop, len(stop) - 1, count - 1)
+        value = np.append(value[: len(value) - alone], 0)
+    return Steps(stop, value)
+
+
+def _covered(box: Box) -> int:
+    """Samples that an stts or ctts has values for."""
+    return int(box["entries"]["sample_count"].sum(dtype=np.int64))
 
 
 def names_samples(stbl: Box) -> bool:

@@ -143,7 +143,7 @@ def _expand(details: RunDetails, chosen: Int64, start: Int64, run_dts: Int64) ->
         ):
             values = column_of(table, group.flags, mask)
             if values is not None:
-                if mask == SAMPLE_COMPOSITION_TIME_OFFSET:
+                if mask in (SAMPLE_COMPOSITION_TIME_OFFSET, SAMPLE_DURATION):
                     values = values.astype(np.uint32).view(np.int32)
                 column[to] = values
         if group.first_flags is not None:

@@ -69,6 +69,7 @@ class Scan(Gathered):
         self.stopped: FormatError | None = None
         self.to_end: tuple[int, int] | None = None
         self._carry = bytearray()
+        self._closed = False
         self._too_large: tuple[int, LimitExceeded] | None = None
         self._want = 8
         self._fed = start
@@ -209,13 +210,23 @@ class Scan(Gathered):
             self.refuse_the_large(self.size)
 
     def close_last(self, size: int) -> None:
-        """Give the last box, whose size of 0 means "to the end", the size that it has."""
-        if self.to_end is not None:
-            row = np.zeros(1, headers.ROW)
-            row["offset"], row["type"] = self.to_end
-            row["size"], row["header"] = size - self.to_end[0], 8
+        """Give the last box, whose size of 0 means "to the end", the size that it has (4.2.2)."""
+        if self.to_end is None or self._closed:
+            return
+        at, kind = self.to_end
+        row = np.zeros(1, headers.ROW)
+        row["offset"], row["type"] = at, kind
+        row["size"], row["header"] = size - at, 8
+        if kind == MDAT:
             self.note_top(row)
             self.sections[-1].add(row, None, self.findings)
+        elif _kept(kind) and len(self._carry) == size - at:
+            whole = bytearray(self._carry)
+            whole[:4] = len(whole).to_bytes(4, "big")
+            row["whole"] = True
+            self._carry.clear()
+            self.take_buffered(whole, row)
+        self._closed = True
 
     @property
     def fed(self) -> int:

@@ -17,6 +17,7 @@ from fragdex.fragments.findings import Findings
 from fragdex.fragments.fragment_batches import Section, read_batch
 from fragdex.fragments.headers import Boxes, Fits, Rows, Walked, code
 from fragdex.fragments.moov import read_moov
+from fragdex.fragments.moov_audit import audit_tracks
 from fragdex.fragments.movie import decoders, read_movie, sample_tables
 from fragdex.fragments.resolve import TrackState
 from fragdex.fragments.sample_runs import names_samples
@@ -205,6 +206,7 @@ class Gathered:
         box, errors, lost = read_moov(moov.data, moov.offset, self.findings)
         self.damaged_tracks += errors
         movie = read_movie(box)
+        lost |= audit_tracks(box, self.findings)
         stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
         # Where the moov names samples too, those come first; the end of the file sorts it out.
         hybrid = any(names_samples(stbl) for stbl in stbls.values())

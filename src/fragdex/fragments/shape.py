@@ -117,6 +117,12 @@ def shape_of(data: memoryview) -> Shape | None:
         found.append(traf)
         for body, _ in boxes.values():
             decide(body, body + 4)
+        entry = _box(data, boxes[TFHD_CODE][0], TFHD).places.get("sample_description_index")
+        if entry is not None:
+            # Another entry than the first is looked at: the moov may not have it.
+            if int.from_bytes(data[entry[0] : entry[0] + 4], "big") != 1:
+                return None
+            decide(entry[0], entry[0] + 4)
         # track_ID and sample_count stand first behind version and flags.
         for body in (boxes[TFHD_CODE][0], boxes[TRUN_CODE][0]):
             decide(body + 4, body + 8)
@@ -146,7 +152,7 @@ def _traf(
     )
     stride = 4 * (trun.flags & 0xF00).bit_count()
     most = (run_room - trun.width) // stride if stride else MAX_COUNT_WITHOUT_ROWS
-    if not 0 < count <= most:
+    if not 0 < count <= most or run_room != trun.width + count * stride:
         return None
     wanted = {**header.places, **tfdt.places, **trun.places}
     wanted = {name: place for name, place in wanted.items() if name not in DECIDED}

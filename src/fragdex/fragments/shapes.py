@@ -27,7 +27,7 @@ from fragdex.fragments.headers import NO_SHAPE, Fits, Int64, Packed
 from fragdex.fragments.hop import fit
 from fragdex.fragments.runs import Runs, SyncPoints
 from fragdex.fragments.shape import Shape, Traf, shape_of
-from fragdex.fragments.summing import NON_SYNC, RunKind, summed
+from fragdex.fragments.summing import NON_SYNC, RunKind, signed, summed
 from fragdex.fragments.table import NULL
 from fragdex.fragments.track_info import SampleDefaults
 
@@ -133,7 +133,7 @@ def by_shape(
     defaults: Mapping[int, SampleDefaults],
     shapes: Shapes,
     fits: Fits | None = None,
-) -> tuple[Plain, int] | None:
+) -> tuple[Plain, int, int] | None:
     """Read the fragments of a stretch, if all of them are plain and of few shapes.
 
     Args:
@@ -144,8 +144,8 @@ def by_shape(
         shapes: those of the file; new ones are added.
         fits: what a walk found with shapes that `shapes.packed` gave it.
 
-    Returns: the tables, and how many unsigned composition offsets were read as signed; None where
-    the fragments must be read otherwise.
+    Returns: the tables, and how many unsigned composition offsets and durations were read as
+    signed; None where the fragments must be read otherwise.
     """
     if fits is None and not shapes.worth(len(at)):
         return None
@@ -153,14 +153,16 @@ def by_shape(
     if found is None:
         return None
     parts: dict[int, list[tuple[Trafs, Runs, SyncPoints]]] = {}
-    wide = 0
+    wide = backward = 0
     for alike in _alike(found):
         read = _read(buffer, at, first_moof, alike, defaults)
         if read is None:
             return None
         wide += read[1]
+        backward += read[2]
         parts.setdefault(alike.traf.track, []).append(read[0])
-    return {track: in_file_order(tables) for track, tables in parts.items()}, wide
+    plain = {track: in_file_order(tables) for track, tables in parts.items()}
+    return plain, wide, backward
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,7 @@ def _read(
     first_moof: int,
     alike: _Alike,
     defaults: Mapping[int, SampleDefaults],
-) -> tuple[tuple[Trafs, Runs, SyncPoints], int] | None:
+) -> tuple[tuple[Trafs, Runs, SyncPoints], int, int] | None:
     """The tables of some trafs; None where a default is not known."""
     traf, n = alike.traf, len(alike.numbers)
     values = {name: alike.cells[row - traf.start] for name, row in traf.cells.items()}
@@ -226,6 +228,7 @@ def _read(
     }
     if apply_defaults(samples, track, defaults):
         return None
+    samples["duration"] = signed(samples["duration"])
     trafs = Trafs(
         alike.numbers + first_moof,
         track,
@@ -236,7 +239,8 @@ def _read(
         np.zeros(n, np.int64),
     )
     if traf.count == 1:
-        return (trafs, *_single(values, samples, n)), _wide(values, traf.run.version)
+        runs, points, backward = _single(values, samples, n)
+        return (trafs, runs, points), _wide(values, traf.run.version), backward
     counts = alike.counts if len(alike.counts) == n else np.full(n, traf.count)
     found = summed(
         buffer,
@@ -255,28 +259,31 @@ def _read(
         found.cts_min,
         found.cts_end,
     )
-    return (trafs, runs, SyncPoints(*found.points)), found.wide
+    return (trafs, runs, SyncPoints(*found.points)), found.wide, found.backward
 
 
 def _single(
     values: Mapping[str, Int64], defaults: Mapping[str, Int64], n: int
-) -> tuple[Runs, SyncPoints]:
-    """Runs of one sample each: nothing is to be summed up."""
+) -> tuple[Runs, SyncPoints, int]:
+    """Runs of one sample each: nothing is to be summed up; and how many durations are below 0."""
     every, zero, one = np.arange(n), np.zeros(n, np.int64), np.ones(n, np.int64)
-    duration = values.get("sample_duration", defaults["duration"])
+    duration = signed(values.get("sample_duration", defaults["duration"]))
+    backward = int((duration < 0).sum())
+    lasts = np.maximum(duration, 0) if backward else duration
     size = values.get("sample_size", defaults["size"])
     # first_sample_flags stand for the first sample's (8.8.8.1).
     flags = values.get("sample_flags", defaults["flags"])
     flags = values.get("first_sample_flags", flags)
     offset = values.get("sample_composition_time_offset", zero)
-    end = duration if offset is zero else offset + duration
+    end = lasts if offset is zero else offset + lasts
     runs = Runs(every, one, values["data_offset"], size, duration, offset, end)
     is_sync = (flags & NON_SYNC) == 0
     if is_sync.all():
-        return runs, SyncPoints(every, zero, zero, offset, zero, one)
+        return runs, SyncPoints(every, zero, zero, offset, zero, one), backward
     where = np.flatnonzero(is_sync)
     zero = zero[: len(where)]
-    return runs, SyncPoints(where, zero, zero, offset[where], zero, one[: len(where)])
+    points = SyncPoints(where, zero, zero, offset[where], zero, one[: len(where)])
+    return runs, points, backward
 
 
 def _wide(values: Mapping[str, Int64], version: int) -> int:

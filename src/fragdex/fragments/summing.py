@@ -15,14 +15,29 @@ from fragdex.boxes.trun import (
 )
 from fragdex.fragments.headers import RowColumns
 from fragdex.fragments.hop import sums
+from fragdex.fragments.run_sums import sums_plain
 from fragdex.fragments.table import Int64
 
-__all__ = ["NON_SYNC", "RunKind", "Summed", "summed"]
+__all__ = ["LONGEST", "NON_SYNC", "RunKind", "Summed", "signed", "summed"]
 
 NON_SYNC = 0x00010000
 """sample_is_non_sync_sample (ISO/IEC 14496-12, 8.8.3.1)."""
 
+LONGEST = 2**31
+"""Durations from here on are corrections backwards: what they say is meant as a signed number."""
+
 Flags = npt.NDArray[np.uint8]
+
+
+def signed(durations: Int64) -> Int64:
+    """Durations as they are meant: those of 2^31 and more are below 0.
+
+    >>> signed(np.array([1, 2**31, 2**32 - 1])).tolist()
+    [1, -2147483648, -1]
+    """
+    if not len(durations) or durations.max() < LONGEST:
+        return durations
+    return np.where(durations >= LONGEST, durations - 2**32, durations)
 
 
 class RunKind(NamedTuple):
@@ -60,6 +75,7 @@ class Summed(NamedTuple):
         size, duration, cts_min, cts_end: as in `Runs`.
         points: the columns of `SyncPoints`.
         wide: unsigned composition offsets of 2^31 or more, read as signed.
+        backward: durations of 2^31 or more, read as signed.
     """
 
     size: Int64
@@ -68,6 +84,7 @@ class Summed(NamedTuple):
     cts_end: Int64
     points: tuple[Int64, ...]
     wide: int
+    backward: int
 
 
 def summed(
@@ -85,7 +102,8 @@ def summed(
         kind: of all of them.
         at: where the rows of samples of each start.
         count: samples of each, 1 at least.
-        defaults: of each run the duration, size and flags of samples that have none of their own.
+        defaults: of each run the duration (`signed`), size and flags of samples that have none of
+            their own.
         first_flags: of each run the flags of its first sample, or None.
     """
     duration, size, flags = defaults
@@ -96,6 +114,14 @@ def summed(
     even = not kind.flags & (SAMPLE_DURATION | SAMPLE_COMPOSITION_TIME_OFFSET)
     asked = (first, rest) if told or not even else (np.zeros(n, np.uint8),) * 2
     found = sums(buffer, at, count, kind.columns, duration, *asked)
+    backward = 0
+    # Durations of 2^31 and more are rare, and a run without one is seldom so long.
+    if found.duration.max() >= LONGEST or duration.min() < 0:
+        backward = int(count[duration < 0].sum())
+        unsigned = found.duration
+        found = sums_plain(buffer, at, count, kind.columns, duration, *asked, is_signed=True)
+        if kind.flags & SAMPLE_DURATION:
+            backward = int((unsigned - found.duration).sum()) >> 32
     run, index, dts, cts = found.points
     points: tuple[Int64, ...] = (run, index, dts, cts, np.zeros_like(run), np.ones_like(run))
     if even and not told:
@@ -110,6 +136,7 @@ def summed(
         found.cts_end,
         points,
         0 if kind.version else int(found.negative.sum()),
+        backward,
     )
 
 

@@ -93,6 +93,13 @@ def merged(
         LimitExceeded: that is more than `expansion` allows.
     """
     table = SyncTable.concat([part for part in tables if len(part)])
+    falling = table.step < 0
+    if falling.any():
+        expansion = Expansion() if expansion is None else expansion
+        expansion.take(int(table.count[falling].sum()))
+        back = expanded(table.rows(falling), sample_start)
+        table = SyncTable.concat([table.rows(~falling), back])
+        table = table.rows(np.argsort(table.sample, kind="stable"))
     last = table.cts + (table.count - 1) * table.step
     if len(table) > 1 and (last[:-1] > table.cts[1:]).any():
         expansion = Expansion() if expansion is None else expansion

@@ -183,7 +183,7 @@ def media_of(
     latest = len(samples) - 1 if isinstance(order, slice) else int(order[-1])
     last = int(samples.duration[latest])
     if int(presentation[latest]) + last <= 0:
-        raise NoSyncSample(f"the edit list hides all of track {track.id}")
+        raise NoSyncSample(_why_hidden(track, last))
     finer, hidden = 1, 0
     if from_zero and track.kind == "video" and int(presentation.min()) < 0:
         presentation, finer, hidden = _from_zero(presentation, order, last, track.timescale)
@@ -265,6 +265,15 @@ def _first_second(sync: npt.NDArray[np.bool_], presentation: Int64, timescale: i
     latest = np.maximum.accumulate(presentation[::-1])[::-1]
     later = sync & (presentation >= presentation[0] + timescale) & (latest > presentation)
     return int(later.argmax()) if later.any() else len(presentation)
+
+
+def _why_hidden(track: TrackIndex, last: int) -> str:
+    """Why nothing of a track is shown behind time 0, where its last sample has this duration."""
+    if track.info.edits:
+        return f"the edit list hides all of track {track.id}"
+    if not last:
+        return f"track {track.id} lasts no time: the duration of its last sample is 0"
+    return f"all of track {track.id} lies before time 0, by its composition offsets"
 
 
 def _until(samples: SampleTable, stop: Fraction, track: TrackIndex, unit: int) -> SampleTable:
