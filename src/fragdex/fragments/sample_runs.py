@@ -175,6 +175,8 @@ def read_sample_runs(
     def table(code: str) -> Box | None:
         box = stbl.find(code)
         if box is None or not box.opaque:
+            if box is not None and box.trailing:
+                note("table-rest", f"{code} has more bytes than its rows take; they are ignored")
             return box
         note("opaque-table", f"{code} is of an unknown version, or damaged; it is ignored")
         return None

@@ -1,0 +1,92 @@
+"""Tables that contradict each other: what is taken, and what is said."""
+
+import struct
+
+import pytest
+
+import fragdex
+from fragdex.boxes import build, make_box
+from fragdex.testing import made_movie, movie
+
+PLAIN = movie(3, tracks=2, fragmented=False)
+
+
+def body(data, code, nth=1):
+    """Where the nth box of this code has its version and flags."""
+    at = -1
+    for _ in range(nth):
+        at = data.index(code, at + 1)
+    return at + 4
+
+
+def changed(data, at, code, *values):
+    out = bytearray(data)
+    struct.pack_into(code, out, at, *values)
+    return bytes(out)
+
+
+def codes(index):
+    return [(finding.code, finding.track) for finding in index.findings]
+
+
+def test_sync_samples_that_count_from_zero_are_the_right_ones():
+    at = body(PLAIN, b"stss") + 8
+    numbers = struct.unpack_from(">3I", PLAIN, at)
+    index = fragdex.index(changed(PLAIN, at, ">3I", *(number - 1 for number in numbers)))
+    assert codes(index) == [("stss-from-zero", 1)]
+    assert index.track(1).samples == fragdex.index(PLAIN).track(1).samples
+
+
+def test_of_two_tracks_of_one_number_the_first_counts():
+    index = fragdex.index(changed(PLAIN, body(PLAIN, b"tkhd", 2) + 12, ">I", 1))
+    assert codes(index) == [("same-track-id", 1)]
+    whole = fragdex.index(PLAIN)
+    assert [(t.id, t.codec) for t in index.tracks] == [(1, whole.track(1).codec)]
+    assert index.track(1).samples == whole.track(1).samples
+
+
+@pytest.mark.parametrize(
+    ("location", "code", "count"),
+    [("other.mp4", "media-elsewhere", 0), (None, "media-unnamed", 15)],
+)
+def test_media_in_another_file(location, code, count):
+    (moov,) = (box for box in fragdex.parse(PLAIN) if box.type == "moov")
+    named = {} if location is None else {"location": location}
+
+    def pointed(box):
+        if box.type == "dref":
+            return box.replace(children=[make_box("url ", flags=0, **named)])
+        return box.replace(children=[pointed(child) for child in box.children])
+
+    made = build(pointed(moov))
+    # Chunks stay where they are: the moov goes behind them.
+    data = changed(PLAIN, moov.offset + 4, "4s", b"free") + made
+    index = fragdex.index(data)
+    assert codes(index) == [(code, 1), (code, 2)]
+    assert index.track(1).sample_count == count
+    if location:
+        assert location in index.findings[0].message
+
+
+def test_a_fragment_that_comes_twice_is_told():
+    made = made_movie(3)
+    pieces = [made.data[start:stop] for start, stop in made.spans]
+    index = fragdex.index(b"".join([*pieces[:3], pieces[2], *pieces[3:]]), exact=True)
+    assert codes(index) == [("time-again", 1)]
+    assert index.track(1).sample_count == 20
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "value", "finding"),
+    [
+        (b"stsd", 4, 0, "stsd-count"),
+        (b"stsz", 8, 14, "chunks-without-samples"),
+        (b"stsc", 16, 7, "no-description"),
+        (b"stco", 8, 5, "data-outside"),
+        (b"stts", 8, 3, "stts-short"),
+        (b"stts", 8, 99, "stts-long"),
+    ],
+)
+def test_each_contradiction_has_its_name(code, at, value, finding):
+    index = fragdex.index(changed(PLAIN, body(PLAIN, code) + at, ">I", value))
+    assert (finding, 1) in codes(index)
