@@ -96,3 +96,13 @@ def test_an_embedded_index_is_right(call, path, track, tmp_path):
     assert ran.code == 0, ran.out + ran.err
     assert call("index", "copy.mp4", "-o", "copy.fidx").code == 0
     assert call("verify", "copy.mp4", "copy.fidx").out == "copy.fidx: OK\n"
+
+
+@pytest.mark.parametrize("text", ['{"status": 422}', "{}", '{"detail": [{"msg": "not found"}]}'])
+@pytest.mark.parametrize("command", ["info", "seek", "index"])
+def test_other_json_is_no_index(call, tmp_path, text, command):
+    """An error page that a download saved under the film's name was an MP4 with 0 tracks."""
+    (tmp_path / "film.mp4").write_text(text)
+    ran = call(command, "film.mp4", *(["0"] if command == "seek" else []))
+    assert ran.code == 2
+    assert "film.mp4 is JSON, and no index of media" in ran.err

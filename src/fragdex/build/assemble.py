@@ -15,12 +15,15 @@ from fragdex.errors import FormatError, MalformedBox
 from fragdex.fragments.bounds import LEAD, MDAT, MOOF, lay_out
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.fragment_batches import Section
-from fragdex.fragments.headers import ROW, Rows
+from fragdex.fragments.headers import ROW, Rows, code
 from fragdex.fragments.scan import Scan
 from fragdex.fragments.sync import Expansion
 from fragdex.seeking.model import Period
 
 __all__ = ["Assembled", "assemble"]
+
+MPVD = code("mpvd")
+"""A motion photo's film, in a HEIC picture."""
 
 
 @dataclass(slots=True)
@@ -101,6 +104,8 @@ def assemble(
         only = only_one_of(told[-1], new, moov[0].offset, findings) if told and moov else None
         told[len(told) - (only is not None) :] = [only or new]
     complete = end.complete and not rules.short
+    if not any(one.tracks for one, _ in told) and not findings.all():
+        _note_nothing(scan, findings)
     if not complete:
         findings.add(
             "truncated",
@@ -108,6 +113,27 @@ def assemble(
             offset=end.resume,
         )
     return Assembled(tuple(one for one, _ in told), findings.all(), complete, end.resume)
+
+
+def _note_nothing(scan: Scan, findings: Findings) -> None:
+    """Why there is no track in a file in which nothing is wrong."""
+    if scan.movies:
+        at = scan.movies[0][0].offset
+        findings.add("no-tracks", "the moov describes no track", offset=at, path="moov")
+        return
+    films = [top[top["type"] == MPVD] for top in scan.tops()]
+    film = next((rows[0] for rows in films if len(rows)), None)
+    if film is None:
+        findings.add("no-movie", "the file has no movie: there is no moov and no moof")
+        return
+    begin = int(film["offset"] + film["header"])
+    findings.add(
+        "film-inside",
+        "this is a picture with a film inside, an MP4 of its own: it begins at byte "
+        f"{begin:,} and has {int(film['size'] - film['header']):,} bytes",
+        offset=begin,
+        path="mpvd",
+    )
 
 
 def _end(scan: Scan, size: int, partial: bool) -> _End:

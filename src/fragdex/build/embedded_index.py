@@ -261,10 +261,12 @@ def _approximate(
                     need = rest.need
         if rest.need is not None and rest.position < size:
             read_on(source, rest)
-        if rest.movies:
+        known = {one.offset for one, _ in scan.movies}
+        other = next((one for one, _ in rest.movies if known and one.offset not in known), None)
+        if other is not None:
             # One movie or two: only both parts together tell.
             message = f"a moov comes behind the part that the {method} covers"
-            head.doubts += (Finding(f"{method}-part", message, offset=rest.movies[0][0].offset),)
+            head.doubts += (Finding(f"{method}-part", message, offset=other.offset),)
             return None
         more = assemble(rest, size, known=findings.all(), init=moov)
         if method == "sidx" and any(len(t.fragments) for t in more.periods[0].tracks):

@@ -11,6 +11,7 @@ from fragdex.build.assemble import assemble
 from fragdex.build.embedded_index import by_mfra, by_sidx
 from fragdex.build.head import Head
 from fragdex.build.memory import keep_freed
+from fragdex.build.motion_photo import film_in_jpeg
 from fragdex.build.periods import Moov
 from fragdex.build.reading import read_all, read_on
 from fragdex.errors import NotISOBMFF, TruncatedInput
@@ -144,7 +145,17 @@ def finished(
     scan.refuse_the_large(end)
     scan.close_last(end)
     if not going_on:
-        _refuse_the_hopeless(scan, end)
+        try:
+            _refuse_the_hopeless(scan, end)
+        except NotISOBMFF as error:
+            begin = film_in_jpeg(source) if source is not None else None
+            if begin is None:
+                raise
+            raise NotISOBMFF(
+                "this is a JPEG picture with a film behind it, an MP4 of its own",
+                offset=begin,
+                advice=f"index the bytes from {begin:,} on",
+            ) from error
     assembled = assemble(scan, end, init=init, strict=strict, partial=partial, known=known)
     virtual = any(
         len(t.fragments) and t.fragments.flags[0] & 1 for p in assembled.periods for t in p.tracks

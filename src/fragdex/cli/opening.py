@@ -84,10 +84,18 @@ def open_any(name: str, *, compare: bool = True, **options: Any) -> FragmentInde
             refuse_other_media(index, media, ignore_mtime=ignore_mtime)
         return index
     if form == "json":
+        from fragdex.errors import NotISOBMFF
         from fragdex.formats import wire_reading
 
         with open(name, "rb") as file:
-            return wire_reading.read(file.read())
+            index = wire_reading.read(file.read())
+        if not index.tracks:
+            raise NotISOBMFF(
+                f"{name} is JSON, and no index of media",
+                expected="an object with a member for each track, as `fragdex index --json` writes",
+                found="no track",
+            )
+        return index
     return fragdex.index(name, **given)
 
 

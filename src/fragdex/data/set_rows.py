@@ -15,6 +15,7 @@ from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 from fragdex.formats.fidx import write
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.numbering import Numbering
@@ -159,7 +160,7 @@ def _small_init(
     index: FragmentIndex, track: TrackIndex, source: Source, head: Head
 ) -> bytes | None:
     """Ftyp and moov without samples; None where the samples say which sample entry they have."""
-    init = head.read_again(source, index.periods[track.period].init)
+    init = plain_init(head.read_again(source, index.periods[track.period].init))
     try:
         if TrackSetup(init, track.id).entries(track, len(track.samples), source) is not None:
             return None

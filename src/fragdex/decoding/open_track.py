@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fragdex.decoding.codec import TrackCodec
 from fragdex.decoding.sample_entries import TrackSetup
 from fragdex.decoding.samples import decodable
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import Source, SourceLike, open_source
 
@@ -55,7 +56,7 @@ class OpenTrack:
             self._index, self.track = decodable(index, track, self._source, init)
             self._period = self._index.periods[self.track.period]
             if init is None:
-                init = b"".join(self._source.read(part) for part in self._period.init)
+                init = plain_init(b"".join(self._source.read(part) for part in self._period.init))
             self._codec = TrackCodec(init, self.track.id, self.track.codec)
             self._setup = TrackSetup(init, self.track.id)
         except BaseException:

@@ -27,6 +27,7 @@ from fragdex.formats.embed_fragments import (
     moofs_of,
 )
 from fragdex.formats.languages import three_letters
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.seeking.model import FragmentIndex
 
 __all__ = ["Cue", "Cues", "with_captions"]
@@ -90,7 +91,7 @@ def with_captions(
     if stops:
         outside += walked(read, max(stops), size)
     samples = _samples(cues)
-    moov = parse_box(read(place), offset=place.start)
+    moov = parse_box(plain_init(read(place)), offset=place.start)
     track = _new_id(moov, index)
     fragments = moov.find("mvex") is not None
     made = _fragment(track, samples) if fragments else _mdat(samples)

@@ -33,7 +33,8 @@ from fragdex.formats.clip_tables import progressive, unfit
 from fragdex.formats.clip_timecode import timecode_cut, timecode_part
 from fragdex.formats.clip_whole import whole_fragments
 from fragdex.formats.left_out import track_left_out
-from fragdex.formats.subsegments import period_of
+from fragdex.formats.subsegments import have_own_bytes, period_of
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
@@ -107,14 +108,17 @@ def clip(
             advice="give it with init=",
         )
     chosen = spans_of(within, begin, end, None if tracks is None else set(tracks))
-    init_boxes = init if init is not None else b"".join(read(part) for part in within.init)
+    init_boxes = plain_init(
+        init if init is not None else b"".join(read(part) for part in within.init)
+    )
     doubted = {found.track for found in index.findings if found.code in DOUBTS}
     source = Reader(read, index.source.size, remote, doubted)
     if not (fragmented or keep_times or any(s.track.info.encryption for s in chosen)):
         exact = _progressive([s.track for s in chosen], begin, end, init_boxes, source)
         if exact is not None:
             return exact
-    if not any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen):
+    virtual = any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen)
+    if not virtual and have_own_bytes(within):
         return whole_fragments(chosen, within, init_boxes, read, keep_times)
     return _samples(chosen, init_boxes, read, source, keep_times)
 

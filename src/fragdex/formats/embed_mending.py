@@ -10,6 +10,7 @@ from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import Int64
 
 __all__ = ["Shifts", "mended_box", "mended_mfra", "needs_rebasing"]
@@ -59,6 +60,7 @@ def mended_box(data: bytes, offset: int, shifts: Shifts) -> bytes:
     >>> parse_box(out).find("stco")["entries"]["chunk_offset"].tolist()
     [850]
     """
+    data = plain_init(data)
     box = parse_box(data, offset=offset)
     mended = _mended(box, shifts)
     return data if mended is box else build(mended)

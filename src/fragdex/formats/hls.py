@@ -282,9 +282,9 @@ def _iframes(track: TrackIndex) -> Iterator[Range]:
         return
     end = max(int(table.cts_end.max()), int(cts[-1]))
     start, stop = table.offset[rows], samples.offset[first] + samples.size[first]
-    columns = (np.diff(cts, append=end).tolist(), start.tolist(), stop.tolist())
-    for duration, low, high in zip(*columns, strict=True):
-        if high <= low:
+    columns = (np.diff(cts, append=end), start, stop, table.moof_offset[rows])
+    for duration, low, high, moof in zip(*(c.tolist() for c in columns), strict=True):
+        if high <= moof:
             raise BuildError(
                 "the media data of a fragment lies before its moof", offset=low, found=high
             )

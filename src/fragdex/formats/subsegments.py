@@ -22,6 +22,7 @@ from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 __all__ = [
     "Subsegments",
     "first_access",
+    "have_own_bytes",
     "init_place",
     "init_range",
     "period_of",
@@ -172,10 +173,12 @@ def subsegments(
         raise BuildError(f"track {chosen.id} has no movie fragments")
     timed(chosen)
     table = chosen.fragments.rows(rows)
-    if (np.diff(table.offset) < 0).any():
+    begins = table.offset if (table.moof_offset == NULL).any() else table.moof_offset
+    if (np.diff(begins) < 0).any():
         raise BuildError("the fragments are not in file order", found=f"track {chosen.id}")
     in_row, access = (column[rows] for column in first_access(chosen))
     cuts = _cuts(table, in_row, min_ticks, at_sync)
+    cuts = cuts[np.append(True, _uncrossed(period, table)[cuts[1:]])]
     shift = whole_ticks(chosen.shift)
     begin, end = _extent(period)
     if own:
@@ -196,6 +199,37 @@ def subsegments(
         ((first == cuts) & (in_row[first] == 0)).astype(np.int64),
         rows[cuts],
     )
+
+
+def _uncrossed(period: Period, table: FragmentTable) -> npt.NDArray[np.bool_]:
+    """Before which rows a stretch may end: no fragment has boxes or samples on both sides."""
+    parts = [t.fragments.rows(_moofs(t)) for t in period.tracks]
+    start = np.concatenate([part.offset for part in parts])
+    order = np.argsort(start, kind="stable")
+    start, stop = start[order], np.concatenate([p.offset + p.size for p in parts])[order]
+    reached = np.append(-1, np.maximum.accumulate(stop))
+    whole = reached[np.searchsorted(start, table.offset, side="left")] <= table.offset
+    mine = np.maximum.accumulate(table.offset + table.size)
+    whole[1:] &= mine[:-1] <= table.offset[1:]
+    return whole
+
+
+def have_own_bytes(period: Period) -> bool:
+    """Whether no two moofs share bytes: each can be copied by itself.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> have_own_bytes(fragdex.index(movie(tracks=2)).periods[0])
+    True
+    """
+    parts = [t.fragments.rows(_moofs(t)) for t in period.tracks]
+    start = np.concatenate([part.offset for part in parts])
+    stop = np.concatenate([part.offset + part.size for part in parts])
+    moof = np.concatenate([part.moof_offset for part in parts])
+    order = np.argsort(start, kind="stable")
+    start, stop, moof = start[order], stop[order], moof[order]
+    shared = start[1:] < np.maximum.accumulate(stop)[:-1]
+    return not (shared & (moof[1:] != moof[:-1])).any()
 
 
 def timed(track: TrackIndex) -> None:

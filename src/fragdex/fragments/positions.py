@@ -163,6 +163,9 @@ def positions(
             (~named, "base-not-moof", "no base is declared, and positions count from the moof"),
         ):
             _note(findings, repaired & stale, trafs, moof, code, text + "; the moof is used")
+    if not good.all():
+        # Nothing binds a fragment to the mdat behind it (8.8.4): samples may lie in any.
+        good |= _inside(start, trafs, runs, layout, of_all=True)
     _note(
         findings,
         ~good,
@@ -200,12 +203,21 @@ def _note(
         )
 
 
-def _inside(start: Int64, trafs: Trafs, runs: Runs, layout: Layout, *, own: bool = False) -> Mask:
+def _inside(
+    start: Int64,
+    trafs: Trafs,
+    runs: Runs,
+    layout: Layout,
+    *,
+    own: bool = False,
+    of_all: bool = False,
+) -> Mask:
     """Which trafs have every run inside an mdat: with a named base any, else their own ones.
 
     Args:
         start: of each run.
         own: ask for the fragment's own mdats in any case.
+        of_all: ask for any mdat in any case.
     """
     stop = start + runs.size
     good = np.ones(len(trafs), np.bool_)
@@ -222,7 +234,7 @@ def _inside(start: Int64, trafs: Trafs, runs: Runs, layout: Layout, *, own: bool
     first, last = layout.own_first[moof], layout.own_last[moof]
     mdat = np.searchsorted(layout.mdat_start, start, side="right") - 1
     fits = (mdat >= 0) & (stop <= layout.mdat_stop[mdat])
-    inside = (mdat >= first) & (mdat <= last)
+    inside = ((mdat >= first) & (mdat <= last)) | of_all
     if not own:
         inside |= trafs.base[runs.traf] != NULL
     good[runs.traf[~(fits & inside) & real]] = False

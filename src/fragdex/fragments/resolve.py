@@ -211,6 +211,7 @@ def track_tables(
         head = layout.mdat_start[np.minimum(own, len(layout.mdat_start) - 1)] - MDAT_HEADER
         stop = np.where(before & (data_stop <= offset), layout.moof_stop[moof], stop)
         offset = np.where(before & (head <= data_start), head, offset)
+    offset, stop = _with_data(offset, stop, data_start, data_stop, layout)
     fragments = FragmentTable(
         offset=offset,
         size=stop - offset,
@@ -267,6 +268,24 @@ def _data_range(row: Which, start: Int64, size: Int64, rows: int) -> tuple[Int64
         row, start, size = _through(row, np.flatnonzero(sized)), start[sized], size[sized]
     null = np.full(rows, NULL)
     return _edge(np.minimum, row, start, null), _edge(np.maximum, row, start + size, null)
+
+
+def _with_data(
+    offset: Int64, stop: Int64, data_start: Int64, data_stop: Int64, layout: Layout
+) -> tuple[Int64, Int64]:
+    """Extents that hold the samples: as far as the mdats that these lie in, wherever they are."""
+    mdats = layout.mdat_start
+    out = (data_start != NULL) & ((data_start < offset) | (data_stop > stop))
+    if not out.any() or not len(mdats):
+        return offset, stop
+    first = np.searchsorted(mdats, data_start, side="right") - 1
+    last = np.searchsorted(mdats, data_stop, side="left") - 1
+    out &= (first >= 0) & (last >= 0)
+    out &= (data_start < layout.mdat_stop[first]) & (data_stop <= layout.mdat_stop[last])
+    return (
+        np.where(out, np.minimum(offset, mdats[first] - MDAT_HEADER), offset),
+        np.where(out, np.maximum(stop, layout.mdat_stop[last]), stop),
+    )
 
 
 def _added(group: Which, values: Int64, groups: int) -> Int64:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fragdex.boxes.limits import MAX_PERIODS
 from fragdex.errors import FormatError, LimitExceeded
+from fragdex.fragments.compressed_moov import MAX_PLAIN, plain_moov
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.fragment_batches import Section, read_batch
 from fragdex.fragments.headers import Boxes, Fits, Rows, Walked, code
@@ -92,6 +93,7 @@ class Gathered:
         self.damaged: list[int] = []
         self.damaged_tracks: list[FormatError] = []
         self._defaults = defaults
+        self._plain_room = MAX_PLAIN
         self._pending: list[_Pending] = []
         self._top: list[Rows] = []
         self._top_count = 0
@@ -203,14 +205,15 @@ class Gathered:
             )
             self.movies.append((replace(moov, data=self.movies[-1][0].data), self.movies[-1][1]))
             return
-        box, errors, lost = read_moov(moov.data, moov.offset, self.findings)
+        data = self._plain(moov)
+        box, errors, lost = read_moov(data, moov.offset, self.findings)
         self.damaged_tracks += errors
         movie = read_movie(box)
         lost |= audit_tracks(box, self.findings)
         stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
         # Where the moov names samples too, those come first; the end of the file sorts it out.
         hybrid = any(names_samples(stbl) for stbl in stbls.values())
-        section = Section(number, deferred=hybrid, stbls=stbls, decoders=decoders(box, moov.data))
+        section = Section(number, deferred=hybrid, stbls=stbls, decoders=decoders(box, data))
         before = self.sections[-1]
         if number and not hybrid and section.decoders == before.decoders:
             section.repeats = _timing(movie) == _timing(self.movies[-1][1])
@@ -218,6 +221,22 @@ class Gathered:
         self.sections.append(section)
         self.movies.append((moov, movie))
         self._defaults = _defaults_of(movie)
+
+    def _plain(self, moov: Captured) -> bytes:
+        """The bytes of a moov, which may be compressed."""
+        try:
+            plain = plain_moov(moov.data, offset=moov.offset, room=self._plain_room)
+        except FormatError as error:
+            self.damaged_tracks.append(error)
+            self.findings.add(
+                "compressed-moov",
+                f"{error.message}; its tracks are not known",
+                offset=error.offset,
+                path=error.path,
+            )
+            return moov.data
+        self._plain_room -= 0 if plain is moov.data else len(plain)
+        return plain
 
     def _fragments(self, buffer: memoryview, top: Rows, moofs: Boxes) -> None:
         """Hand on the moofs of a stretch."""

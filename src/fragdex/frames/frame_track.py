@@ -10,6 +10,7 @@ from fragdex.decoding.samples import decodable, reorder_depth
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import InexactIndex, UndecodableMedia
 from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import SampleTable
 from fragdex.frames.decode_plan import SyncStarts
 from fragdex.frames.decode_runs import Coding
@@ -79,7 +80,7 @@ class FrameTrack:
         self.index, self.track = decodable(index, chosen, source, init)
         self.samples = self._all_samples(init)
         if init is None:
-            init = head.read_again(source, self.index.periods[self.track.period].init)
+            init = plain_init(head.read_again(source, self.index.periods[self.track.period].init))
         setup = TrackSetup(init, self.track.id)
         entries = setup.entries(self.track, len(self.samples), source)
         info = self.track.info

@@ -153,10 +153,29 @@ def span(
     for track in beside:
         if len(track.fragments):
             flags |= int(track.fragments.flags[0]) & FragmentFlags.VIRTUAL
-    media = tuple(coalesce(ranges, max_gap=max_gap))
+    media = tuple(coalesce(_closed(ranges, [*tracks, *beside]), max_gap=max_gap))
     periods = len({track.period for track in tracks})
     obstacle = _obstacle(init, media, flags, periods)
     return Span(init, media, _reaches_out(tracks, begin, end), obstacle)
+
+
+def _closed(ranges: Sequence[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]:
+    """Ranges with what the moofs in them need, which may lie behind other moofs."""
+    known = list(coalesce(ranges))
+    while True:
+        more = list(known)
+        for track in tracks:
+            rows = track.fragments
+            for part in known:
+                low, high = np.searchsorted(rows.moof_offset, [part.start, part.stop]).tolist()
+                start, size = rows.offset[low:high], rows.size[low:high]
+                out = (start < part.start) | (start + size > part.stop)
+                out &= rows.sample_count[low:high] != 0
+                more += map(ByteRange, start[out].tolist(), (start + size)[out].tolist())
+        found = list(coalesce(more))
+        if found == known:
+            return known
+        known = found
 
 
 _VIEW = "fragdex.view(index, 'clip', start=…, stop=…) makes a file that plays this span"

@@ -9,6 +9,7 @@ from fragdex.boxes import parse
 from fragdex.errors import NoSyncSample
 from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.subsegments import period_of
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart
@@ -107,7 +108,7 @@ def view(
             return clip_view(index, opened, shown)[0]
         found = period_of(index, period)
         chosen = _chosen(found, ids)
-        init = b"".join(opened.read(part) for part in found.init)
+        init = plain_init(b"".join(opened.read(part) for part in found.init))
         traks = traks_of(parse(init))
         media = [media_of(t, size=index.source.size) for t in chosen]
         described = [descriptions_of(traks.get(one.track.id), one) for one in media]
@@ -163,7 +164,9 @@ def _timeline(
         for number, index in enumerate(indexes):
             size = index.source.size
             for period in index.periods:
-                init = b"".join(sources.source(number).read(part) for part in period.init)
+                init = plain_init(
+                    b"".join(sources.source(number).read(part) for part in period.init)
+                )
                 chosen = _chosen(period, ids)
                 media = [media_of(t, size=size, source=number, grouping=False) for t in chosen]
                 name = index.source.name

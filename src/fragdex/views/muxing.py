@@ -13,6 +13,7 @@ import numpy as np
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.subsegments import period_of
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import TrackIndex
@@ -84,7 +85,7 @@ def muxed(
 
 
 def _init(source: Source, period: Period) -> bytes:
-    return b"".join(source.read(part) for part in period.init)
+    return plain_init(b"".join(source.read(part) for part in period.init))
 
 
 def _renumbered(track: TrackIndex, number: int) -> TrackIndex:

@@ -21,6 +21,7 @@ from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.left_out import track_left_out
 from fragdex.formats.subsegments import period_of
+from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.origin import SourceInfo
@@ -248,7 +249,7 @@ def package(
     with Sources([index.source for index in given], several) as sources:
         for number, index in enumerate(given):
             chosen = period_of(index, None if len(index.periods) == 1 else period)
-            init = b"".join(sources.source(number).read(part) for part in chosen.init)
+            init = plain_init(b"".join(sources.source(number).read(part) for part in chosen.init))
             moov = parse(init)
             made_at = made_at or creation(moov)
             info = SourceInfo(index.source.name) if growing else index.source
