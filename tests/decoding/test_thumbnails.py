@@ -260,3 +260,18 @@ def test_pictures_that_claim_to_be_huge_are_not_decoded():
     data[size : size + 4] = (16384).to_bytes(2, "big") * 2
     with pytest.raises(UndecodableMedia, match="cannot be decoded"):
         fragdex.thumbnail(fragdex.index(bytes(data)), bytes(data), 0)
+
+
+@pytest.mark.parametrize("count", [0x7FFF, 0x7FFFFFF, 0x7FFFFFFF])
+def test_damage_that_ffmpeg_calls_want_of_memory_is_damage(count):
+    """A table whose count nobody has the memory for, in a box that takes none."""
+    film = numbered(4, Fraction(10))
+    at = film.index(b"dref")
+    damaged = film[:at] + b"stts" + bytes(4) + count.to_bytes(4, "big") + film[at + 12 :]
+    index = fragdex.index(film)
+    for made in (
+        lambda: fragdex.thumbnail(index, damaged, 0),
+        lambda: fragdex.Frames(damaged, index)[0],
+    ):
+        with pytest.raises(UndecodableMedia, match="cannot read how track 1 is coded"):
+            made()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.byterange import ByteRange
-from fragdex.decoding.codec import TrackCodec, packet_of
+from fragdex.decoding.codec import TrackCodec, is_short_of_memory, packet_of
 from fragdex.decoding.mixing import Floats, mixed
 from fragdex.fragments.table import SampleTable
 from fragdex.seeking.track import TrackIndex
@@ -178,9 +178,9 @@ def decoded(decoder: Any, data: bytes | None) -> tuple[list[Any], str]:
         return [], ""
     try:
         frames = decoder.decode(packet_of(data))
-    except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sound's
-        raise
-    except (av.FFmpegError, ValueError):
+    except (av.FFmpegError, ValueError) as error:
+        if isinstance(error, MemoryError) and is_short_of_memory():
+            raise
         return [], "damaged"
     return [frame for frame in frames if frame.sample_rate and frame.samples], ""
 

@@ -11,10 +11,12 @@ import warnings
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 
-__all__ = ["MOST_PIXELS", "TrackCodec", "hold_back", "packet_of"]
+__all__ = ["MOST_PIXELS", "TrackCodec", "hold_back", "is_short_of_memory", "packet_of"]
 
 MOST_PIXELS: Final = 8192 * 8192
 """Larger pictures would take the memory of a whole machine to decode."""
@@ -25,6 +27,22 @@ _WITHOUT_MEMORY = ("flac", "alac", "adpcm_ima_qt")
 # a high band that says only now and then how it is made (`wide`: HE-AAC, some times a second).
 _SHORT_MEMORY = ("aac", "ac3", "eac3")
 _WIDE = ("mp4a.40.5", "mp4a.40.29", "mp4a.40.42")
+
+
+def is_short_of_memory() -> bool:
+    """Whether an allocation that failed in FFmpeg's libraries failed for want of memory.
+
+    They say ENOMEM of damage, too: a size that a file claims and no program gives, one stream too
+    many. Where a plane of the largest picture could be had, the file is to blame.
+
+    >>> is_short_of_memory()
+    False
+    """
+    try:
+        np.empty(2 * MOST_PIXELS, np.uint8)  # no page of it is touched
+    except MemoryError:
+        return True
+    return False
 
 
 def packet_of(data: bytes) -> Any:
@@ -149,9 +167,13 @@ class TrackCodec:
             self.device = None
         try:
             context = self._opened(av).streams[0].codec_context
-        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the file's
-            raise
         except (av.FFmpegError, IndexError, ValueError, UnicodeError) as error:
+            if isinstance(error, MemoryError) and is_short_of_memory():
+                raise
+            if isinstance(error, av.FFmpegError):
+                raise UndecodableMedia(
+                    f"FFmpeg cannot read how track {self._track} is coded ({error.strerror})"
+                ) from error
             raise self._unknown() from error
         if context is None:
             raise self._unknown()
@@ -177,6 +199,8 @@ class TrackCodec:
             wanted = HWAccel(kind, place or None, allow_software_fallback=True)
             context = self._opened(av, hwaccel=wanted).streams[0].codec_context
         except (av.FFmpegError, RuntimeError, ValueError, NotImplementedError) as error:
+            if isinstance(error, MemoryError) and is_short_of_memory():
+                raise
             return None, f"the device cannot be opened ({error})"
         if context is None or not context.is_hwaccel:
             return None, f"this build of PyAV has no decoder on {kind} for this codec"

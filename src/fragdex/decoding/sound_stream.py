@@ -15,6 +15,7 @@ import numpy as np
 
 from fragdex.decoding.audio_track import AudioTrack, Gap, joined
 from fragdex.decoding.blocks import MOST_PACKET, Piece, packets, positions
+from fragdex.decoding.codec import is_short_of_memory
 from fragdex.decoding.fetching import fetched
 from fragdex.decoding.mixing import Floats, finite, planes
 from fragdex.errors import LimitExceeded, UndecodableMedia
@@ -139,9 +140,9 @@ class SoundStream(AudioTrack):
                         frames = decode(packet(data))
                     elif data is None:
                         why = "missing from the file"
-                except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sound's
-                    raise
-                except (av.FFmpegError, ValueError):
+                except (av.FFmpegError, ValueError) as error:
+                    if isinstance(error, MemoryError) and is_short_of_memory():
+                        raise
                     why = "damaged"
                 is_first = True
                 for frame in frames:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.ahead import Ahead
-from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
+from fragdex.decoding.codec import TrackCodec, hold_back, is_short_of_memory, packet_of
 from fragdex.decoding.open_track import OpenTrack
 from fragdex.decoding.parameter_sets import ParameterSets, sets_of
 from fragdex.decoding.samples import TrackSamples
@@ -186,9 +186,9 @@ class VideoTrack(OpenTrack):
             frames: list[Any] = self._context.decode(packet)
         except (av.error.EOFError, av.error.InvalidDataError):
             return []
-        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sample's
-            raise
         except av.FFmpegError as error:
+            if isinstance(error, MemoryError) and is_short_of_memory():
+                raise
             raise self._undecodable(time) from error
         return frames
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.codec import packet_of
+from fragdex.decoding.codec import is_short_of_memory, packet_of
 from fragdex.decoding.parameter_sets import ParameterSets, sets_of
 from fragdex.fragments.table import Int64
 from fragdex.frames.decode_plan import Run
@@ -181,9 +181,9 @@ class _Work:
             frames = self._context.decode(packet)
         except av.error.EOFError:
             return
-        except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the sample's
-            raise
         except av.FFmpegError as error:
+            if isinstance(error, MemoryError) and is_short_of_memory():
+                raise
             if self._threads > 1:
                 raise LateError from error
             self._note(sample, f"it is damaged ({error.strerror})")

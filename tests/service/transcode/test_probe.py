@@ -4,8 +4,10 @@ import io
 
 import pytest
 
+from fragdex.boxes import build, parse
 from fragdex.service.errors import Unprocessable
 from fragdex.service.transcode.probe import opened, probe
+from frames.films import film as film_of
 
 SECRET = "file:///etc/passwd"
 PLAYLISTS = {
@@ -98,3 +100,28 @@ def test_streams_of_other_containers_are_numbered(made):
 )
 def test_a_codec_has_its_own_name_and_not_that_of_a_decoder(name, codecs, fixture_file):
     assert [one.codec for one in probed(fixture_file(name).read_bytes()).streams] == codecs
+
+
+def with_tracks(film, count):
+    """The film with so many equal tracks."""
+    boxes = parse(film)
+    moov = boxes[-1]
+    assert moov.type == "moov"
+    (trak,) = (box for box in moov.children if box.type == "trak")
+
+    def numbered(track_id):
+        children = [
+            box.replace(track_ID=track_id) if box.type == "tkhd" else box for box in trak.children
+        ]
+        return trak.replace(children=children)
+
+    children = [box for box in moov.children if box.type != "trak"]
+    traks = [numbered(track_id) for track_id in range(1, count + 1)]
+    return film[: moov.offset] + build(moov.replace(children=children + traks))
+
+
+def test_many_tracks_are_a_file_and_more_are_refused_by_their_number():
+    film = film_of("libx264", 4, size=(32, 32), g="2")
+    assert len(probed(with_tracks(film, 100)).streams) == 100
+    with pytest.raises(Unprocessable, match="more than 256 streams"):
+        probed(with_tracks(film, 300))

@@ -17,7 +17,7 @@ import av.error
 from av.container import InputContainer
 from av.stream import Disposition
 
-from fragdex.decoding.codec import MOST_PIXELS
+from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory
 from fragdex.service.errors import Unprocessable
 
 __all__ = ["FileInfo", "StreamInfo", "codec_of", "opened", "probe", "streams_of"]
@@ -28,7 +28,7 @@ DEMUXERS: Final = (
     "mov", "matroska", "avi", "flv", "mpegts", "mpeg", "ogg", "asf", "mxf", "nut", "ivf",
     "mp3", "wav", "w64", "flac", "aac", "aiff", "caf", "au", "amr", "ac3", "eac3", "wv", "tta",
 )  # fmt: skip
-MOST_STREAMS: Final = 64
+MOST_STREAMS: Final = 256
 LONGEST_SECONDS: Final = 48 * 3600
 """Times beyond are those of a broken or hostile file; a day of surveillance fits."""
 
@@ -108,9 +108,14 @@ def opened(file: BinaryIO) -> Iterator[InputContainer]:
             io_open=_refuse,
             metadata_errors="replace",
         )
-    except MemoryError:  # ENOMEM of FFmpeg's is one, too: no fault of the file's
-        raise
     except (av.error.FFmpegError, ValueError, UnicodeError) as error:
+        if isinstance(error, MemoryError):
+            if is_short_of_memory():
+                raise
+            # FFmpeg has no memory, it says, for one stream more.
+            raise Unprocessable(
+                f"the file is damaged, or has more than {MOST_STREAMS} streams"
+            ) from error
         raise Unprocessable("this is not a media file that can be read") from error
     with container:
         assert isinstance(container, InputContainer)  # opened for reading

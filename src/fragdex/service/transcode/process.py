@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 import av.error
 
 import fragdex
+from fragdex.decoding.codec import is_short_of_memory
 from fragdex.errors import FragdexError
 from fragdex.service.errors import Unprocessable
 from fragdex.service.transcode.copied_ranges import COPIED_RANGE, copied_ranges
@@ -55,11 +56,11 @@ def process_file(
     """
     try:
         return _process(file, folder, progress, scrub_alone, sound_alone, ranges)
-    except MemoryError:  # ENOMEM of FFmpeg's is one, too
-        raise
     except (av.error.FFmpegError, UnicodeError) as error:
         if getattr(error, "errno", None) == errno.ENOSPC:
             raise  # the machine's fault
+        if isinstance(error, MemoryError) and is_short_of_memory():
+            raise
         raise Unprocessable("the file is damaged, or of a kind that cannot be processed") from error
 
 
