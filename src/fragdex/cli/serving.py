@@ -102,8 +102,9 @@ def service(module: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "fragdex").split(".")[0] == "fragdex":
             raise
+        needing, extra = _ENGINES.get(module.partition(".")[0], ("the service", "service"))
         raise MissingExtra(
-            f"the service needs the package {error.name}", advice="pip install 'fragdex[service]'"
+            f"{needing} needs the package {error.name}", advice=f"pip install 'fragdex[{extra}]'"
         ) from None
 
 
@@ -184,6 +185,8 @@ def share_one_arena() -> None:
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
+# What works without the rest of the service: who needs a package, and the extra that brings it.
+_ENGINES = {"renders": ("rendering", "render"), "transcriptions": ("transcribing", "speech")}
 _LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # <malloc.h> of the GNU C library
 _M_ARENA_MAX = -8

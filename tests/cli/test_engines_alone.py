@@ -1,0 +1,100 @@
+"""What renders and transcribes does so with its own extra alone, nothing of the service's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import venv
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import fragdex
+from fragdex.testing import movie
+
+pytestmark = [pytest.mark.slow, pytest.mark.true_start]
+
+SPEECH = Path(__file__).parents[2] / "fixtures" / "speech"
+
+
+def needed(name, extras=frozenset(), known=None):
+    """The distributions that one needs, with all that they need."""
+    known = {} if known is None else known
+    found = known.setdefault(name, metadata.distribution(name))
+    for text in found.requires or []:
+        one = Requirement(text)
+        marks = [{"extra": extra} for extra in (*extras, "")]
+        if one.marker is not None and not any(map(one.marker.evaluate, marks)):
+            continue
+        if one.name == name:
+            needed(name, one.extras, known)
+        elif one.name not in known:
+            needed(one.name, one.extras, known)
+    return known
+
+
+def copy(place, target):
+    """By hard links, so that nothing outside of the environment is read."""
+    if place.is_dir():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(place, target, ignore=ignored, copy_function=link, dirs_exist_ok=True)
+    elif place.exists():
+        link(place, target)
+
+
+def link(place, target):
+    try:
+        os.link(place, target)
+    except OSError:  # another disk
+        shutil.copy2(place, target)
+
+
+@pytest.fixture
+def python_of(tmp_path):
+    """python_of(*extras): an interpreter that has fragdex and these extras, and nothing else."""
+
+    def made(*extras):
+        folder = tmp_path / "alone"
+        venv.EnvBuilder(symlinks=True).create(folder)
+        (site,) = folder.glob("lib/python*/site-packages")
+        for name, found in needed("fragdex", extras).items():
+            if name == "fragdex":
+                continue
+            for top in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
+                copy(Path(str(found.locate_file(top))), site / top)
+        copy(Path(fragdex.__file__).parent, site / "fragdex")
+        return folder / "bin" / "python"
+
+    return made
+
+
+def run(python, *command):
+    done = subprocess.run(
+        [python, "-m", "fragdex", *map(str, command)],
+        capture_output=True, encoding="utf-8", check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_page_is_rendered(python_of, tmp_path, chromium):
+    (tmp_path / "film.mp4").write_bytes(movie())
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><h1>Here</h1>")
+    python = python_of("render")
+    missing = subprocess.run([python, "-c", "import sqlalchemy"], capture_output=True, check=False)
+    assert missing.returncode, "the environment has what it should not have"
+    out = tmp_path / "out.mp4"
+    run(python, "render", page, "-o", out, "--duration", "0.2", "--fps", "10", "--size", "64x48")
+    assert fragdex.index(out, exact=True).tracks[0].sample_count == 2
+    run(python, "render", page, "-o", tmp_path / "still.png", "--size", "64x48")
+
+
+def test_speech_is_heard(python_of, tmp_path):
+    pytest.importorskip("pocketsphinx")
+    out = tmp_path / "said.vtt"
+    run(python_of("cli", "speech"), "transcribe", SPEECH / "pauses-flac.mp4", "-o", out)
+    assert "river" in out.read_text()
