@@ -17,7 +17,7 @@ from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
 from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
-from fragdex.formats.embed import mended, obsolete, walked
+from fragdex.formats.embed import mended, obsolete, relative, walked
 from fragdex.formats.embed_fragments import (
     Edit,
     Fragments,
@@ -102,6 +102,8 @@ def with_captions(
         return grown if part == place else read(part)
 
     edits: list[Edit] = [(ByteRange(place.stop, place.stop), made)]
+    if fragments:
+        edits += relative(read, outside)
     existing = Fragments(read, moofs, default_sizes(index.periods[0]))
     if existing.grown:
         edits += obsolete(read, 0, size)
@@ -152,7 +154,7 @@ def _with_track(
     for child in moov.children:
         if child.type == "mvhd":
             more: dict[str, Any] = {"next_track_ID": max(child["next_track_ID"], track + 1)}
-            if child["duration"] and shown > child["duration"]:
+            if shown > child["duration"]:
                 more["duration"] = shown
             child = child.replace(**more)
         elif child.type == "mvex":

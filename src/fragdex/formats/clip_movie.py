@@ -13,11 +13,20 @@ from fragdex.boxes import Box, build, find, find_all, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.formats.clip_chapters import with_chapters
 
-__all__ = ["clip_init", "movie_brands", "references", "track_id", "traks_of"]
+__all__ = [
+    "RELATIVE",
+    "clip_init",
+    "movie_brands",
+    "references",
+    "track_id",
+    "traks_of",
+    "with_next_id",
+]
 
 BRANDS = ("iso6", "mp41")
 """Brands of fragments with default-base-is-moof (ISO/IEC 14496-12, Annex E.7)."""
-
+RELATIVE = frozenset(["cmfc", "cmf2", "dash", "msdh", "piff", *(f"iso{n}" for n in "56789abc")])
+"""Brands that allow it: without one of them, fragments may not say so (8.8.7)."""
 
 PROGRESSIVE = frozenset(
     ["isom", "iso2", "iso3", "iso4", "mp41", "mp42", "avc1", "av01", "qt  ", "M4A ", "M4V "]
@@ -64,6 +73,8 @@ def clip_init(
                 "ftyp", major_brand=BRANDS[0], minor_version=0, compatible_brands=tuple(kept)
             )
             pieces.append(build(made))
+        elif box.type == "ftyp" and with_relative(box) is not box:
+            pieces.append(build(with_relative(box)))
         else:
             pieces.append(init[box.offset : box.stop])
     return pieces
@@ -109,6 +120,39 @@ def _moov(
         children.append(child)
     if from_samples:
         children.append(make_box("mvex", children=[_trex(number) for number in ids]))
+    return with_next_id(moov.replace(children=children))
+
+
+def with_relative(ftyp: Box) -> Box:
+    """The ftyp with a brand that allows default-base-is-moof, which fragments here may have.
+
+    >>> with_relative(make_box("ftyp", compatible_brands=("qt  ",)))["compatible_brands"]
+    ('qt  ', 'iso6')
+    """
+    brands = ftyp.get("compatible_brands")
+    if brands is None or RELATIVE & set(brands):
+        return ftyp
+    return ftyp.replace(compatible_brands=(*brands, BRANDS[0]))
+
+
+def with_next_id(moov: Box) -> Box:
+    """The moov with a next_track_ID above its track_IDs, as who adds a track needs it (8.2.2).
+
+    >>> mvhd, tkhd = make_box("mvhd", next_track_ID=1), make_box("tkhd", track_ID=7)
+    >>> moov = make_box("moov", children=[mvhd, make_box("trak", children=[tkhd])])
+    >>> with_next_id(moov).find("mvhd")["next_track_ID"]
+    8
+    """
+    highest = max((track_id(box) for box in moov.children if box.type == "trak"), default=0)
+    children = [
+        # 2^32 - 1: whoever adds one has to look for a number
+        box.replace(next_track_ID=min(highest + 1, 2**32 - 1))
+        if box.type == "mvhd" and "next_track_ID" in box and box["next_track_ID"] <= highest
+        else box
+        for box in moov.children
+    ]
+    if all(new is old for new, old in zip(children, moov.children, strict=True)):
+        return moov
     return moov.replace(children=children)
 
 

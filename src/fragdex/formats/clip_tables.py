@@ -17,7 +17,7 @@ from fragdex.boxes import Box, build, find, make_box, parse_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.errors import BuildError
 from fragdex.formats.clip_chapters import with_chapters
-from fragdex.formats.clip_movie import movie_brands, references, track_id, traks_of
+from fragdex.formats.clip_movie import movie_brands, references, track_id, traks_of, with_next_id
 from fragdex.formats.clip_samples import Ranges, described
 from fragdex.formats.clip_spans import Part
 from fragdex.formats.copy_check import Places, check_samples
@@ -251,7 +251,7 @@ def _moov(
         elif child.type == "udta":
             child = with_chapters(child, start, start + Fraction(duration, timescale))
         children.append(child)
-    return moov.replace(children=children, size_form="compact")
+    return with_next_id(moov.replace(children=children, size_form="compact"))
 
 
 def _with_duration(box: Box, duration: int, **fields: Any) -> Box:

@@ -8,15 +8,16 @@ in front of a later fragment stays, since it counts from its own end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
 
 from fragdex.box_header import read_header
-from fragdex.boxes import build
+from fragdex.boxes import build, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex
+from fragdex.formats.clip_movie import with_relative
 from fragdex.formats.embed_fragments import (
     MAX_MENDED,
     Edit,
@@ -33,7 +34,7 @@ from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments, period_of, reference_track, subsegments
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = ["embed", "mended", "obsolete", "walked"]
+__all__ = ["embed", "mended", "obsolete", "relative", "walked"]
 
 REPLACED = ("sidx", "ssix")
 """Indexes in front of the first fragment: the new one takes their place."""
@@ -105,7 +106,7 @@ def embed(
         made = build(boxes(segments, one.id, one.timescale, between + len(made))) + made
     edits: list[Edit] = [(ByteRange(place, place), made), *((part, b"") for part in gone)]
     if fragments.grown:
-        edits += obsolete(read, min(moofs), stop)
+        edits += [*relative(read, front), *obsolete(read, min(moofs), stop)]
     shifts, boxes_mended = mended(read, [*front, *tail], [*edits, *fragments.edits])
     return fragments.finished([*edits, *boxes_mended], shifts, size)
 
@@ -123,6 +124,17 @@ def _refuse_data_in_front(moofs: Moofs) -> None:
                     found=f"media data at byte {first}",
                     advice="move it first: fragdex extract FILE 0 end --fragmented",
                 )
+
+
+def relative(read: Read, outside: Iterable[tuple[str, ByteRange]]) -> list[Edit]:
+    """The ftyp, where its brands do not allow the default-base-is-moof of what is written anew."""
+    found: list[Edit] = []
+    for code, part in outside:
+        if code == "ftyp" and part.size < MAX_MENDED:
+            box = parse_box(read(part))
+            if with_relative(box) is not box:
+                found.append((part, build(with_relative(box))))
+    return found
 
 
 def obsolete(read: Read, start: int, stop: int) -> list[Edit]:

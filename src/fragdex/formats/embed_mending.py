@@ -10,6 +10,7 @@ from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
+from fragdex.formats.clip_movie import with_next_id
 from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import Int64
 
@@ -63,6 +64,8 @@ def mended_box(data: bytes, offset: int, shifts: Shifts) -> bytes:
     data = plain_init(data)
     box = parse_box(data, offset=offset)
     mended = _mended(box, shifts)
+    if mended.type == "moov":
+        mended = with_next_id(mended)
     return data if mended is box else build(mended)
 
 

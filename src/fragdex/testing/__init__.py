@@ -4,7 +4,7 @@ Strategies for hypothesis stand in `box_strategies`, `file_strategies` and `inde
 they alone need hypothesis (the extra `testing`).
 """
 
-from fragdex.testing.checks import Violation, check_cmaf, check_dash, check_hls
+from fragdex.testing.checks import Violation, check_bmff, check_cmaf, check_dash, check_hls
 from fragdex.testing.files import make_file
 from fragdex.testing.movies import made_movie, movie
 from fragdex.testing.range_answers import Faults
@@ -18,6 +18,7 @@ __all__ = [
     "Made",
     "RangeServer",
     "Violation",
+    "check_bmff",
     "check_cmaf",
     "check_dash",
     "check_hls",

@@ -17,6 +17,7 @@ import numpy as np
 
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
+from fragdex.formats.clip_movie import with_next_id
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
@@ -332,6 +333,6 @@ def _init(init: bytes, lanes: Sequence[Lane]) -> bytes:
             kept = [child for child in box.children if child.type != "trak"]
             at = next((n for n, c in enumerate(kept) if c.type == "mvhd"), -1) + 1
             traks: list[Box] = [lane.trak for lane in lanes if lane.trak is not None]
-            box = box.replace(children=[*kept[:at], *traks, *kept[at:]])
+            box = with_next_id(box.replace(children=[*kept[:at], *traks, *kept[at:]]))
         made.append(build(box))
     return b"".join(made)

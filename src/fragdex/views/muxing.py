@@ -12,6 +12,7 @@ import numpy as np
 
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError, NoSyncSample
+from fragdex.formats.clip_movie import with_next_id
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.compressed_moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period
@@ -120,7 +121,7 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
         if box.type == "moov":
             # udta tells of one file; the mvex is made anew with the fragments
             kept = [one for one in box.children if one.type == "mvhd"]
-            box = box.replace(children=[*kept, *traks])
+            box = with_next_id(box.replace(children=[*kept, *traks]))
         if box.type in ("ftyp", "moov"):
             pieces.append(build(box))
     return b"".join(pieces)

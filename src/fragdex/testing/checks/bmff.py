@@ -1,0 +1,315 @@
+"""Files held against ISO/IEC 14496-12: sizes, ids, counts, brands, durations, places of samples.
+
+What is checked is what writers get wrong, and what readers stumble over that trust it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from fragdex.boxes import Box, find_all, parse
+from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
+from fragdex.errors import FormatError
+from fragdex.fragments.table import Int64
+from fragdex.testing.checks.bmff_tables import table_rules
+from fragdex.testing.checks.cmaf_header import Place, unreadable
+from fragdex.testing.checks.violation import Violation
+
+__all__ = ["check_bmff"]
+
+_ANY_ID: Final = 2**32 - 1
+_UNKNOWN: Final = (2**32 - 1, 2**64 - 1)
+_NEWER: Final = {
+    *("iso5", "iso6", "iso7", "iso8", "iso9", "isoa", "isob", "isoc"),
+    *("cmfc", "cmf2", "cmfs", "cmff", "dash", "msdh", "msix", "piff"),
+}
+"""Brands that allow default-base-is-moof (8.8.7.1; Annex E)."""
+_ONCE: Final = {
+    "moov": ("mvhd",),
+    "trak": ("tkhd", "mdia"),
+    "mdia": ("mdhd", "hdlr", "minf"),
+    "minf": ("dinf", "stbl"),
+    "stbl": ("stsd", "stts", "stsc"),
+    "moof": ("mfhd",),
+    "traf": ("tfhd",),
+}
+_AT_MOST_ONCE: Final = {
+    "": ("ftyp", "moov", "mfra"),
+    "moov": ("mvex", "udta"),
+    "trak": ("edts", "tref"),
+    "stbl": ("ctts", "stss", "stsz", "stz2", "stco", "co64"),
+    "traf": ("tfdt",),
+}
+
+
+def check_bmff(data: bytes, init: bytes = b"") -> list[Violation]:
+    """What breaks a rule of ISO/IEC 14496-12 in a file, or in a media segment.
+
+    Args:
+        data: a file; or segments, whose initialization segment is `init`.
+        init: ftyp and moov, where they are not in `data`.
+
+    Boxes tile the file and stand as often as they may; track_IDs are unique, and below
+    next_track_ID; all tables of a track count the same samples, which lie in an mdat; durations
+    are the sums of what they are of; brands allow what is used; sidx and mfra point where they say.
+
+    >>> from fragdex.testing import movie
+    >>> check_bmff(movie(2))
+    []
+    >>> [str(one) for one in check_bmff(movie(1) + b"more")]
+    ['file: 4 bytes behind the last box (box-size; ISO/IEC 14496-12, 4.2)']
+    """
+    place = Place("file" if not init else "segment")
+    try:
+        boxes = parse(data)
+        header = parse(init) if init else boxes
+    except FormatError as error:
+        return [place.wrong("boxes", "14496-12, 4.2", str(error))]
+    found = [*_tiling(place, boxes, len(data)), *unreadable(place, boxes)]
+    if found:
+        return found
+    found += _counted(place, "", boxes)
+    moov = next((box for box in header if box.type == "moov"), None)
+    if moov is None:
+        return [*found, place.wrong("moov", "14496-12, 8.2.1", "there is no moov")]
+    if not init:
+        if boxes[0].type not in ("ftyp", "styp", "moov", "skip", "free", "wide"):
+            message = "it does not begin with ftyp"
+            found.append(place.wrong("ftyp", "14496-12, 4.3", message, boxes[0]))
+        media = [(b.offset + b.header_size, b.stop) for b in boxes if b.type in ("mdat", "imda")]
+        found += _movie(place, moov, media, any(box.type == "moof" for box in boxes))
+    found += _brands(place, (*header[:1], *(b for b in boxes if b.type == "styp")), boxes)
+    found += _fragments(place, moov, boxes)
+    found += _pointers(place, boxes, len(data))
+    return found
+
+
+def _tiling(place: Place, boxes: tuple[Box, ...], size: int) -> Iterator[Violation]:
+    at = 0
+    for box in boxes:
+        if box.offset != at:
+            yield place.wrong("box-size", "14496-12, 4.2", f"it begins at {box.offset}", box)
+        if box.stop > size:
+            yield place.wrong("box-size", "14496-12, 4.2", "it ends behind the file", box)
+        at = box.stop
+    if at < size:
+        yield place.wrong("box-size", "14496-12, 4.2", f"{size - at} bytes behind the last box")
+
+
+def _counted(place: Place, of: str, boxes: tuple[Box, ...]) -> Iterator[Violation]:
+    """Boxes that stand once, or at most once, in the box around them."""
+    types = [box.type for box in boxes]
+    for name in _ONCE.get(of, ()):
+        if types.count(name) != 1:
+            message = f"{types.count(name)} {name} in {of}, expected one"
+            yield place.wrong("box-count", "14496-12, 6.2.3", message, boxes[0] if boxes else None)
+    for name in _AT_MOST_ONCE.get(of, ()):
+        if types.count(name) > 1:
+            message = f"{types.count(name)} {name}, expected one at most"
+            yield place.wrong("box-count", "14496-12, 6.2.3", message, boxes[0])
+    for box in boxes:
+        if box.type in _ONCE or box.type in _AT_MOST_ONCE:
+            yield from _counted(place, box.type, box.children)
+
+
+def _movie(
+    place: Place, moov: Box, media: list[tuple[int, int]], has_moofs: bool
+) -> Iterator[Violation]:
+    mvhd = moov.find("mvhd")
+    if mvhd is None:
+        return
+    ids = [int(box["track_ID"]) for box in moov.find_all("trak/tkhd")]
+    if len(set(ids)) < len(ids) or 0 in ids:
+        message = f"track_IDs {ids}: each is another, and not 0"
+        yield place.wrong("track-id", "14496-12, 8.3.2", message, moov)
+    following = int(mvhd["next_track_ID"])
+    if following != _ANY_ID and following <= max(ids, default=0):
+        message = f"next_track_ID {following}, track_IDs go up to {max(ids)}"
+        yield place.wrong("next-track-id", "14496-12, 8.2.2", message, mvhd)
+    if not mvhd["timescale"]:
+        yield place.wrong("timescale", "14496-12, 8.2.2", "timescale 0", mvhd)
+    extended = [int(box["track_ID"]) for box in moov.find_all("mvex/trex")]
+    if moov.find("mvex") is not None and sorted(extended) != sorted(ids):
+        message = f"trex of tracks {extended}, the moov has {ids}"
+        yield place.wrong("trex", "14496-12, 8.8.3", message, moov)
+    if has_moofs and moov.find("mvex") is None:
+        yield place.wrong("mvex", "14496-12, 8.8.1", "moofs without an mvex", moov)
+    for trak in moov.find_all("trak"):
+        for tref in trak.find_all("tref/*"):
+            # hint and index tracks may name tracks of the source by URL: those are not here
+            lost = [int(one) for one in tref.get("track_IDs", ()) if int(one) not in ids]
+            if lost:
+                message = f"a reference to track {lost[0]}, which there is not"
+                yield place.wrong("tref", "14496-12, 8.3.3", message, tref)
+        yield from table_rules(place, trak, media)
+        yield from _durations(place, trak, mvhd, fragmented=moov.find("mvex") is not None)
+    lengths = [int(box["duration"]) for box in moov.find_all("trak/tkhd")]
+    told = int(mvhd["duration"])
+    if moov.find("mvex") is None and told not in _UNKNOWN and told != max(lengths, default=0):
+        message = f"duration {told}, the longest track has {max(lengths, default=0)}"
+        yield place.wrong("movie-duration", "14496-12, 8.2.2", message, mvhd)
+
+
+def _durations(place: Place, trak: Box, mvhd: Box, *, fragmented: bool) -> Iterator[Violation]:
+    tkhd, mdhd = trak.find("tkhd"), trak.find("mdia/mdhd")
+    stts = trak.find("mdia/minf/stbl/stts")
+    if tkhd is None or mdhd is None or stts is None:
+        return
+    rows: Any = stts["entries"]
+    media = int(np.dot(rows["sample_count"].astype(object), rows["sample_delta"].astype(object)))
+    told = int(mdhd["duration"])
+    if not mdhd["timescale"]:
+        yield place.wrong("timescale", "14496-12, 8.4.2", "timescale 0", mdhd)
+        return
+    if told not in _UNKNOWN and told > media and not fragmented:
+        message = f"duration {told}, its samples last {media}"
+        yield place.wrong("media-duration", "14496-12, 8.4.2", message, mdhd)
+    elst = trak.find("edts/elst")
+    shown = int(tkhd["duration"])
+    if fragmented or shown in _UNKNOWN:
+        return
+    if elst is not None and len(elst["entries"]):
+        edits = int(elst["entries"]["segment_duration"].astype(object).sum())
+        if shown != edits:
+            message = f"duration {shown}, its edits last {edits}"
+            yield place.wrong("track-duration", "14496-12, 8.3.2", message, tkhd)
+    elif told not in _UNKNOWN:
+        expected = told * int(mvhd["timescale"]) / int(mdhd["timescale"])
+        if abs(shown - expected) > 1:
+            message = f"duration {shown}, its media lasts {expected:.1f}"
+            yield place.wrong("track-duration", "14496-12, 8.3.2", message, tkhd)
+
+
+def _brands(place: Place, heads: tuple[Box, ...], boxes: tuple[Box, ...]) -> Iterator[Violation]:
+    heads = tuple(box for box in heads if box.type in ("ftyp", "styp"))
+    brands = {name for box in heads for name in (*box["compatible_brands"], box["major_brand"])}
+    for box in heads:
+        if box["compatible_brands"] and box["major_brand"] not in box["compatible_brands"]:
+            message = f"major_brand {box['major_brand']!r} is no compatible_brand"
+            yield place.wrong("major-brand", "14496-12, 4.3.3", message, box)
+    for tfhd in find_all(boxes, "moof/traf/tfhd"):
+        if heads and tfhd["flags"] & DEFAULT_BASE_IS_MOOF and not brands & _NEWER:
+            message = f"default-base-is-moof under the brands {sorted(brands)}"
+            yield place.wrong("fragment-brand", "14496-12, 8.8.7", message, tfhd)
+            break
+    if heads and not brands & {"iso4", "mp42", *_NEWER, "qt  "}:
+        for ctts in find_all(boxes, "moov/trak/mdia/minf/stbl/ctts"):
+            if ctts["version"]:
+                message = f"ctts of version 1 under the brands {sorted(brands)}"
+                yield place.wrong("ctts-brand", "14496-12, E.4", message, ctts)
+
+
+def _fragments(place: Place, moov: Box, boxes: tuple[Box, ...]) -> Iterator[Violation]:
+    trexs = {int(box["track_ID"]): box for box in moov.find_all("mvex/trex")}
+    entries = {
+        int(trak.find("tkhd")["track_ID"]): len(trak.find_all("mdia/minf/stbl/stsd/*"))  # type: ignore[index]
+        for trak in moov.find_all("trak")
+    }
+    media = [(b.offset + b.header_size, b.stop) for b in boxes if b.type == "mdat"]
+    before = -1
+    ends: dict[int, int] = {}
+    for moof in boxes:
+        if moof.type != "moof":
+            continue
+        mfhd = moof.find("mfhd")
+        number = int(mfhd["sequence_number"]) if mfhd is not None else before + 1
+        if number <= before:
+            message = f"sequence_number {number} behind {before}"
+            yield place.wrong("sequence-number", "14496-12, 8.8.5", message, mfhd)
+        before = number
+        at = moof.offset
+        for traf in moof.find_all("traf"):
+            tfhd = traf.find("tfhd")
+            if tfhd is None:
+                continue
+            track = int(tfhd["track_ID"])
+            if track not in trexs:
+                message = f"track {track}, which the moov does not extend"
+                yield place.wrong("track-id", "14496-12, 8.8.7", message, tfhd)
+                continue
+            entry = tfhd.get("sample_description_index")
+            entry = trexs[track]["default_sample_description_index"] if entry is None else entry
+            if not 1 <= entry <= entries[track]:
+                message = f"sample_description_index {entry} of {entries[track]}"
+                yield place.wrong("description", "14496-12, 8.8.7", message, tfhd)
+            # Where nothing says otherwise, a traf's data follow those of the one before (8.8.7.1).
+            if tfhd["flags"] & DEFAULT_BASE_IS_MOOF:
+                at = moof.offset
+            at = int(tfhd.get("base_data_offset", at))
+            at = yield from _traf(place, at, traf, trexs[track], media, ends)
+
+
+def _traf(
+    place: Place,
+    base: int,
+    traf: Box,
+    trex: Box,
+    media: list[tuple[int, int]],
+    ends: dict[int, int],
+) -> Generator[Violation, None, int]:
+    """Returns where the data of the traf end."""
+    tfhd, tfdt = traf.find("tfhd"), traf.find("tfdt")
+    assert tfhd is not None
+    track = int(tfhd["track_ID"])
+    time = ends.get(track, 0)
+    if tfdt is not None:
+        time = int(tfdt["baseMediaDecodeTime"])
+        if time < ends.get(track, 0):
+            message = f"decode time {time}, samples before it last until {ends[track]}"
+            yield place.wrong("decode-time", "14496-12, 8.8.12", message, tfdt)
+    at = base
+    for trun in traf.find_all("trun"):
+        at = base + trun["data_offset"] if "data_offset" in trun else at
+        sizes: Int64 = _column(trun, tfhd, trex, "size")
+        total = int(sizes.sum())
+        inside = any(low <= at and at + total <= high for low, high in media)
+        if total and not inside:
+            message = f"its samples at {at} to {at + total} lie in no mdat"
+            yield place.wrong("sample-place", "14496-12, 8.8.8", message, trun)
+        at += total
+        time += int(_column(trun, tfhd, trex, "duration").sum())
+    ends[track] = time
+    return at
+
+
+def _column(trun: Box, tfhd: Box, trex: Box, name: str) -> Int64:
+    rows: Any = trun.get("samples", ())
+    names = getattr(getattr(rows, "dtype", None), "names", None) or ()
+    if f"sample_{name}" in names:
+        column: Int64 = rows[f"sample_{name}"].astype(np.int64)
+        return column
+    usual = tfhd.get(f"default_sample_{name}")
+    usual = trex[f"default_sample_{name}"] if usual is None else usual
+    return np.full(int(trun["sample_count"]), int(usual), np.int64)
+
+
+def _pointers(place: Place, boxes: tuple[Box, ...], size: int) -> Iterator[Violation]:
+    """What sidx and mfra point at."""
+    moofs = {box.offset for box in boxes if box.type == "moof"}
+    starts = {box.offset for box in boxes} | {size}
+    for sidx in (box for box in boxes if box.type == "sidx"):
+        at = sidx.stop + int(sidx["first_offset"])
+        for row in sidx["references"]:
+            if at not in starts:
+                message = f"a reference to {at}, where no box begins"
+                yield place.wrong("sidx", "14496-12, 8.16.3", message, sidx)
+                break
+            at += int(row["referenced_size"])
+        else:
+            if at not in starts:
+                message = f"its references end at {at}, where no box ends"
+                yield place.wrong("sidx", "14496-12, 8.16.3", message, sidx)
+    for mfra in (box for box in boxes if box.type == "mfra"):
+        mfro = mfra.find("mfro")
+        told = None if mfro is None else mfro["size"]
+        if told is not None and int(told) != mfra.size:
+            message = f"its mfro says {told} bytes, it has {mfra.size}"
+            yield place.wrong("mfro", "14496-12, 8.8.11", message, mfra)
+        for tfra in mfra.find_all("tfra"):
+            lost = [int(at) for at in tfra["entries"]["moof_offset"] if int(at) not in moofs]
+            if lost:
+                message = f"a moof at {lost[0]}, where there is none"
+                yield place.wrong("tfra", "14496-12, 8.8.10", message, tfra)
