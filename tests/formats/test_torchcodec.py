@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 
 from fragdex import build
-from fragdex.errors import InexactIndex, TrackNotFound
+from fragdex.errors import BuildError, InexactIndex, TrackNotFound
 from fragdex.formats import torchcodec
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 from fragdex.testing.index_strategies import indexes, tables_from_samples
+from fragdex.views.kinds import view
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 SAMPLES = SampleTable.of(
     {
         "offset": [0, 9, 10, 11],
@@ -52,9 +54,27 @@ def test_the_exact_text() -> None:
 
 def test_frames_that_the_edit_list_hides_are_left_out() -> None:
     """Those outside of its span; the first that is shown stands at its start."""
-    later = replace(INFO, edits=(Edit(100, -1), Edit(67, 1500)))  # 3000 ticks of delay
+    later = replace(INFO, edits=(Edit(100, -1), Edit(84, 1000)))  # 3000 ticks of delay
     frames = json.loads(torchcodec.write(index_of(later)))["frames"]
-    assert [frame["pts"] for frame in frames] == [3000, 4001]  # cts 2002 and 3003 of 1500 to 3510
+    assert [frame["pts"] for frame in frames] == [3000, 4001, 5002]  # cts of 1000 to 3520
+
+
+def test_frames_whose_key_frame_is_hidden_have_no_mapping() -> None:
+    """By the key frames of a mapping torchcodec seeks; without one it fails."""
+    hidden = replace(INFO, edits=(Edit(67, 1500),))
+    with pytest.raises(BuildError, match="hides the key frame of 2 frames") as refused:
+        torchcodec.write(index_of(hidden))
+    assert refused.value.path == "moov/trak/edts/elst"
+    data = (FIXTURES / "faststart.mp4").read_bytes()
+    index = build.index(data, exact=True)
+    for exact in (True, False):
+        made = view(index, "clip", source=data, start=0.7, stop=0.9, exact=exact)
+        cut = build.index(made.read(source=data), exact=True)
+        if exact:
+            with pytest.raises(BuildError, match="exact=False"):
+                torchcodec.write(cut)
+        else:
+            assert json.loads(torchcodec.write(cut))["frames"][0]["key_frame"] == 1
 
 
 @given(indexes(max_periods=1))
@@ -66,9 +86,6 @@ def test_every_frame_of_a_track_without_edits_is_in_it(index: FragmentIndex) -> 
         assert all(set(frame) == {"pts", "duration", "key_frame"} for frame in frames)
         if not track.info.edits:
             assert len(frames) == len(track.samples)
-
-
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.errors import TrackNotFound
+from fragdex.errors import BuildError, TrackNotFound
 from fragdex.formats.digits import text_rows
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.fragments.table import FragmentFlags
@@ -30,13 +30,15 @@ def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
     """The frame mappings of one video track as JSON.
 
     Samples of a progressive file that the edit list hides are left out, as FFmpeg's libraries drop
-    them.
+    them. Where that leaves frames without the key frame that they are decoded from, there is no
+    mapping: torchcodec seeks by its key frames, finds none for them, and fails.
 
     Args:
         track: track id; None: the first video track.
 
     Raises:
         TrackNotFound: there is no such track, or none with video.
+        BuildError: the edit list hides the key frame of frames that it shows.
         InexactIndex: the index holds fragments only.
 
     >>> from fragdex.seeking.model import How, SourceInfo
@@ -51,6 +53,7 @@ def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
     order = shown[np.argsort(pts[shown], kind="stable")]
     if not len(order):
         return b'{"frames":[]}'
+    _refuse_hidden_keys(chosen, shown)
     rows = b"".join(
         text_rows(
             [
@@ -97,6 +100,23 @@ def _frame_times(
     if len(shown):
         pts -= int(samples.cts[shown].min()) - edit.media_time
     return pts, shown
+
+
+def _refuse_hidden_keys(track: TrackIndex, shown: npt.NDArray[np.intp]) -> None:
+    sync = np.flatnonzero(track.samples.sync)
+    place = np.searchsorted(sync, shown, side="right") - 1
+    known = place >= 0  # what no key frame stands before is decoded from nothing anyhow
+    without = shown[known][~np.isin(sync[place[known]], shown)]
+    if len(without):
+        raise BuildError(
+            f"the edit list of track {track.id} hides the key frame of {len(without)} frames that "
+            "it shows, and torchcodec seeks by the key frames of a mapping",
+            path="moov/trak/edts/elst",
+            expected="an edit that begins at a key frame",
+            found=f"sample {int(without[0]) + 1} first",
+            advice="give torchcodec no mapping for this file; or make the clip without an edit "
+            "list (exact=False, fragdex extract --fragmented)",
+        )
 
 
 def _first_video(index: FragmentIndex) -> TrackIndex:
