@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.byterange import ByteRange
-from fragdex.errors import NoSyncSample
-from fragdex.views.muxing import muxed
+from fragdex.errors import NoSyncSample, TrackNotFound
+from fragdex.testing import check_bmff
+from fragdex.views.muxing import clip_of_several, muxed
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 VIDEO = (FIXTURES / "frag-global-sidx-video.mp4").read_bytes()
@@ -82,3 +83,33 @@ def test_a_stretch_without_samples_says_so():
         muxed(INDEXES, source=[VIDEO, AUDIO], start=100, stop=101)
     with pytest.raises(ValueError, match="end after it starts"):
         muxed(INDEXES, source=[VIDEO, AUDIO], start=2, stop=1)
+
+
+@settings(max_examples=8)
+@given(st.sampled_from(["faststart.mp4", "frag-cmaf.mp4", "open-gop.mp4"]), st.floats(0, 1.2))
+def test_a_clip_of_tracks_that_are_files_is_that_of_the_file_with_all(name, start):
+    data = (FIXTURES / name).read_bytes()
+    index = fragdex.index(data, exact=True)
+    stop = start + 0.43
+    parts = [
+        fragdex.view(index, "tracks", source=data, tracks=[track.id]).read(source=data)
+        for track in index.tracks
+    ]
+    indexes = [fragdex.index(part, exact=True) for part in parts]
+    view = clip_of_several(indexes, source=parts, start=start, stop=stop)
+    several = view.read(source=parts)
+    assert len(several) == view.size
+    whole = fragdex.view(index, "clip", source=data, start=start, stop=stop).read(source=data)
+    assert check_bmff(several) == []
+    one, other = fragdex.index(several, exact=True), fragdex.index(whole, exact=True)
+    assert one.duration == other.duration
+    for mine, theirs in zip(one.tracks, other.tracks, strict=True):
+        assert digests(several, mine) == digests(whole, theirs)
+        assert mine.info.edits == theirs.info.edits
+    last = one.tracks[-1]
+    only = clip_of_several(indexes, source=parts, start=start, stop=stop, tracks=[last.id])
+    assert [t.kind for t in fragdex.index(only.read(source=parts)).tracks] == [last.kind]
+    inexact = clip_of_several(indexes, source=parts, start=start, stop=stop, exact=False)
+    assert b"moof" in inexact.read(source=parts)
+    with pytest.raises(TrackNotFound, match="no track 9"):
+        clip_of_several(indexes, source=parts, tracks=[9], exact=False)

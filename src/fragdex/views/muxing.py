@@ -1,31 +1,185 @@
-"""Tracks of several files as one file: fragments with all of them, or with a stretch of time."""
+"""Tracks of several files as one file: all of them in fragments, or a clip of a stretch of time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, floor, inf
 from typing import Any
 
 import numpy as np
 
 from fragdex.boxes import Box, build, parse
-from fragdex.errors import BuildError, NoSyncSample
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, NoSyncSample, TrackNotFound
+from fragdex.formats.clip import clip
 from fragdex.formats.clip_movie import with_next_id
+from fragdex.formats.clip_samples import Ranges
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.compressed_moov import plain_init
+from fragdex.fragments.table import FragmentTable, SampleTable
 from fragdex.seeking.model import FragmentIndex, Period
+from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
 from fragdex.views.media import Media, media_of
-from fragdex.views.media_type import KEPT, left_out_of_fragments
+from fragdex.views.media_type import KEPT, left_out_of_fragments, media_type
+from fragdex.views.parts import Block, Scattered, size_of
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import View
 from fragdex.views.view_sources import Sources
 
-__all__ = ["muxed"]
+__all__ = ["clip_of_several", "muxed"]
+
+
+def clip_of_several(
+    indexes: Sequence[FragmentIndex],
+    *,
+    source: Any = None,
+    start: TimeLike = 0,
+    stop: TimeLike = inf,
+    tracks: Collection[int] | None = None,
+    exact: bool = True,
+) -> View:
+    """A stretch of time of several files beside each other: the clip that one file would give.
+
+    Args:
+        indexes: of the files, on one timeline.
+        source: the media of each, as in `fragdex.package`; None: the files that they were made of.
+        start, stop: presentation times, `stop` exclusive.
+        tracks: track ids as `muxed` gives them; None: all.
+        exact: whether it shows exactly its span, by an edit list. Else, and where sample tables
+            cannot say what the sources do, it is what `muxed` makes.
+
+    Raises:
+        ValueError: a time is none, or the stretch ends before it begins.
+        NoSyncSample, TrackNotFound, BuildError, InexactIndex, SourceError: as `fragdex.view`.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> both = [movie(4), movie(4)]
+    >>> indexes = [fragdex.index(data) for data in both]
+    >>> made = clip_of_several(indexes, source=both, start=0.1, stop=0.3)
+    >>> fragdex.index(made.read(source=both)).duration
+    0.2
+    """
+    known = [index.source for index in indexes]
+    if exact and all(one.size is not None for one in known):
+        with Sources(known, source) as sources:
+            made = _exact_clip(indexes, sources, start, stop, tracks)
+        if made is not None:
+            return made
+    return muxed(indexes, source=source, start=start, stop=stop, tracks=tracks)
+
+
+def _exact_clip(
+    indexes: Sequence[FragmentIndex],
+    sources: Sources,
+    start: TimeLike,
+    stop: TimeLike,
+    tracks: Collection[int] | None,
+) -> View | None:
+    """As if the files were one, each behind the one before; None: it cannot be exact."""
+    known = [index.source for index in indexes]
+    bases = [0]
+    for one in known:
+        bases.append(bases[-1] + int(one.size or 0))
+    joined: list[TrackIndex] = []
+    inits, findings = [], []
+    for number, (index, ids) in enumerate(zip(indexes, _numbered(indexes), strict=True)):
+        period = period_of(index, None)
+        joined += (_moved(period.track(old), new, bases[number]) for old, new in ids.items())
+        findings += [
+            replace(found, track=ids.get(found.track))
+            for found in index.findings
+            if found.track is not None
+        ]
+        inits.append((_init(sources.source(number), period), ids))
+    joined.sort(key=lambda track: track.id)
+    period = Period(0, (), period_of(indexes[0], None).movie, tuple(joined))
+    known_size = SourceInfo("", bases[-1])
+    whole = FragmentIndex(known_size, indexes[0].how, [period], findings=findings)
+
+    def read(part: ByteRange) -> bytes:
+        number = bisect_right(bases, part.start) - 1
+        base = bases[number]
+        return sources.source(number).read(ByteRange(part.start - base, part.stop - base))
+
+    init = _together(inits)
+    remote = any(sources.source(number).remote for number in range(len(known)))
+    made = clip(whole, read, start, stop, tracks=tracks, init=init, remote=remote)
+    if not made.exact:
+        return None
+    blocks = list(_placed(made.blocks, bases))
+    span = [*map(str, map(exact_time, (start, stop))), sorted(made.tracks)]
+    shown = [track for track in joined if track.id in made.tracks]
+    sizes = list(map(size_of, blocks))
+    kind = media_type(shown)
+    return View(kind, known, ["clip", *span], sizes, lambda n: blocks[n : n + 1], made.left_out)
+
+
+def _placed(blocks: Iterable[Any], bases: list[int]) -> Iterator[Block]:
+    """Bytes and ranges of the files behind each other, as parts of each."""
+    for block in blocks:
+        if isinstance(block, bytes):
+            yield block
+            continue
+        if isinstance(block, ByteRange):
+            block = Ranges(np.array([block.start]), np.array([block.size]))
+        owner = np.searchsorted(bases, block.start, side="right") - 1
+        edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(owner)]
+        for low, high in pairwise(edges):
+            if low < high:
+                number = int(owner[low])
+                places = block.start[low:high] - bases[number]
+                yield Scattered(number, places, block.size[low:high])
+
+
+def _numbered(indexes: Sequence[FragmentIndex]) -> list[dict[int, int]]:
+    """New track_IDs of the tracks of each file, from 1; first of those that fragments can have."""
+    periods = [period_of(index, None) for index in indexes]
+    found: list[dict[int, int]] = [{} for _ in periods]
+    number = 0
+    for kept in (True, False):
+        for ids, period in zip(found, periods, strict=True):
+            for track in period.tracks:
+                if _is_kept(track) == kept:
+                    ids[track.id] = number = number + 1
+    return found
+
+
+def _is_kept(track: TrackIndex) -> bool:
+    return track.kind in KEPT and bool(track.timescale) and track.sample_count != 0
+
+
+def _moved(track: TrackIndex, number: int, base: int) -> TrackIndex:
+    """The track under another track_ID, in a file that begins so many bytes earlier."""
+    columns = track.fragments.columns()
+    places = {
+        name: np.where(columns[name] < 0, columns[name], columns[name] + base)
+        for name in ("offset", "moof_offset")
+    }
+
+    def samples(start: int, stop: int) -> SampleTable:
+        own = track.samples_of(start, stop)
+        offset = np.where(own.offset < 0, own.offset, own.offset + base)
+        return SampleTable.of(own.columns() | {"offset": offset})
+
+    moved = _renumbered(track, number)
+    return TrackIndex(
+        moved.info,
+        FragmentTable.of(columns | places),
+        track.sync,
+        shift=track.shift,
+        movie_timescale=track.movie_timescale,
+        exact=track.exact,
+        groups=track.groups,
+        load_samples=samples,
+    )
 
 
 def muxed(
@@ -35,6 +189,7 @@ def muxed(
     start: TimeLike = 0,
     stop: TimeLike = inf,
     seconds: TimeLike | None = 4,
+    tracks: Collection[int] | None = None,
 ) -> View:
     """The video, audio and text of several files beside each other, in fragments with a sidx.
 
@@ -45,10 +200,11 @@ def muxed(
             at the sync sample at or before `start`; an edit list hides what is before. At the end,
             pictures that others need are shown, too: fragments cannot hide them.
         seconds: wanted length of fragments; None: one for each sync sample.
+        tracks: track ids as they are here, from 1 over all files; None: all.
 
     Raises:
         ValueError: a time is none, or the stretch ends before it begins.
-        NoSyncSample, BuildError, InexactIndex, SourceError: as `fragdex.view`.
+        NoSyncSample, TrackNotFound, BuildError, InexactIndex, SourceError: as `fragdex.view`.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -64,15 +220,16 @@ def muxed(
     inits = []
     left_out: list[str] = []
     with Sources([index.source for index in indexes], source) as sources:
-        for number, index in enumerate(indexes):
+        wanted = None if tracks is None else _known(indexes, tracks)
+        for number, (index, every) in enumerate(zip(indexes, _numbered(indexes), strict=True)):
             period = period_of(index, None)
-            left_out += left_out_of_fragments(period)
+            left_out += left_out_of_fragments(period) if wanted is None else ()
             if period.movie.chapters:
                 left_out.append("the chapter list is left out: it is that of one file")
             ids = {}
             for track in period.tracks:
-                if track.kind in KEPT and track.timescale and track.sample_count != 0:
-                    ids[track.id] = len(media) + 1
+                if _is_kept(track) and (wanted is None or every[track.id] in wanted):
+                    ids[track.id] = every[track.id]
                     one = media_of(track, size=index.source.size, source=number)
                     media.append(replace(one, track=_renumbered(track, ids[track.id])))
             inits.append((_init(sources.source(number), period), ids))
@@ -82,7 +239,22 @@ def muxed(
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")
     made = Segments(_together(inits), shown, seconds_of(seconds))
     length = "all" if seconds is None else str(seconds_of(seconds))
-    return made.whole(known, ["muxed", str(begin), str(end), length], findings=left_out)
+    recipe = ["muxed", str(begin), str(end), length]
+    if wanted is not None:
+        recipe.append(str(sorted(wanted)))
+    return made.whole(known, recipe, findings=left_out)
+
+
+def _known(indexes: Sequence[FragmentIndex], tracks: Collection[int]) -> set[int]:
+    numbers = [number for ids in _numbered(indexes) for number in ids.values()]
+    for track in tracks:
+        if track not in numbers:
+            raise TrackNotFound(
+                f"there is no track {track}",
+                expected="one of " + ", ".join(map(str, sorted(numbers))),
+                found=track,
+            )
+    return set(tracks)
 
 
 def _init(source: Source, period: Period) -> bytes:

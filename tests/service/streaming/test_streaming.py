@@ -10,7 +10,7 @@ from PIL import Image
 
 import fragdex
 from fragdex.service.records import tables
-from fragdex.testing import check_dash, check_hls
+from fragdex.testing import check_bmff, check_dash, check_hls
 from service.console import films
 from service.serving import API, serving
 from service.working import announced, events_of, uploaded
@@ -101,17 +101,37 @@ def test_the_same_from_the_other_family(working, film):
         )
 
 
-def test_a_clip_shows_the_stretch_alone(working, film):
-    _, place, _ = film
+def test_a_clip_is_that_of_extract(working, film):
+    """Tracks are files of their own in the store; the clip is as if they were one."""
+    path, place, _ = film
     answer = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2")
     assert answer.status_code == 200
+    assert check_bmff(answer.content) == []
+    source = path.read_bytes()
+    expected = fragdex.view(fragdex.index(source), "clip", source=source, start=1.4, stop=2.2)
+    expected = expected.read(source=source)
     # 25 pictures a second, of which each says its number
-    shown = [number for _, number in numbers(answer.content)]
-    assert shown[:20] == list(range(35, 55))
-    # tracks of several files are fragments, which cannot hide a picture that others need
-    assert len(shown) <= 22
-    kinds = [track.kind for track in fragdex.index(answer.content).tracks]
-    assert kinds == ["video", "audio", "audio"]
+    shown = list(numbers(answer.content))
+    assert [number for _, number in shown] == list(range(35, 55))
+    assert shown == list(numbers(expected))
+    mine, theirs = fragdex.index(answer.content), fragdex.index(expected)
+    assert [track.kind for track in mine.tracks] == ["video", "audio", "audio"]
+    assert mine.duration == theirs.duration == 0.8
+    for one, other in zip(mine.tracks, theirs.tracks, strict=True):
+        assert len(one.samples) == len(other.samples)
+        assert (one.start, one.end) == (other.start, other.end)
+
+
+def test_a_clip_of_some_tracks_and_one_in_fragments(working, film):
+    _, place, _ = film
+    only = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2&tracks=1,3").content
+    assert [track.kind for track in fragdex.index(only).tracks] == ["video", "audio"]
+    missing = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2&tracks=9")
+    assert (missing.status_code, "no track 9" in missing.text) == (404, True)
+    assert working.client.get(f"{place}/clip.mp4?tracks=a").status_code == 422
+    loose = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2&exact=false").content
+    assert b"moof" in loose
+    assert [number for _, number in numbers(loose)][:20] == list(range(35, 55))
 
 
 def test_one_file_of_all_tracks(working, film):

@@ -78,18 +78,26 @@ def delete_timeline(id: str) -> Request[None]:
 
 
 def get_timeline_clip(
-    id: str, *, start: float | None = None, end: float | None = None, range: ByteRange | None = None
+    id: str,
+    *,
+    start: float | None = None,
+    end: float | None = None,
+    tracks: str | None = None,
+    exact: bool | None = None,
+    range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """A stretch of time, seconds from `start` to `end`, as an MP4.
+    """A stretch of time, seconds from `start` to `end`, as an MP4 of exactly that.
 
     Args:
         end: exclusive.
+        tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
+        exact: false: fragments from the sync sample at or before `start` on.
         range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
     """
     return Request(
         "GET",
         f"/api/v1/timelines/{segment(id)}/clip.mp4",
-        query={"start": start, "end": end},
+        query={"start": start, "end": end, "tracks": tracks, "exact": exact},
         headers={"Range": range},
         result=bytes,
     )

@@ -87,6 +87,15 @@ _MOST_SECONDS: Final = 1e9
 _SHEET: Final = re.compile(rb"^(\d+)#", re.MULTILINE)
 
 Seconds = Annotated[float, Query(ge=0, le=_MOST_SECONDS, allow_inf_nan=False)]
+Tracks = Annotated[
+    str | None,
+    Query(
+        pattern=r"^[0-9]{1,10}(,[0-9]{1,10})*$",
+        max_length=1000,
+        description="track ids as `fragmented.mp4` has them, with commas between; without: all",
+        examples=["1,2"],
+    ),
+]
 Pixels = Annotated[int | None, Query(ge=1, le=_MOST_PIXELS)]
 Every = Annotated[
     float, Query(ge=0.1, le=86_400, allow_inf_nan=False, description="seconds of a picture")
@@ -191,6 +200,11 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
             float | None,
             Query(gt=0, le=_MOST_SECONDS, allow_inf_nan=False, description="exclusive"),
         ] = None,
+        tracks: Tracks = None,
+        exact: Annotated[
+            bool,
+            Query(description="false: fragments from the sync sample at or before `start` on"),
+        ] = True,
     ) -> Response:
         if end is not None and end <= start:
             raise InvalidRequest(
@@ -198,7 +212,12 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
             )
         title = find(context, caller.tenant_id, id)
         stop = math.inf if end is None else Fraction(str(end))
-        return _file(request, title, lambda: title.clip(Fraction(str(start)), stop))
+        chosen = None if tracks is None else [int(one) for one in tracks.split(",")]
+        return _file(
+            request,
+            title,
+            lambda: title.clip(Fraction(str(start)), stop, tracks=chosen, exact=exact),
+        )
 
     async def thumbnail(
         id: RecordId,
@@ -292,7 +311,8 @@ def title_routes(router: APIRouter, place: str, noun: str, find: Find) -> None:
         ("/fragmented.mp4", "fragmented", fragmented,
          "All tracks in one fragmented MP4, with a sidx.", _media(*_MP4)),
         ("/clip.mp4", "clip", clip,
-         "A stretch of time, seconds from `start` to `end`, as an MP4.", _media(*_MP4)),
+         "A stretch of time, seconds from `start` to `end`, as an MP4 of exactly that.",
+         _media(*_MP4)),
         ("/thumbnail.{form}", "thumbnail", thumbnail,
          "The key frame nearest to the second `t`; `exact`: the picture shown then.",
          _media(*_PICTURE_TYPES) | answers(*_REFUSALS, UndecodableMedia)),

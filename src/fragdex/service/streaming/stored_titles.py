@@ -23,7 +23,7 @@ from fragdex.service.isobmff.single_flight import SingleFlightCache
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks
-from fragdex.views.muxing import muxed
+from fragdex.views.muxing import clip_of_several, muxed
 from fragdex.views.package import Package
 from fragdex.views.view import View
 
@@ -70,8 +70,19 @@ class Playable(Protocol):
     def fragmented(self) -> View:
         """All tracks in fragments, in one file; raises as `fragdex.view`."""
 
-    def clip(self, start: Fraction, stop: Fraction | float) -> View:
-        """All tracks from `start` to `stop` (seconds, exclusive); raises as `fragdex.view`."""
+    def clip(
+        self,
+        start: Fraction,
+        stop: Fraction | float,
+        *,
+        tracks: Sequence[int] | None = None,
+        exact: bool = True,
+    ) -> View:
+        """From `start` to `stop` (seconds, exclusive); args and errors as of `fragdex.view`.
+
+        Args:
+            tracks: ids as `fragmented` has them; None: all.
+        """
 
     def sources_of(self, view: View) -> AbstractContextManager[list[Any]]:
         """The sources of a view that was made here, open."""
@@ -131,19 +142,29 @@ class Title:
         """All tracks in fragments, in one file; raises as `fragdex.view`."""
         return self._view("fragmented", lambda sources: muxed(self.indexes, source=sources))
 
-    def clip(self, start: Fraction, stop: Fraction | float) -> View:
-        """All tracks from `start` to `stop` (seconds, exclusive), in one file.
+    def clip(
+        self,
+        start: Fraction,
+        stop: Fraction | float,
+        *,
+        tracks: Sequence[int] | None = None,
+        exact: bool = True,
+    ) -> View:
+        """From `start` to `stop` (seconds, exclusive), in one file.
 
         Raises: as `fragdex.view`.
         """
 
         def make(sources: list[Source]) -> View:
+            wanted: dict[str, Any] = {
+                "start": start, "stop": stop, "tracks": tracks, "exact": exact
+            }  # fmt: skip
             if len(self.indexes) > 1:
-                return muxed(self.indexes, source=sources, start=start, stop=stop)
-            (index,) = self.indexes
-            return fragdex.view(index, "clip", source=sources[0], start=start, stop=stop)
+                return clip_of_several(self.indexes, source=sources, **wanted)
+            return fragdex.view(self.indexes[0], "clip", source=sources[0], **wanted)
 
-        return self._view(f"clip {start} {stop}", make)
+        chosen = "all" if tracks is None else ",".join(map(str, tracks))
+        return self._view(f"clip {start} {stop} {chosen} {exact}", make)
 
     def medium(self, kind: str) -> Medium:
         """The first file with a track of a kind; raises TrackNotFound."""

@@ -116,10 +116,18 @@ class JoinedTitle:
         """All of it as one file."""
         return self._whole.view
 
-    def clip(self, start: Fraction, stop: Fraction | float) -> View:
+    def clip(
+        self,
+        start: Fraction,
+        stop: Fraction | float,
+        *,
+        tracks: Sequence[int] | None = None,
+        exact: bool = True,
+    ) -> View:
         """From `start` to `stop` (seconds, exclusive), as one file; raises as `fragdex.view`."""
+        wanted: dict[str, Any] = {"start": start, "stop": stop, "tracks": tracks, "exact": exact}
         return self._made(
-            lambda index, source: fragdex.view(index, "clip", source=source, start=start, stop=stop)
+            lambda index, source: fragdex.view(index, "clip", source=source, **wanted)
         )
 
     @contextmanager
