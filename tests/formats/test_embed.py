@@ -139,7 +139,7 @@ def test_a_copy_of_any_fixture_has_its_samples_and_an_index_that_holds(path: Pat
     assert media(out, after) == media(data, index) or lost
     all_findings = (*after.findings, *fragdex.index(out).findings)
     found = {finding.code for finding in all_findings if "sidx" in finding.code}
-    assert not found - ({"sidx-short"} if len(index.periods) > 1 else set())
+    assert not found - ({"sidx-part"} if len(index.periods) > 1 else set())
 
 
 def test_media_data_are_never_read() -> None:

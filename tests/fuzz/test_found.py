@@ -216,7 +216,9 @@ def test_samples_that_add_up_beyond_64_bits_are_refused(field):
     def many(box):
         if box.type == "tfhd":
             words = {"default_sample_duration": 0, "default_sample_size": 0}
-            words[f"default_sample_{field}"] = 2**32 - 1
+            # Durations from 2^31 on are corrections backwards.
+            most = 2**31 if field == "duration" else 2**32
+            words[f"default_sample_{field}"] = most - 1
             return make_box("tfhd", flags=0x20018, track_ID=box["track_ID"], **words)
         if box.type == "traf":
             run = make_box("trun", flags=0, sample_count=2**24)

@@ -17,12 +17,15 @@ MOST_NAMED = 80
 """Characters of a file's name that a message tells."""
 
 
-def audit_tracks(moov: Box, findings: Findings) -> frozenset[int]:
+def audit_tracks(
+    moov: Box, findings: Findings, lost: frozenset[int] = frozenset()
+) -> frozenset[int]:
     """Note what tracks contradict themselves in, and which say that their samples are elsewhere.
 
     Args:
         moov: parsed.
         findings: odd things are noted here.
+        lost: track_IDs whose tables are damaged, which is told already.
 
     Returns: track_IDs whose samples lie in other files.
     """
@@ -52,7 +55,7 @@ def audit_tracks(moov: Box, findings: Findings) -> frozenset[int]:
                 path="moov/trak/tkhd",
                 track=track,
             )
-        if _audit(trak, track, findings):
+        if track not in lost and _audit(trak, track, findings):
             elsewhere.add(track)
     _audit_defaults(moov, findings)
     return frozenset(elsewhere)

@@ -209,7 +209,7 @@ class Gathered:
         box, errors, lost = read_moov(data, moov.offset, self.findings)
         self.damaged_tracks += errors
         movie = read_movie(box)
-        lost |= audit_tracks(box, self.findings)
+        lost |= audit_tracks(box, self.findings, lost)
         stbls = {track: stbl for track, stbl in sample_tables(box).items() if track not in lost}
         # Where the moov names samples too, those come first; the end of the file sorts it out.
         hybrid = any(names_samples(stbl) for stbl in stbls.values())
