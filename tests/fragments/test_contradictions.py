@@ -6,7 +6,12 @@ import pytest
 
 import fragdex
 from fragdex.boxes import build, make_box
+from fragdex.errors import NoSyncSample
+from fragdex.fragments.track_info import Edit
 from fragdex.testing import made_movie, movie
+from fragdex.testing.descriptions import Sample
+from fragdex.testing.files import Brand, Chunks, make_file
+from fragdex.testing.tracks import Moov, Track
 
 PLAIN = movie(3, tracks=2, fragmented=False)
 
@@ -90,3 +95,21 @@ def test_a_fragment_that_comes_twice_is_told():
 def test_each_contradiction_has_its_name(code, at, value, finding):
     index = fragdex.index(changed(PLAIN, body(PLAIN, code) + at, ">I", value))
     assert (finding, 1) in codes(index)
+
+
+@pytest.mark.parametrize(
+    ("duration", "offset", "edit", "why"),
+    [
+        (0, 0, None, "track 1 lasts no time: the duration of its last sample is 0"),
+        (5, -50, None, "all of track 1 lies before time 0, by its composition offsets"),
+        (5, 0, 400, "the edit list hides all of track 1"),
+    ],
+)
+def test_a_track_that_shows_nothing_says_why(duration, offset, edit, why):
+    edits = () if edit is None else (Edit(0, edit),)
+    chunk = (Sample(9, duration, offset=offset % 2**32),)
+    track = Track(1, edits=edits, chunks=(chunk,), ctts=1)
+    moov = Moov((track,), fragmented=False)
+    data = make_file(Brand(("isom",)), Chunks(((1, 0),)), moov).data
+    with pytest.raises(NoSyncSample, match=why):
+        fragdex.view(fragdex.index(data), source=data)
