@@ -80,18 +80,36 @@ def with_several_sets():
     return file.getvalue()
 
 
+# tkhd's a b c d by what they do to a stored picture (ISO/IEC 14496-12, 6.2.2 and 8.3.2): all that
+# keep its sides upright or level.
+MATRICES = {
+    "plain": ((1, 0, 0, 1), lambda picture: picture),
+    "90": ((0, 1, -1, 0), lambda picture: np.rot90(picture, -1)),
+    "180": ((-1, 0, 0, -1), lambda picture: np.rot90(picture, 2)),
+    "270": ((0, -1, 1, 0), np.rot90),
+    "mirrored": ((-1, 0, 0, 1), np.fliplr),
+    "flipped": ((1, 0, 0, -1), np.flipud),
+    "transposed": ((0, 1, 1, 0), lambda picture: picture.swapaxes(0, 1)),
+    "antitransposed": (
+        (0, -1, -1, 0), lambda picture: np.rot90(picture, 2).swapaxes(0, 1)
+    ),
+    "sheared": ((1, 0.5, 0, 1), lambda picture: picture),
+    "45": ((0.7071, 0.7071, -0.7071, 0.7071), lambda picture: picture),
+}  # fmt: skip
+
+
 def turned(data, degrees):
-    """The same film with a matrix in the tkhd that turns it clockwise (ISO/IEC 14496-12, 8.3.2)."""
-    one = (1).to_bytes(2, "big") + bytes(2)
-    minus = (-1).to_bytes(2, "big", signed=True) + bytes(2)
-    zero, unit = bytes(4), (1 << 30).to_bytes(4, "big")
-    a, b, c, d = {
-        90: (zero, one, minus, zero), 180: (minus, zero, zero, minus), 270: (zero, minus, one, zero)
-    }[degrees]  # fmt: skip
+    """The same film with a matrix in the tkhd that turns it clockwise."""
+    return shown_by(data, MATRICES[str(degrees)][0])
+
+
+def shown_by(data, matrix):
+    """The same film with a b c d of a matrix in the tkhd."""
+    a, b, c, d = (round(one * 65536).to_bytes(4, "big", signed=True) for one in matrix)
+    zero, unit, one = bytes(4), (1 << 30).to_bytes(4, "big"), (1 << 16).to_bytes(4, "big")
     plain = one + zero * 3 + one + zero * 3 + unit
     at = data.index(plain, data.index(b"tkhd"))
-    matrix = a + b + zero + c + d + zero * 3 + unit
-    return data[:at] + matrix + data[at + len(plain) :]
+    return data[:at] + a + b + zero + c + d + zero * 3 + unit + data[at + len(plain) :]
 
 
 def number_in(luma):

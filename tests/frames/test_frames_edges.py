@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fragdex
-from decoding.filming import number_in, numbered, with_several_sets
+from decoding.filming import MATRICES, number_in, numbered, shown_by, with_several_sets
 from fragdex.boxes import build, make_box, parse
 from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
@@ -92,12 +92,15 @@ def test_a_plan_says_what_is_read():
     assert 3 < plan.decoded < 20
 
 
-@pytest.mark.parametrize("degrees", [90, 180, 270])
-def test_frames_are_turned_as_the_file_says(degrees):
-    film = numbered(4, 30, keys=4, rotation=degrees)
+@pytest.mark.parametrize("name", MATRICES)
+def test_frames_are_shown_as_the_file_says(name):
+    matrix, shown = MATRICES[name]
+    film = shown_by(numbered(4, 30, keys=4), matrix)
     upright = fragdex.Frames(film).at(0.1).data
     coded = fragdex.Frames(film, rotate=False).at(0.1).data
-    assert np.array_equal(upright, np.rot90(coded, -degrees // 90))
+    assert np.array_equal(upright, shown(coded))
+    sized = fragdex.Frames(film, size=upright.shape[1::-1]).at(0.1).data
+    assert np.array_equal(sized, upright)
 
 
 def test_damage_costs_its_group_and_no_other(plain):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,14 @@ from fragdex.decoding.codec import MOST_PIXELS
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import UndecodableMedia
 
-__all__ = ["is_much_smaller", "matrix_of", "shown_size", "upright"]
+__all__ = [
+    "Orientation",
+    "is_much_smaller",
+    "matrix_of",
+    "orientation_of",
+    "shown_size",
+    "upright",
+]
 
 _UNSPECIFIED: Final = 2
 _HD_LINES: Final = 720
@@ -18,6 +25,51 @@ _HD_LINES: Final = 720
 _BT709: Final = ("ITU709", "bt709")
 _BT601: Final = ("ITU601", "smpte170m")
 _MATRICES: Final = {1: _BT709, 5: ("ITU601", "bt470bg"), 6: _BT601, 9: ("BT2020", "bt2020-ncl")}
+
+
+class Orientation(NamedTuple):
+    """How a stored picture becomes the one that is shown (ISO/IEC 14496-12, 6.2.2).
+
+    Attributes:
+        transposed: its rows become columns, before all else.
+        mirrored: then left and right change places.
+        flipped: and top and bottom.
+    """
+
+    transposed: bool = False
+    mirrored: bool = False
+    flipped: bool = False
+
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A view of an array of shape (height, width, …), as it is shown.
+
+        >>> Orientation(transposed=True, mirrored=True).of(np.array([[1, 2], [3, 4]])).tolist()
+        [[3, 1], [4, 2]]
+        """
+        array = array.swapaxes(0, 1) if self.transposed else array
+        array = array[:, ::-1] if self.mirrored else array
+        return array[::-1] if self.flipped else array
+
+
+_AS_STORED: Final = Orientation()
+
+
+def orientation_of(frame: Any) -> Orientation:
+    """What the display matrix of a decoded picture says; one with other angles is left as it is.
+
+    Args:
+        frame: PyAV's VideoFrame.
+    """
+    found = frame.side_data.get("DISPLAYMATRIX")
+    if found is None:
+        return _AS_STORED
+    # a b u c d v x y w: x' = a x + c y, y' = b x + d y
+    a, b, _, c, d = np.frombuffer(bytes(found)[:20], np.int32).tolist()
+    if a and d and not b and not c:
+        return Orientation(False, a < 0, d < 0)
+    if b and c and not a and not d:
+        return Orientation(True, c < 0, b < 0)
+    return _AS_STORED
 
 
 def shown_size(picture: Picture) -> tuple[int, int]:
@@ -31,7 +83,7 @@ def shown_size(picture: Picture) -> tuple[int, int]:
     width = max(1, round(frame.width * (picture.aspect if picture.aspect > 0 else 1)))
     if width * height > MOST_PIXELS:
         raise UndecodableMedia(f"pictures of {width} × {height} are too large")
-    return (height, width) if frame.rotation % 180 else (width, height)
+    return (height, width) if orientation_of(frame).transposed else (width, height)
 
 
 def is_much_smaller(size: tuple[int, int], own: tuple[int, int]) -> bool:
@@ -64,7 +116,8 @@ def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray
     name = frame.format.name
     clear = "yuva" in name or "rgba" in name or "argb" in name or name in ("bgra", "abgr", "ya8")
     width, height = size or shown_size(picture)
-    if frame.rotation % 180:
+    orientation = orientation_of(frame)
+    if orientation.transposed:
         width, height = height, width
     is_yuv = name.startswith(("yuv", "nv", "p0"))
     # of much smaller pictures each pixel is the mean of those that it stands for
@@ -77,5 +130,4 @@ def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray
         interpolation="AREA" if is_small else "BICUBIC",
     )
     array: np.ndarray[Any, Any] = ready.to_ndarray()
-    turns = round(frame.rotation / 90) % 4
-    return np.ascontiguousarray(np.rot90(array, turns)) if turns else array
+    return np.ascontiguousarray(orientation.of(array))

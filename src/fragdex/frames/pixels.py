@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.upright import matrix_of
+from fragdex.decoding.upright import Orientation, matrix_of, orientation_of
 
 __all__ = ["Converter", "PixelFormat", "Pixels"]
 
@@ -31,7 +31,7 @@ class Converter:
         format: `rgb`, `gray` (uint8), `rgb16`, `gray16` (uint16, the full range), or `yuv`: the
             decoded planes, uint8, or uint16 where they have more than 8 bits.
         size: width and height of the result; None: those of the picture.
-        rotate: turn pictures as the track header says (ISO/IEC 14496-12, 8.3.2).
+        rotate: turn and mirror pictures as the track header says (ISO/IEC 14496-12, 8.3.2).
         threads: of swscale.
 
     Raises:
@@ -61,9 +61,9 @@ class Converter:
 
     def pixels(self, frame: Any) -> Pixels:
         """The arrays of a picture: views that are to be copied before it is used again."""
-        turns = round(frame.rotation / 90) % 4 if self._rotate else 0
+        orientation = orientation_of(frame) if self._rotate else Orientation()
         width, height = self._size or (None, None)
-        if turns % 2:
+        if orientation.transposed:
             width, height = height, width
         if self._format == "yuv":
             name = None
@@ -78,7 +78,7 @@ class Converter:
             deep = self._format.endswith("16")
             planes = [_plane(ready.planes[0], _CHANNELS[self._format], deep)]
             planes = [plane.reshape(ready.height, ready.width, -1) for plane in planes]
-        return tuple(np.rot90(plane, turns) if turns else plane for plane in planes)
+        return tuple(map(orientation.of, planes))
 
     def nothing(self, count: int, width: int, height: int) -> Pixels:
         """Arrays of so many frames that show nothing; yuv as 4:2:0 with 8 bits."""

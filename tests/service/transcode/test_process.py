@@ -1,12 +1,14 @@
 """Files of every kind become tracks: the same packets or the same pictures, at the same times."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import av
 import numpy as np
 import pytest
 
 import fragdex
+from decoding.filming import MATRICES, shown_by
 from fragdex.service.errors import Unprocessable
 from fragdex.service.transcode.made import SCRUB_TRACK
 from fragdex.service.transcode.process import process_file
@@ -284,6 +286,21 @@ def test_rotation_stays(made, tmp_path):
         with av.open(str(source)) as before, av.open(one.path) as after:
             turns = [next(c.decode(video=0)).rotation for c in (before, after)]
         assert turns[0] == turns[1] != 0
+
+
+@pytest.mark.parametrize("name", [name for name in MATRICES if name != "plain"])
+def test_pictures_are_shown_as_before(made, name, tmp_path):
+    """Also those that are mirrored, copied and encoded."""
+    for codec, form in (("libx264", "copied.mp4"), ("mpeg4", "encoded.mp4")):
+        data = shown_by(made(form, video=codec, seconds=1).read_bytes(), MATRICES[name][0])
+        (tmp_path / form).write_bytes(data)
+        one = process(tmp_path / form, tmp_path / form.removesuffix(".mp4"))[1]
+        before, after = (
+            np.asarray(fragdex.Frames(path, format="gray")[0].data, np.int16)
+            for path in (tmp_path / form, Path(one.path))
+        )
+        assert before.shape == after.shape
+        assert np.abs(before - after).mean() < 3
 
 
 def test_progress_goes_from_0_to_1(fixture_file, tmp_path):

@@ -17,13 +17,15 @@ from typing import Any, ClassVar, Final
 
 import av
 import av.error
+import numpy as np
 from av.audio.fifo import AudioFifo
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
 from av.bitstream import BitStreamFilterContext
-from av.video.frame import PictureType
+from av.video.frame import PictureType, VideoFrame
 from av.video.reformatter import VideoReformatter
 
+from fragdex.decoding.upright import orientation_of
 from fragdex.service.transcode.probe import codec_of
 from fragdex.service.transcode.survey import random_access
 from fragdex.service.transcode.track_file import SEGMENT_SECONDS, TrackFile, hole_after
@@ -35,6 +37,11 @@ SCRUB_WIDTH: Final = 320
 SCRUB_RATE: Final = 10
 """Most frames a second of a scrub track: enough to follow a finger."""
 
+# How an upright picture is stored, by its orientation: degrees counterclockwise.
+_DEGREES: Final = {
+    (False, False, False): 0, (True, False, True): 90,
+    (False, True, True): 180, (True, True, False): 270,
+}  # fmt: skip
 _AUDIO_RATES: Final = (8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000)
 # Larger holes in audio are holes; smaller ones are rounding.
 _HOLE_SECONDS: Final = 0.05
@@ -134,8 +141,13 @@ class VideoEncoder:
         aspect = self.source.sample_aspect_ratio
         if aspect and aspect > 0:
             context.sample_aspect_ratio = aspect
-        if frame.rotation:
-            stream.set_display_rotation(frame.rotation)
+        transposed, mirrored, flipped = orientation_of(frame)
+        # Of a track only a turn can be said: where pictures are mirrored, too, their pixels are.
+        self.mirrored = transposed ^ mirrored ^ flipped
+        if self.mirrored:
+            mirrored, flipped = mirrored ^ (not transposed), flipped ^ transposed
+        if degrees := _DEGREES[transposed, mirrored, flipped]:
+            stream.set_display_rotation(degrees)
         stream.id = self.file.track_id
         self.file.stream, self.context = stream, context
 
@@ -158,6 +170,8 @@ class VideoEncoder:
         self.last = time
         width, height = self.size
         picture = self.reformatter.reformat(frame, width, height, "yuv420p", threads=1)
+        if self.mirrored:
+            picture = _mirrored(picture)
         picture.pts, picture.time_base = round(time * 90_000), Fraction(1, 90_000)
         key = time >= self.next_key or bool(hole)
         picture.pict_type = PictureType.I if key else PictureType.NONE
@@ -183,6 +197,15 @@ class VideoEncoder:
     def _flushed(self) -> list[Any]:
         """The packets that the encoder still holds."""
         return list(self.context.encode(None))
+
+
+def _mirrored(picture: Any) -> Any:
+    """A picture of yuv420p with its left and right changed."""
+    whole = picture.to_ndarray()
+    size = whole.shape[1]
+    luma, chroma = whole[: picture.height], whole[picture.height :].reshape(-1, size // 2)
+    turned = np.concatenate([luma[:, ::-1], chroma[:, ::-1].reshape(-1, size)])
+    return VideoFrame.from_ndarray(np.ascontiguousarray(turned), format="yuv420p")
 
 
 class Scrubber(VideoEncoder):

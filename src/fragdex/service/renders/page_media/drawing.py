@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.decoding.pictures import Picture
-from fragdex.decoding.upright import matrix_of, shown_size, upright
+from fragdex.decoding.upright import matrix_of, orientation_of, shown_size, upright
 
 __all__ = ["blank", "pixels", "url_of"]
 
@@ -35,7 +35,7 @@ def url_of(picture: Picture) -> str:
 def pixels(picture: Picture) -> dict[str, Any]:
     """What a VideoFrame (WebCodecs) is made of: nothing is lost where the format allows it."""
     frame = picture.frame
-    plain = frame.format.name in ("yuv420p", "yuvj420p") and not frame.rotation
+    plain = frame.format.name in ("yuv420p", "yuvj420p") and not any(orientation_of(frame))
     if plain and shown_size(picture) == (frame.width, frame.height):
         data = frame.to_ndarray().tobytes()
         full = frame.color_range == _FULL_RANGE or frame.format.name == "yuvj420p"
