@@ -156,16 +156,17 @@ def app_of(first: str = "") -> typer.Typer:
         first: the first word behind the program's name; where it is a command or a group of them,
             nothing else is made: typer takes longer over all of them than most commands run.
     """
+    commands = {one.__name__: (one, line) for one, line in (COMMANDS | SERVICE_COMMANDS).items()}
+    whole = first not in commands and first not in SERVICE_GROUPS
     # Rich help would be half of the start-up time; progress bars import it when they are drawn.
     app = typer.Typer(
         name="fragdex",
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        add_completion=False,
+        # --install-completion and --show-completion, where no command is named
+        add_completion=whole,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    commands = {one.__name__: (one, line) for one, line in (COMMANDS | SERVICE_COMMANDS).items()}
-    whole = first not in commands and first not in SERVICE_GROUPS
     for name, (command, line) in commands.items():
         if whole or name == first:
             app.command(name, help=_help_of(command), short_help=line)(command)

@@ -16,6 +16,7 @@ __all__ = ["check", "upgrade"]
 
 
 def upgrade(
+    json: options.Json = False,
     data: serving.Data = None,
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
@@ -29,6 +30,9 @@ def upgrade(
     """
     settings = settings_of(config, data=data, database_url=database_url)
     service("opening").open_database(settings).close()
+    version = service("records.migrations").known_versions()[-1]
+    if json:
+        print(json_line({"version": version}), end="")
     complain("the database is up to date")
     return 0
 

@@ -116,16 +116,20 @@ def stills() -> list[Part]:
 
 def browser() -> list[Part]:
     """Chromium, tried with a page; its sandbox."""
+    advice = "pip install 'fragdex[service]'"
     try:
         finding = importlib.import_module("fragdex.service.renders.browser.finding")
+    except (ImportError, MissingExtra) as error:
+        return [Part("renders", State.MISSING, str(error), advice)]
+    try:
+        engine = finding.find_engine()
+    except FragdexError as error:
+        return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
+    began = time.monotonic()
+    try:
         process = importlib.import_module("fragdex.service.renders.process")
         timing = importlib.import_module("fragdex.service.renders.browser.timing")
         site = importlib.import_module("fragdex.service.renders.site")
-    except (ImportError, MissingExtra) as error:
-        return [Part("chromium", State.MISSING, str(error), "pip install 'fragdex[service]'")]
-    began = time.monotonic()
-    try:
-        engine = finding.find_engine()
         view = timing.View(64, 64)
         with (
             tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
@@ -133,6 +137,14 @@ def browser() -> list[Part]:
         ):
             facts = child.look(view)
             notes = child.draw(view, range(1), Path(folder)).notes
+    except (ImportError, MissingExtra) as error:
+        # the browser is there: a package around it is not
+        said = f"{engine.path} is here, and cannot be tried"
+        needed = getattr(error, "advice", None) or advice
+        return [
+            Part("chromium", State.LIMITED, said),
+            Part("renders", State.MISSING, str(error), needed),
+        ]
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
     took = time.monotonic() - began

@@ -55,7 +55,7 @@ def extract(
     *,
     opening: dict[str, Any],
 ) -> int:
-    """ClipRequest a playable clip out of a file, without re-encoding.
+    """Cut a playable clip out of a file, without re-encoding.
 
     A clip shows exactly T0 to T1: what a decoder needs before T0 is included, and hidden by an
     edit list. With --fragmented, and for encrypted files, whole fragments are

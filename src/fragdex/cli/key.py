@@ -63,6 +63,7 @@ def create(
             help="Days after which it ends; never if not given.",
         ),
     ] = None,
+    json: options.Json = False,
     data: serving.Data = None,
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
@@ -82,7 +83,7 @@ def create(
             database, tenant, name, scope=scope, expires_at=ends
         )
         audit_key(database, "create", made, scope=scope)
-        print(made)
+        _show(made, json)
     return 0
 
 
@@ -129,6 +130,7 @@ def list_keys(
 
 def revoke(
     key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
+    json: options.Json = False,
     data: serving.Data = None,
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
@@ -142,6 +144,8 @@ def revoke(
     with opened_database(data, config, database_url) as database:
         service("records.keys").revoke_key(database, _id_of(key))
         audit_key(database, "revoke", key)
+        if json:
+            print(json_line({"id": _id_of(key), "status": "revoked"}), end="")
     return 0
 
 
@@ -153,6 +157,7 @@ def rotate(
             metavar="HOURS", min=0, max=8760, help="How long the secret before is accepted, too."
         ),
     ] = 24.0,
+    json: options.Json = False,
     data: serving.Data = None,
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
@@ -168,8 +173,13 @@ def rotate(
         previous = timedelta(hours=previous_hours)
         rotated = service("records.keys").rotate_key(database, _id_of(key), previous)
         audit_key(database, "rotate", key)
-        print(rotated)
+        _show(rotated, json)
     return 0
+
+
+def _show(key: str, json: bool) -> None:
+    """Print a key, this once."""
+    print(json_line({"id": _id_of(key), "key": key}) if json else f"{key}\n", end="")
 
 
 def audit_key(

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from fragdex.cli import options
+from fragdex.cli.output import json_line
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
@@ -113,6 +116,7 @@ def origin(
             show_default=False,
         ),
     ] = None,
+    json: options.Json = False,
 ) -> int:
     """Serve a folder, bucket or URL of MP4s as HLS, DASH and clips; nothing is stored.
 
@@ -158,7 +162,8 @@ def origin(
     )  # fmt: skip
     with _listening(host, port) as listening:
         where, number = listening.getsockname()[:2]
-        print(f"Serving http://{f'[{where}]' if ':' in where else where}:{number}/", flush=True)
+        url = f"http://{f'[{where}]' if ':' in where else where}:{number}/"
+        print(json_line({"url": url}) if json else f"Serving {url}\n", end="", flush=True)
         if workers > 1:
             Multiprocess(config, [listening]).run()
         else:

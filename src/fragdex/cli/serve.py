@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
-from fragdex.cli import serving
+from fragdex.cli import options, serving
 from fragdex.cli.key import audit_key
+from fragdex.cli.output import json_line
 from fragdex.cli.serving import (
     is_loopback,
     log_to_stderr,
@@ -30,6 +32,7 @@ def serve(
     job_workers: serving.JobWorkers = None,
     slice_workers: serving.SliceWorkers = None,
     log_level: serving.LogLevel = None,
+    json: options.Json = False,
 ) -> int:
     """Serve media over HTTP: API and worker in one process.
 
@@ -67,13 +70,12 @@ def serve(
             )
         key = keys.create_key(context.database, scope=keys.ADMIN)
         audit_key(context.database, "create", key, "serve", scope=keys.ADMIN)
-        print(f"A key was created; it is printed once:\n{key}", flush=True)
+        if json:
+            print(json_line({"key": key}), end="", flush=True)
+        else:
+            print(f"A key was created; it is printed once:\n{key}", flush=True)
     app = app_module.make_app(context)
-    server = service("web.server").server_of(
-        app,
-        settings,
-        lambda url: print(f"Serving {url} (console: {url}/, docs: {url}/docs)", flush=True),
-    )
+    server = service("web.server").server_of(app, settings, partial(_say_where, json=json))
     server.run()
     app_module.close_context(context)
     if app.state.stuck_jobs:
@@ -81,3 +83,10 @@ def serve(
         sys.stdout.flush()
         os._exit(0)
     return 0
+
+
+def _say_where(url: str, *, json: bool) -> None:
+    """The first line that a start-up prints, once the port is open."""
+    places = {"url": url, "console": f"{url}/", "docs": f"{url}/docs"}
+    line = f"Serving {url} (console: {places['console']}, docs: {places['docs']})\n"
+    print(json_line(places) if json else line, end="", flush=True)

@@ -43,6 +43,7 @@ def delete(
     yes: Annotated[
         bool, typer.Option("--yes", help="Delete it; else what would go is printed.")
     ] = False,
+    json: options.Json = False,
     data: serving.Data = None,
     config: serving.ConfigFile = None,
     database_url: serving.DatabaseUrl = None,
@@ -63,11 +64,15 @@ def delete(
         if not yes:
             with database.read() as connection:
                 stored = own.stored_bytes(connection, tenant_id)
+            if json:
+                print(json_line({"tenant": tenant, "stored_bytes": stored}), end="")
             complain(f"{tenant} stores {stored} bytes; --yes deletes it with all that it has")
             return 1
         count = service("records.deletion").remove_tenant(database, tenant_id)
         by = f"fragdex tenant delete, user {user_name()}"
         service("logs").audit("tenant.delete", tenant_id, None, tenant_id, by=by, name=tenant)
+        if json:
+            print(json_line({"tenant": tenant, "id": tenant_id, "records": count}), end="")
         complain(f"{tenant} and its {count} records were deleted")
     return 0
 

@@ -8,7 +8,8 @@ import signal
 import threading
 from typing import Any
 
-from fragdex.cli import serving
+from fragdex.cli import options, serving
+from fragdex.cli.output import json_line
 from fragdex.cli.serving import log_to_stderr, service, settings_of, share_one_arena
 
 __all__ = ["worker"]
@@ -24,6 +25,7 @@ def worker(
     job_workers: serving.JobWorkers = None,
     slice_workers: serving.SliceWorkers = None,
     log_level: serving.LogLevel = None,
+    json: options.Json = False,
 ) -> int:
     """Run jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
 
@@ -55,6 +57,9 @@ def worker(
         signal.signal(number, lambda *_: ending.set())
     context = app.open_context(settings)
     service("processes.check").log_missing_walls()
+    if json:
+        workers = {"job_workers": settings.job_workers, "slice_workers": settings.slice_workers}
+        print(json_line(workers), end="", flush=True)
     if settings.worker_port:
         stuck = _listening(app.make_worker_app(context), settings)
     else:

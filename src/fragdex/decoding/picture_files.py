@@ -122,7 +122,9 @@ def encoded(pixels: np.ndarray[Any, Any], format: str, quality: int) -> bytes:
     except ImportError as error:
         raise MissingExtra("pictures need Pillow", advice="pip install 'fragdex[media]'") from error
     if format in ("webp", "avif") and not features.check(format):
-        raise MissingExtra(f"this Pillow writes no {format}", advice="pip install -U pillow")
+        raise MissingExtra(
+            f"this Pillow writes no {format}", advice="pip install -U 'fragdex[media]'"
+        )
     if format == "jpeg" and pixels.shape[2] == 4:
         opacity = pixels[:, :, 3:].astype(np.uint16)
         pixels = (pixels[:, :, :3] * opacity // 255).astype(np.uint8)

@@ -122,7 +122,7 @@ def _refuse_data_in_front(moofs: Moofs) -> None:
                     offset=moof,
                     expected=f"media data after byte {moof}",
                     found=f"media data at byte {first}",
-                    advice="move it first: fragdex extract FILE 0 end --fragmented",
+                    advice="move it first: fragdex extract FILE 0 end --fragmented -o COPY.mp4",
                 )
 
 

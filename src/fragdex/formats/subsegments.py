@@ -128,7 +128,7 @@ def reference_track(period: Period, track: int | None = None) -> TrackIndex:
         )
     raise BuildError(
         "this form needs movie fragments, and the file has none",
-        advice="make a fragmented copy first, with fragdex extract --fragmented",
+        advice="make a fragmented copy first: fragdex view FILE -o COPY.mp4",
     )
 
 
@@ -394,7 +394,7 @@ def init_range(period: Period) -> ByteRange:
         if (track.fragments.flags & FragmentFlags.VIRTUAL).any():
             raise BuildError(
                 "the moov has samples itself, so it is not an initialization segment",
-                advice="make a fragmented copy first, with fragdex extract --fragmented",
+                advice="make a fragmented copy first: fragdex view FILE -o COPY.mp4",
             )
     return init_place(period)
 

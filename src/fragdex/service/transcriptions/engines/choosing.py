@@ -18,7 +18,7 @@ __all__ = ["ENGINES", "fetched", "make_engine", "need_package"]
 
 # name: module beside this one, its class, the package, what to install
 _HOMES: Final = {
-    "pocketsphinx": ("pocketsphinx", "PocketSphinx", "pocketsphinx", "pocketsphinx"),
+    "pocketsphinx": ("pocketsphinx", "PocketSphinx", "pocketsphinx", "'fragdex[speech]'"),
     "faster-whisper": ("whisper", "FasterWhisper", "faster_whisper", "'fragdex[whisper]'"),
     "sherpa-onnx": ("sherpa", "Sherpa", "sherpa_onnx", "'fragdex[sherpa]'"),
 }

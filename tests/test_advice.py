@@ -1,0 +1,244 @@
+"""Advice can be followed: every `advice=` of the source is taken at its word.
+
+The list is derived from the source; a new error with advice is looked at by itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+
+from fragdex.__main__ import main
+from fragdex.cli import doctor
+from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS, SERVICE_GROUPS, app_of
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "fragdex"
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+FILM = ROOT / "fixtures" / "frag-global-sidx.mp4"
+HOLE = "…"
+"""Where a text has a value that is known when it is said."""
+
+
+def texts(node):
+    """The texts that an expression can be, of all its branches."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.JoinedStr):
+        return [
+            "".join(one.value if isinstance(one, ast.Constant) else HOLE for one in node.values)
+        ]
+    if isinstance(node, ast.IfExp):
+        return texts(node.body) + texts(node.orelse)
+    if isinstance(node, ast.BinOp):
+        return [a + b for a in texts(node.left) or [""] for b in texts(node.right) or [""]]
+    return []
+
+
+TREES = {
+    path.relative_to(SOURCE): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))
+}
+
+
+def advices():
+    """Place → text."""
+    found = {}
+    for path, tree in TREES.items():
+        parts = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                parts |= {id(one) for one in node.values}
+            said = []
+            if isinstance(node, ast.keyword) and node.arg in ("advice", "fix"):
+                said = texts(node.value)
+            elif (
+                isinstance(node, ast.AnnAssign | ast.Assign) and "ADVICE" in ast.unparse(node)[:20]
+            ):
+                said = [text for one in ast.walk(node.value) for text in texts(one)]
+            elif isinstance(node, ast.Constant) and id(node) not in parts:
+                text = node.value if isinstance(node.value, str) else ""
+                said = [text] if text.startswith("pip install") else []
+            for number, text in enumerate(said):
+                found[f"{path}:{getattr(node, 'lineno', 0)}:{number}"] = text
+    return found
+
+
+ADVICES = advices()
+
+
+def commands():
+    """What a user types → the function behind it."""
+    for command in COMMANDS | SERVICE_COMMANDS:
+        yield command.__name__, command
+    for group, (_, members) in SERVICE_GROUPS.items():
+        for word, (command, _) in members.items():
+            yield f"{group} {word}", command
+
+
+WHOLE = typer.main.get_command(app_of())
+
+
+def command_of(words):
+    """The command that words begin with, and how many of them are its name."""
+    found, used = WHOLE, 0
+    for word in words:
+        member = getattr(found, "commands", {}).get(word)
+        if member is None:
+            break
+        found, used = member, used + 1
+    return found, used
+
+
+def every_option():
+    """Options of all commands, as they are typed."""
+    for name, _ in commands():
+        for parameter in command_of(name.split())[0].params:
+            yield from (word for word in parameter.opts if word.startswith("--"))
+
+
+OPTIONS = set(every_option())
+PARAMETERS = {
+    one.arg
+    for tree in TREES.values()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.FunctionDef)
+    for one in (*node.args.args, *node.args.kwonlyargs)
+}
+
+
+CLASSES = {
+    node.name
+    for tree in TREES.values()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.ClassDef) and re.search("[a-z][A-Z]", node.name)
+} - {"WebP"}
+
+
+def test_there_is_advice():
+    assert len(ADVICES) > 120
+
+
+@pytest.mark.parametrize("place", [p for p, text in ADVICES.items() if "pip install" in text])
+def test_what_is_to_be_installed_is_an_extra_of_ours(place):
+    """A package by its own name may be another version than the one that works here."""
+    for what in re.findall(r"pip install (?:-U )?(\S+)", ADVICES[place]):
+        named = re.fullmatch(r"'fragdex\[([\w,-]+|…)\]'|…", what.rstrip(",;"))
+        assert named, ADVICES[place]
+        for extra in (named[1] or HOLE).split(","):
+            assert extra == HOLE or EXTRAS[extra], ADVICES[place]
+
+
+@pytest.mark.parametrize("place", [p for p, text in ADVICES.items() if "fragdex " in text])
+def test_commands_that_are_advised_run(place, tmp_path, monkeypatch, capfd):
+    """Words in capitals stand for a film, its index, a folder, and what is to be written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FRAGDEX_DATA", str(tmp_path / "data"))
+    shutil.copy(FILM, "FILE")
+    (tmp_path / "FOLDER").mkdir()
+    shutil.copy(FILM, tmp_path / "FOLDER" / "film.mp4")
+    assert main(["index", "FILE", "-o", "INDEX"]) == 0
+    for line in re.findall(r"\bfragdex ([a-z][^;,()`]*)", ADVICES[place]):
+        words = shlex.split(line)
+        found, used = command_of(words)
+        if not used:
+            assert not re.search(rf"`fragdex {re.escape(line)}", ADVICES[place]), "no such command"
+            continue
+        given = []
+        for word in words[used:]:
+            if not re.fullmatch(r"-{1,2}[a-z-]+|[A-Z][A-Z.a-z0-9]*|[0-9.]+|end", word):
+                break
+            given.append(word)
+        needed = [one for one in found.params if one.required]
+        if len(needed) > len([one for one in given if not one.startswith("-")]):
+            # said as a name, not to be typed; or its argument is the user's own
+            given = ["--help"]
+            assert main([*words[:used], *given]) == 0
+            continue
+        assert main([*words[:used], *given]) in (0, 1), (line, capfd.readouterr().err)
+
+
+OPTION = re.compile(r"--\w|\w=")
+
+
+@pytest.mark.parametrize("place", [p for p, text in ADVICES.items() if OPTION.search(text)])
+def test_options_that_are_advised_are_there(place):
+    said = re.sub(r"pip install \S+|apt-get [^;]*|playwright [^;]*", "", ADVICES[place])
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", said):
+        assert option in OPTIONS, ADVICES[place]
+    for name in re.findall(r"\b([a-z_]+)=", said):
+        assert name in PARAMETERS, ADVICES[place]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_begins_with_a_sentence_of_the_field(name, capfd):
+    """`extract --help` began "ClipRequest a playable clip": a class was renamed in it, too."""
+    (command,) = [one for other, one in commands() if other == name]
+    sentence = inspect.cleandoc(command.__doc__).partition("\n\n")[0]
+    assert not CLASSES & set(re.findall(r"\w+", sentence))
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_every_command_takes_json(name):
+    """As README.md says."""
+    found, _ = command_of(name.split())
+    assert "--json" in {word for one in found.params for word in one.opts}
+
+
+def test_json_of_the_commands_that_change_something(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("FRAGDEX_DATA", str(tmp_path / "data"))
+    told = []
+    for words in (
+        ["db", "upgrade"], ["key", "create", "--scope", "admin"], ["key", "rotate", "ID"],
+        ["key", "create"], ["key", "revoke", "ID"], ["tenant", "delete", "default", "--yes"],
+    ):  # fmt: skip
+        given = [told[-1]["id"] if word == "ID" else word for word in words]
+        assert main([*given, "--json"]) == 0
+        (line,) = capfd.readouterr().out.splitlines()
+        told.append(json.loads(line))
+    assert told[1]["id"] == told[2]["id"]
+    assert told[1]["key"] != told[2]["key"]
+    assert told[4] == {"id": told[3]["id"], "status": "revoked"}
+    assert told[5]["tenant"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [("ex", "extract"), ("tenant li", "limits"), ("extract --fra", "--fragmented")],
+)
+def test_words_are_completed_by_the_tab_key(typed, expected):
+    words = f"fragdex {typed}"
+    asked = {"_FRAGDEX_COMPLETE": "complete_bash", "COMP_WORDS": words,
+             "COMP_CWORD": str(len(words.split()) - 1)}  # fmt: skip
+    program = "import sys; from fragdex.__main__ import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **asked}, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert expected in done.stdout.split()
+
+
+def test_a_browser_that_is_here_is_not_said_to_be_missing(monkeypatch):
+    """Where PyAV was missing, doctor said it of Chromium, and advised to install that."""
+    from fragdex.service.renders.browser import finding
+
+    engine = finding.Engine(Path("/usr/bin/chromium"), False)
+    monkeypatch.setattr(finding, "find_engine", lambda: engine)
+    monkeypatch.setitem(sys.modules, "fragdex.service.renders.process", None)
+    parts = {part.name: part for part in doctor.browser()}
+    assert parts["chromium"].state is not doctor.State.MISSING
+    assert parts["renders"].state is doctor.State.MISSING
+    assert parts["renders"].advice.startswith("pip install 'fragdex[")
