@@ -46,7 +46,7 @@ def test_md5s_of_all_samples(path):
             if not len(track.fragments):
                 continue
             new, old = hashes(copy, track), hashes(data, index.track(track.id))
-            if kind == "faststart":
+            if kind == "faststart" and index.how.method == "stbl":
                 assert new == old
             # what an edit list hides at the end, and what the file no longer has, is left out
             assert in_order(new, old), f"{kind}, track {track.id}"

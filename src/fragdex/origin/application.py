@@ -82,6 +82,21 @@ class Settings:
     log_json: bool = False
 
 
+def path_below(scope: Scope) -> str | None:
+    """The path of a request below the place where the application is mounted, without its slash.
+
+    None: it is that place itself, without a slash behind it.
+
+    >>> path_below({"path": "/media/a.mp4/", "root_path": "/media"}), path_below({"path": "/a/"})
+    ('a.mp4/', 'a/')
+    """
+    path, root = str(scope["path"]), str(scope.get("root_path") or "").rstrip("/")
+    if root and path == root:
+        return None
+    # a proxy may have taken the prefix away that a server tells of
+    return path[len(root) + 1 :] if root and path.startswith(f"{root}/") else path[1:]
+
+
 class NotSigned(Exception):
     """The address is not signed, or its time is over."""
 
@@ -111,13 +126,18 @@ class _Origin:
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
             return
-        ready = self._at_once(scope)
+        path = path_below(scope)
+        if path is None:
+            # relative addresses of the list would lead beside the mount
+            await RedirectResponse(f"{scope['path']}/", 308, CORS)(scope, receive, send)
+            return
+        ready = self._at_once(scope, path)
         if ready is not None:
             headers, body = ready
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": body})
             return
-        response = await self._respond(Request(scope, receive))
+        response = await self._respond(Request(scope, receive), path)
         await response(scope, receive, send)
 
     @asynccontextmanager
@@ -128,15 +148,14 @@ class _Origin:
 
     # -- segments of local films that wait for nothing
 
-    def _at_once(self, scope: Scope) -> tuple[Any, bytes] | None:
+    def _at_once(self, scope: Scope, path: str) -> tuple[Any, bytes] | None:
         """Headers and bytes of a segment, if nothing has to be waited for."""
-        path = scope["path"]
         if scope["method"] != "GET" or not path.endswith(".m4s") or scope["query_string"]:
             return None
         if any(name in _DECIDES for name, _ in scope["headers"]):
             return None
         try:
-            path = self._checked(path[1:])
+            path = self._checked(path)
         except NotSigned:
             return None
         found = self._prepared.get(path)
@@ -168,9 +187,9 @@ class _Origin:
 
     # -- everything else
 
-    async def _respond(self, request: Request) -> Response:
+    async def _respond(self, request: Request, path: str) -> Response:
         """Any request: failures become answers that say what to do."""
-        if request.url.path == HEALTH:
+        if path == HEALTH[1:]:
             return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={**CORS, "Allow": "GET, HEAD, OPTIONS"})
@@ -182,7 +201,7 @@ class _Origin:
         for turn in (1, 2):
             try:
                 # files are read, and films indexed: one visit of a thread for all of it
-                found = await loop.run_in_executor(self._threads, self._found, request)
+                found = await loop.run_in_executor(self._threads, self._found, request, path)
                 return await self._decoded(request, *found) if isinstance(found, tuple) else found
             except SourceChanged as error:
                 # what is open is of the file that was: open it anew, once
@@ -218,8 +237,7 @@ class _Origin:
             raise NotSigned
         return path
 
-    def _found(self, request: Request) -> Response | tuple[Film, Address, Future[View]]:
-        path: str = request.scope["path"][1:]
+    def _found(self, request: Request, path: str) -> Response | tuple[Film, Address, Future[View]]:
         if not path or self._names_list(path):
             return self._list(request, path)
         path = self._checked(path)
@@ -260,7 +278,9 @@ class _Origin:
         asked = request.query_params
         if not address.action:
             listed = self._settings.listed and self._settings.secret is None
-            page = film_pages.player(address.film.rpartition("/")[2], listed=listed)
+            # from the folder that the page is
+            home = "../" * (address.film.count("/") + 1) if listed else None
+            page = film_pages.player(address.film.rpartition("/")[2], home)
             return HTMLResponse(page, headers=CORS)
         numbers = [0]
         if PREVIEW.fullmatch(address.action):

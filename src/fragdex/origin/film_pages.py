@@ -39,10 +39,10 @@ def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
     True
     """
     lines = "".join(
-        # what has no pictures, or none that can be decoded, has an empty one
+        # of sound alone, or of a file that cannot be read
         f'<li><a href="{escape(address)}"><img alt="" loading="lazy" '
-        'onerror="this.removeAttribute(&quot;src&quot;)" '
-        f'src="{escape(address)}thumbnail.jpg?w=240">{escape(name)}</a>'
+        'onerror="this.hidden=true;this.nextElementSibling.hidden=false" '
+        f'src="{escape(address)}thumbnail.jpg?w=240"><em hidden>No picture</em> {escape(name)}</a>'
         for name, address in films
     )
     further = "" if more is None else f'<p><a href="{escape(more)}" rel="next">More films</a></p>'
@@ -50,12 +50,12 @@ def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
     return _page("Films", (f'<ul class="films">{lines}</ul>' if lines else none) + further)
 
 
-def player(name: str, *, listed: bool = True) -> str:
+def player(name: str, home: str | None = "/") -> str:
     """A page that plays a film, with the addresses for players.
 
     Args:
         name: of the film.
-        listed: whether there is a list of all films, at `/`.
+        home: address of the list of all films; None: there is none.
 
     >>> "fragmented.mp4" in player("a.mp4")
     True
@@ -75,6 +75,11 @@ def player(name: str, *, listed: bool = True) -> str:
         f'<dt>{escape(what)}<dd><a href="{escape(link)}"><code>{escape(link)}</code></a>'
         for link, what in links
     )
-    video = '<video controls preload="metadata" src="fragmented.mp4"></video>'
-    every = '<p><a href="/">All films</a></p>' if listed else ""
+    video = (
+        '<video controls preload="metadata" src="fragmented.mp4" '
+        'onerror="this.hidden=true;this.nextElementSibling.hidden=false"></video>'
+        "<p hidden>This film cannot be played here: "
+        '<a href="fragmented.mp4">its address says why</a>, or the browser plays no such codec.</p>'
+    )
+    every = "" if home is None else f'<p><a href="{escape(home)}">All films</a></p>'
     return _page(name, f"{video}<dl>{rows}</dl>{every}")

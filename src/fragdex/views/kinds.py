@@ -10,6 +10,7 @@ from fragdex.errors import NoSyncSample
 from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.compressed_moov import plain_init
+from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart
@@ -50,7 +51,8 @@ def view(
         index: of the source; for a timeline those of several, in their order.
         kind: what it is:
 
-            - `faststart`: the file with its moov in front, so that players begin at once;
+            - `faststart`: the file with its moov in front, so that players begin at once; of a
+              fragmented file a progressive one, which has no fragments;
             - `fragmented`: its samples in fragments that begin with a sync sample, with a sidx;
             - `clip`: from `start` to `stop` (exclusive), as `fragdex extract` makes it;
             - `tracks`: a choice of tracks as a progressive file;
@@ -99,8 +101,10 @@ def view(
         raise ValueError(f"a view of kind {kind} has one index: give several for a timeline")
     with Sources([index.source], source) as sources:
         opened = sources.source(0)
-        if kind == "faststart":
+        if kind == "faststart" and not _has_fragments(index):
             return faststart(index, opened)
+        if kind == "faststart":
+            kind, ids = "tracks", None
         if kind in ("clip", "tracks"):
             if kind == "tracks":
                 start, stop, exact = -float("inf"), float("inf"), True
@@ -135,6 +139,11 @@ def view(
     if not 0 <= number < len(made):
         raise IndexError(f"there is no segment {number}: there are {len(made)}, from 0")
     return made.view(number, index.source, recipe)
+
+
+def _has_fragments(index: FragmentIndex) -> bool:
+    """Whether samples lie in moofs; those of a moov have virtual fragments."""
+    return any(not (t.fragments.flags & FragmentFlags.VIRTUAL).all() for t in index.tracks)
 
 
 def _chosen(period: Period, ids: Sequence[int] | None) -> list[TrackIndex]:
