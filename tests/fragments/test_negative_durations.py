@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF, DEFAULT_SAMPLE_DURATION
 from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_FLAGS, SAMPLE_SIZE
+from fragdex.errors import BuildError
 from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.files import Brand, Chunks, make_file
 from fragdex.testing.fragments import Fragment
@@ -106,3 +107,18 @@ def test_of_defaults(where, value, count):
     track = Track(1, timescale=1000, trex=(0 if tfhd else value, 0, SYNC))
     made = make_file(Brand(), Moov((track,)), Fragment((traf,)))
     holds(made, [value] * count, first=7)
+
+
+def test_a_clip_is_refused_by_name_and_the_advice_helps():
+    values = [40, 40, 40, BACK - 30, 40, 40, 40, 40]
+    track = Track(1, timescale=1000, chunks=(pictures(values, 4),))
+    moov = Moov((track,), fragmented=False)
+    data = make_file(Brand(("isom",)), Chunks(((1, 0),)), moov).data
+    index = fragdex.index(data)
+    with pytest.raises(BuildError, match=r"fall back .* make a fragmented view first"):
+        fragdex.view(index, "clip", source=data)
+    made = fragdex.view(index, "fragmented", source=data).read(source=data)
+    clip = fragdex.view(fragdex.index(made), "clip", source=made).read(source=made)
+    found = fragdex.index(clip, exact=True)
+    assert found.track(1).sample_count == len(values)
+    assert not found.findings

@@ -238,6 +238,13 @@ def _traf(
     track_id: int, description: int, samples: SampleTable, back: int, more: Sequence[Box]
 ) -> Box:
     rows = np.zeros(len(samples), ROW)
+    if len(samples) and int(samples.duration.min()) < 0:
+        raise BuildError(
+            f"decode times of track {track_id} fall back (negative-duration), and a clip cannot "
+            "say that",
+            path="moov/trak/mdia/minf/stbl/stts",
+            advice="make a fragmented view first (fragdex view), and the clip of that",
+        )
     columns = {
         "sample_duration": samples.duration,
         "sample_size": samples.size,

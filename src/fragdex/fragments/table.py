@@ -277,7 +277,7 @@ class FragmentTable(Table):
     offset: Int64 = column(
         "i8", "byte", "first styp, sidx, emsg or prft before the moof, or the moof"
     )
-    size: Int64 = column("i8", "byte", "from offset to the end of the fragment's last mdat")
+    size: Int64 = column("i8", "byte", "from offset to the end of the last mdat with its samples")
     moof_offset: Int64 = column(
         "i8", "byte", "the moof; NULL for a virtual fragment", nullable=True
     )
