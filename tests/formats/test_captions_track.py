@@ -135,3 +135,17 @@ def test_a_segment_without_a_moov_is_refused():
     data = (FIXTURES / "dash-segment-1.m4s").read_bytes()
     with pytest.raises(BuildError, match="no moov"):
         copied(data, CUES)
+
+
+def test_a_file_of_several_moovs_is_refused_and_the_advice_helps():
+    data = movie(2)
+    moof = next(box.offset for box in parse(data) if box.type == "moof")
+    again = data[:moof]
+    later = movie(4)[len(data) :]
+    joined = data + again + later
+    for many in (joined, data + data):
+        with pytest.raises(BuildError, match=r"several moovs.*fragdex extract"):
+            copied(many, CUES)
+    index = fragdex.index(joined)
+    one = fragdex.view(index, "clip", source=joined).read(source=joined)
+    assert len(payloads(copied(one, CUES))) >= len(CUES)

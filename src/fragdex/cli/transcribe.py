@@ -140,6 +140,8 @@ def transcribe(
         wanted = {"engine": engine, "language": language, "track_id": track}
         wanted |= {"work_slice_ms": round(slice_seconds * 1000)}
         return _remotely(file, form, output, server, key, wanted, json=json)
+    if form == "mp4" and opening["period"] is not None:
+        raise typer.BadParameter("--period does not go with captions inside a film: write .vtt")
     engine = engine or "pocketsphinx"
     engines = service("transcriptions.engines")
     choice = engines.EngineChoice(

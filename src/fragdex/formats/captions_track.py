@@ -64,7 +64,7 @@ def with_captions(
     The new track has the track_ID behind the highest one.
 
     Raises:
-        BuildError: there is no moov, or too many cues.
+        BuildError: there is no moov, or several, or too many cues.
         InexactIndex: the places of fragments are not known.
 
     >>> import fragdex
@@ -82,6 +82,12 @@ def with_captions(
         raise BuildError("the size of the source is not known")
     if len(cues) > MAX_CUES:
         raise BuildError("too many cues for a track", found=len(cues))
+    if len(index.periods) > 1 or any(f.code == "repeated-moov" for f in index.findings):
+        raise BuildError(
+            "the file has several moovs, and a track in one of them would set it apart",
+            path="moov",
+            advice="make a clip of the whole first (fragdex extract FILE 0 end), then add captions",
+        )
     moofs = moofs_of(index)
     outside = list(walked(read, 0, min(moofs) if moofs else size))
     place = next((part for code, part in outside if code == "moov"), None)
