@@ -5,6 +5,7 @@ import re
 import pytest
 
 import fragdex
+from fragdex.seeking import plan
 from fragdex.testing import made_movie
 
 MADE = made_movie(4)
@@ -18,6 +19,7 @@ ORDERS = {
     "all moofs in front": "M0 M1 M2 M3 D0123",
     "all media in front": "D0123 M0 M1 M2 M3",
     "crossed": "M0 D1 M1 D0 D3 M2 M3 D2",
+    "each behind the next moof": "M0 M1 D0 M2 D1 M3 D2 D3",
 }
 
 
@@ -70,7 +72,9 @@ def test_extents_hold_the_samples_and_nothing_is_odd(data):
 
 
 @pytest.mark.parametrize("span", [(0, 0.1), (0.3, 0.5), (0.7, 0.8), (0, 9)])
-def test_ranges_play_alone(data, span):
+@pytest.mark.parametrize("turns", [0, 8])
+def test_ranges_play_alone(data, span, turns, monkeypatch):
+    monkeypatch.setattr(plan, "MOST_TURNS", turns)
     index = fragdex.index(data, exact=True)
     found = index.ranges(*span)
     assert found.plays

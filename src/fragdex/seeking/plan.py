@@ -162,7 +162,7 @@ def span(
 def _closed(ranges: Sequence[ByteRange], tracks: Sequence[_Track]) -> list[ByteRange]:
     """Ranges with what the moofs in them need, which may lie behind other moofs."""
     known = list(coalesce(ranges))
-    while True:
+    for _ in range(MOST_TURNS):
         more = list(known)
         for track in tracks:
             rows = track.fragments
@@ -176,8 +176,22 @@ def _closed(ranges: Sequence[ByteRange], tracks: Sequence[_Track]) -> list[ByteR
         if found == known:
             return known
         known = found
+    # Each turn reaches into the next fragment: all that hang together are taken at once.
+    start = np.concatenate([track.fragments.offset for track in tracks])
+    stop = start + np.concatenate([track.fragments.size for track in tracks])
+    order = np.argsort(start, kind="stable")
+    start, stop = start[order], np.maximum.accumulate(stop[order])
+    heads = np.append(0, np.flatnonzero(start[1:] >= stop[:-1]) + 1)
+    starts, stops = start[heads], stop[np.append(heads[1:], len(start)) - 1]
+    for part in tuple(known):
+        low = int(np.searchsorted(stops, part.start, side="right"))
+        high = int(np.searchsorted(starts, part.stop, side="left"))
+        known += map(ByteRange, starts[low:high].tolist(), stops[low:high].tolist())
+    return list(coalesce(known))
 
 
+MOST_TURNS = 8
+"""Times that ranges are widened by what the moofs in them need; most files need none."""
 _VIEW = "fragdex.view(index, 'clip', start=…, stop=…) makes a file that plays this span"
 
 
