@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -19,15 +20,17 @@ from typing import Any
 import pytest
 
 import fragdex
-from fragdex.boxes import limits, parse
+from fragdex.boxes import build, limits, parse
 from fragdex.build import embedded_index
 from fragdex.cli import info
 from fragdex.cli.tree_json import box_pieces
 from fragdex.cli.tree_text import box_lines
 from fragdex.formats.clip import clip
 from fragdex.fragments import scan_state
-from fragdex.testing import DIMENSIONS, repeated, repeated_to
+from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to
 from fragdex.testing.repeats import CLAIMED
+from fragdex.views.caption_files import Captions, captions_of
+from fragdex.views.muxing import muxed
 
 LINE = 256
 """Bytes allocated that count as a line."""
@@ -275,3 +278,72 @@ def test_a_sidx_that_stands_for_too_many_tracks_is_not_used(
     index = fragdex.index(data)
     assert index.how.method == "boxes"
     assert "sidx-limit" in [finding.code for finding in index.findings]
+
+
+def with_sample_entries(count: int) -> bytes:
+    """A film with so many sample entries."""
+
+    def changed(box: Any, shift: int) -> Any:
+        if box.type == "stsd":
+            return box.replace(children=[box.children[0]] * count, entry_count=count)
+        if box.type in ("stco", "co64"):
+            entries = box["entries"].copy()
+            entries["chunk_offset"] += shift
+            return box.replace(entries=entries)
+        return box.replace(children=[changed(child, shift) for child in box.children])
+
+    film = movie(3, fragmented=False)
+    boxes = parse(film)
+    (moov,) = (box for box in boxes if box.type == "moov")
+    made = build(changed(moov, 0))
+    if moov.offset < next(box.offset for box in boxes if box.type == "mdat"):
+        made = build(changed(moov, len(made) - moov.size))
+    return film[: moov.offset] + made + film[moov.stop :]
+
+
+def with_cues(count: int) -> tuple[list[bytes], list[Captions]]:
+    """A film, and so many cues that are shown all the time."""
+    lines = (f"00:00:00.{n % 1000:03d} --> 09:00:00.000\ncue {n}\n\n" for n in range(count))
+    captions = captions_of(("WEBVTT\n\n" + "".join(lines)).encode(), ".vtt")
+    return [movie(12)], [captions]
+
+
+TITLES: dict[str, Callable[[int], tuple[list[bytes], list[Captions]]]] = {
+    "tracks": lambda count: ([movie(3, tracks=count, fragmented=False)], []),
+    "tracks in fragments": lambda count: ([movie(3, tracks=count)], []),
+    "renditions": lambda count: ([movie(3, tracks=2)] * count, []),
+    "sample entries": lambda count: ([with_sample_entries(count)], []),
+    "cues": with_cues,
+}
+
+
+@pytest.mark.parametrize("what", TITLES)
+def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
+    """Each initialization segment parsed the whole moov; each variant asked every rendition."""
+    known: dict[str, list[float]] = {}
+    for count in (1, 8, 32):  # the first time loads what is loaded once
+        data, captions = TITLES[what](count)
+        indexes = [fragdex.index(one, exact=True) for one in data]
+        counters: dict[str, Counter] = {}
+        made: list[fragdex.Package] = []
+
+        def counted(kind: str, work: Callable[[], object], into: Any = counters) -> None:
+            into.setdefault(kind, Counter()).run(work)
+
+        def packaged(given: Any = (indexes, data, captions), into: Any = made) -> None:
+            indexes, data, captions = given
+            into.append(fragdex.package(indexes, source=data, captions=captions, seconds=None))
+
+        counted("the package", packaged)
+        for name in list(made[0]):
+
+            def read(name: str = name, package: fragdex.Package = made[0]) -> None:
+                view = package[name]
+                view.read(source=data[: len(view.sources)])  # noqa: B023
+
+            counted(re.sub(r"\d+", "#", name), read)
+        counted("fragments of all", lambda: muxed(indexes, source=data).read(source=data))  # noqa: B023
+        for kind, counter in counters.items():
+            known.setdefault(kind, []).append(max(counter.steps, FREE))
+    for kind, (*_, few, many) in known.items():
+        assert math.log(many / few, 4) <= MOST, (kind, few, many)

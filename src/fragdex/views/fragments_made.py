@@ -107,9 +107,10 @@ class Fragments:
         at = int(self._moof[number]) + header
         trafs: list[Block] = []
         media: list[Block] = []
+        place = _MOOF
         for track in self._tracks:
-            place = _MOOF + sum(map(size_of, trafs))
             made, inside, size = track.traf(number, at, place)
+            place += sum(map(size_of, made))
             trafs += made
             media += inside
             at += size

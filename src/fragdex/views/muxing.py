@@ -92,7 +92,7 @@ def _exact_clip(
     inits, findings = [], []
     for number, (index, ids) in enumerate(zip(indexes, _numbered(indexes), strict=True)):
         period = period_of(index, None)
-        joined += (_moved(period.track(old), new, bases[number]) for old, new in ids.items())
+        joined += (_moved(one, ids[one.id], bases[number]) for one in period.tracks)
         findings += [
             replace(found, track=ids.get(found.track))
             for found in index.findings

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
-from fragdex.formats.clip_movie import traks_of
+from fragdex.formats.clip_movie import init_of_track, traks_of
 from fragdex.formats.left_out import track_left_out
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.compressed_moov import plain_init
@@ -314,7 +314,8 @@ def _chosen(
             if track.kind == "text" and keys[1] is not None:
                 left_out.append(track_left_out(track, "it is encrypted"))
                 continue
-            yield Chosen(media, init, info, described, trak, *keys)
+            own = init_of_track(init, moov, trak)
+            yield Chosen(media, own, info, described, trak, *keys)
         else:
             left_out.append(track_left_out(track, "players of HLS and DASH do not know this kind"))
 

@@ -73,9 +73,19 @@ def multivariant(title: Title) -> bytes:
     ]
     keys = (line for one in title.renditions if one.keys is not None for line in one.keys.lines())
     lines += [f"#EXT-X-SESSION-KEY:{line}" for line in dict.fromkeys(keys)]
+    texts = _dearest([_text_rates(one) for one in title.subtitles])
+    sounds = {
+        name: _dearest([_bit_rates(one) for one in members]) for name, members in groups.items()
+    }
+    spoken = _text_codecs(title.subtitles)
     for variant in video or audio:
+        own = _bit_rates(variant)
         for name, members in groups.items() or [(None, [])]:
-            lines += _variant(variant, name, members, title.subtitles)
+            # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
+            beside = sounds.get(name, (0, 0))
+            rates = own[0] + beside[0] + texts[0], own[1] + beside[1] + texts[1]
+            codecs = [variant.track.codec, *(one.track.codec for one in members[:1]), *spoken]
+            lines += _variant(variant, name, codecs, rates, texts=bool(title.subtitles))
     for one in video:
         if has_iframes(one):
             peak, average = bit_rates(np.diff(one.edges), _pictures(one), one.timescale)
@@ -153,33 +163,39 @@ def _pictures(rendition: Rendition) -> Int64:
 def _groups(audio: Sequence[Rendition]) -> dict[str | None, list[Rendition]]:
     """Audio renditions by codec: within a group players change without asking (4.3.4.1.1)."""
     found: dict[str | None, list[Rendition]] = {}
-    codecs = list(dict.fromkeys(one.track.codec for one in audio))
-    for codec in codecs:
-        name = "audio" if len(codecs) == 1 else f"audio-{len(found) + 1}"
-        found[name] = [one for one in audio if one.track.codec == codec]
+    by_codec: dict[str | None, list[Rendition]] = {}
+    for one in audio:
+        by_codec.setdefault(one.track.codec, []).append(one)
+    for members in by_codec.values():
+        name = "audio" if len(by_codec) == 1 else f"audio-{len(found) + 1}"
+        found[name] = members
     return found
 
 
+def _dearest(rates: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return max((peak for peak, _ in rates), default=0), max((mean for _, mean in rates), default=0)
+
+
 def _variant(
-    variant: Rendition, group: str | None, members: Sequence[Rendition], texts: Sequence[Subtitles]
+    variant: Rendition,
+    group: str | None,
+    codecs: Sequence[str | None],
+    rates: tuple[int, int],
+    *,
+    texts: bool,
 ) -> list[str]:
-    own = _bit_rates(variant)
-    beside = [[_bit_rates(one) for one in members], [_text_rates(one) for one in texts]]
-    # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
-    peak, average = (
-        own[n] + sum(max((rate[n] for rate in rates), default=0) for rates in beside)
-        for n in (0, 1)
-    )
-    about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
-    fragments = [one.rendition for one in texts if one.cues is None]
-    known = [variant, *members[:1], *(one for one in fragments if one is not None)]
-    about += named_codecs([one.track.codec for one in known])
+    about = [f"BANDWIDTH={rates[0]}", f"AVERAGE-BANDWIDTH={rates[1]}", *named_codecs(codecs)]
     about += [*picture_size(variant.track), *_rate(variant), *_range(variant)]
     if group is not None:
         about.append(f'AUDIO="{quoted(group)}"')
     if texts:
         about.append('SUBTITLES="subtitles"')
     return ["#EXT-X-STREAM-INF:" + ",".join(about), f"{variant.name}.m3u8"]
+
+
+def _text_codecs(texts: Sequence[Subtitles]) -> dict[str | None, None]:
+    fragments = (one.rendition for one in texts if one.cues is None)
+    return dict.fromkeys(one.track.codec for one in fragments if one is not None)
 
 
 def _bit_rates(rendition: Rendition) -> tuple[int, int]:

@@ -52,7 +52,7 @@ class Rendition:
         title: what people choose it by; no other of its kind has the same.
         source: the file that holds it.
         media: its samples.
-        source_init: ftyp and moov of that file.
+        source_init: ftyp and moov of that file, without other tracks.
         cuts: first sample of each segment, and the end.
         begins: presentation time in seconds at which the first rendition of the title begins.
         descriptions: sample_description_index of its samples; None: 1 for all.

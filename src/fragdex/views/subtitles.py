@@ -63,21 +63,39 @@ class FileCues:
     @cached_property
     def _times(self) -> tuple[Int64, Int64]:
         """Milliseconds of starts, which rise, and the latest end up to each cue."""
-        cues = [cue for cue, _ in self.captions.cues]
-        ends = np.array([cue.end_ms for cue in cues], np.int64)
-        return np.array([cue.start_ms for cue in cues], np.int64), np.maximum.accumulate(ends)
+        starts = np.array([cue.start_ms for cue, _ in self.captions.cues], np.int64)
+        return starts, np.maximum.accumulate(self._ends)
 
     def block(self, start: Fraction, stop: Fraction | None) -> Block:
         """WebVTT with the cues that are shown between two times in seconds."""
         low, high = (int(one[0]) for one in _rows(*self._times, 1000, [start], [stop]))
-        return written(
-            header(self.captions.blocks),
-            (
-                VttCue(Fraction(cue.start_ms, 1000), Fraction(cue.end_ms, 1000), cue.text, settings)
-                for cue, settings in self.captions.cues[low:high]
-                if cue.end_ms > start * 1000
-            ),
-        )
+        shown = (low + np.flatnonzero(self._ends[low:high] > min(start * 1000 // 1, FAR))).tolist()
+        head = header(self.captions.blocks)
+        if self._texts is None:
+            return written(head, (self._cues[number] for number in shown))
+        return head.encode() + b"".join([self._texts[number] for number in shown])
+
+    @cached_property
+    def _ends(self) -> Int64:
+        return np.array([cue.end_ms for cue, _ in self.captions.cues], np.int64)
+
+    @cached_property
+    def _cues(self) -> list[VttCue]:
+        return [
+            VttCue(Fraction(cue.start_ms, 1000), Fraction(cue.end_ms, 1000), cue.text, settings)
+            for cue, settings in self.captions.cues
+        ]
+
+    @cached_property
+    def _texts(self) -> list[bytes] | None:
+        """Each cue as it is written; None: some touch, and what is written is their sum.
+
+        A cue that lasts is in every segment that shows it, and is put into words once.
+        """
+        ends = {(cue.end, cue.text, cue.settings) for cue in self._cues}
+        if any((cue.start, cue.text, cue.settings) in ends for cue in self._cues):
+            return None
+        return [written("", [cue]) for cue in self._cues]
 
     def sizes(self, starts: Sequence[Fraction], stops: Sequence[Fraction | None]) -> Int64:
         """Bytes of each of such texts, at most."""

@@ -49,7 +49,7 @@ class Chosen:
 
     Attributes:
         media: its samples.
-        init: ftyp and moov of its file.
+        init: ftyp and moov of its file, without other tracks.
         source: that file.
         descriptions: sample_description_index of its samples; None: 1 for all.
         trak: of the moov.
@@ -138,12 +138,14 @@ class _Names:
 
     def __init__(self) -> None:
         self._taken: set[tuple[str, str]] = set()
+        self._next: dict[tuple[str, str], int] = {}
 
     def free(self, kind: str, title: str) -> str:
         """The title, with a number where it is taken."""
-        made, number = title, 2
+        made, number = title, self._next.get((kind, title), 2)
         while (kind, made) in self._taken:
             made, number = f"{title} ({number})", number + 1
+        self._next[kind, title] = number
         self._taken.add((kind, made))
         return made
 
