@@ -13,6 +13,7 @@ from PIL import Image
 import fragdex
 from fragdex.service.records.tenant_limits import set_limits
 from fragdex.service.renders.seams import ALONE
+from fragdex.testing import check_bmff
 from service.descendants import browsers, gone
 from service.renders.frames.numbers import read_rows
 from service.renders.frames.test_asked import ASKED, loudness, numbers_of_asked, sound_of
@@ -68,6 +69,7 @@ def test_the_film_is_fetched_by_ranges_and_indexed_by_the_library(renderer, film
     assert get(renderer, record, ".mp4", headers={"If-None-Match": etag}).status_code == 304
     for suffix in (".png", ".jpeg", ".webp"):
         assert get(renderer, record, suffix).status_code == 404
+    assert check_bmff(data) == []
     index = fragdex.index(data)
     assert index.complete
     assert float(index.tracks[0].end) == 3.0

@@ -12,6 +12,7 @@ from decoding.filming import MATRICES, shown_by
 from fragdex.service.errors import Unprocessable
 from fragdex.service.transcode.made import SCRUB_TRACK
 from fragdex.service.transcode.process import process_file
+from fragdex.testing import check_bmff
 
 ELST = "trak/edts/elst"
 
@@ -67,6 +68,7 @@ def laws(made, holes=()):
     # default-base-is-moof, and every segment begins at an access point
     with open(made.path, "rb") as file:
         data = file.read()
+    assert check_bmff(data) == []
     box = fragdex.parse(data)
     heads = [b for moof in box if moof.type == "moof" for b in moof.find_all("traf/tfhd")]
     assert heads

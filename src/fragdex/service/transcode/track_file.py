@@ -17,7 +17,10 @@ from typing import Any, Final
 import av
 
 import fragdex
-from fragdex import ByteRange, open_source, parse
+from fragdex import ByteRange, open_source, parse, parse_box
+from fragdex.boxes import build
+from fragdex.formats.clip_movie import with_next_id
+from fragdex.formats.embed import walked
 from fragdex.service.errors import Unprocessable
 
 __all__ = ["MOST_HOLE_SECONDS", "SEGMENT_SECONDS", "TrackFile", "hole_after"]
@@ -98,6 +101,7 @@ class TrackFile:
             Unprocessable: a hole in it is not between two fragments.
         """
         self.container.close()
+        _set_next_id(self.path)
         if self._leaps:
             _set_times(self.path, self._leaps)
 
@@ -131,6 +135,20 @@ class TrackFile:
         self._end = time + min((packet.duration or 0) * base, _LEFT)
         ticks = int(self._left_out / base)
         packet.pts, packet.dts = packet.pts - ticks, packet.dts - ticks
+
+
+def _set_next_id(path: Path) -> None:
+    """Set next_track_ID above the track_ID (8.2.2): the muxer counts its streams."""
+    with open_source(path) as source, path.open("r+b") as file:
+        size = source.size or 0
+        place = next((part for code, part in walked(source.read, 0, size) if code == "moov"), None)
+        if place is None:
+            return  # nothing was written
+        moov = parse_box(source.read(place))
+        mvhd, made = moov.find("mvhd"), with_next_id(moov).find("mvhd")
+        if mvhd is not None and made is not None and made is not mvhd:
+            file.seek(place.start + mvhd.offset)
+            file.write(build(made))
 
 
 def _set_times(path: Path, leaps: list[tuple[Fraction, Fraction]]) -> None:

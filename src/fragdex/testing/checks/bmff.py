@@ -21,6 +21,7 @@ from fragdex.testing.checks.violation import Violation
 __all__ = ["check_bmff"]
 
 _ANY_ID: Final = 2**32 - 1
+_MOST_SAMPLES: Final = 10_000_000
 _UNKNOWN: Final = (2**32 - 1, 2**64 - 1)
 _NEWER: Final = {
     *("iso5", "iso6", "iso7", "iso8", "iso9", "isoa", "isob", "isoc"),
@@ -158,14 +159,13 @@ def _durations(place: Place, trak: Box, mvhd: Box, *, fragmented: bool) -> Itera
     stts = trak.find("mdia/minf/stbl/stts")
     if tkhd is None or mdhd is None or stts is None:
         return
-    rows: Any = stts["entries"]
-    media = int(np.dot(rows["sample_count"].astype(object), rows["sample_delta"].astype(object)))
+    media = _media_duration(stts, trak.find("mdia/minf/stbl/ctts"))
     told = int(mdhd["duration"])
     if not mdhd["timescale"]:
         yield place.wrong("timescale", "14496-12, 8.4.2", "timescale 0", mdhd)
         return
     if told not in _UNKNOWN and told > media and not fragmented:
-        message = f"duration {told}, its samples last {media}"
+        message = f"duration {told}, its samples end at {media}"
         yield place.wrong("media-duration", "14496-12, 8.4.2", message, mdhd)
     elst = trak.find("edts/elst")
     shown = int(tkhd["duration"])
@@ -181,6 +181,22 @@ def _durations(place: Place, trak: Box, mvhd: Box, *, fragmented: bool) -> Itera
         if abs(shown - expected) > 1:
             message = f"duration {shown}, its media lasts {expected:.1f}"
             yield place.wrong("track-duration", "14496-12, 8.3.2", message, tkhd)
+
+
+def _media_duration(stts: Box, ctts: Box | None) -> int:
+    """The sum of all durations, or where the last sample in composition ends (8.4.2.3)."""
+    rows: Any = stts["entries"]
+    counts, deltas = rows["sample_count"].astype(object), rows["sample_delta"].astype(object)
+    total = int(np.dot(counts, deltas))
+    shifts: Any = () if ctts is None else ctts["entries"]
+    told = int(shifts["sample_count"].astype(np.int64).sum()) if len(shifts) else 0
+    if not told or told != int(counts.sum()) or told > _MOST_SAMPLES:
+        return total
+    lasts = np.repeat(rows["sample_delta"].astype(np.int64), rows["sample_count"])
+    ends = np.cumsum(lasts)
+    name = "sample_offset"
+    ends += np.repeat(shifts[name].astype(np.int64), shifts["sample_count"])
+    return max(total, int(ends.max()))
 
 
 def _brands(place: Place, heads: tuple[Box, ...], boxes: tuple[Box, ...]) -> Iterator[Violation]:
