@@ -8,9 +8,10 @@ import numpy as np
 
 
 def film(
-    codec, count=60, *, fps=25, size=(96, 64), pix_fmt="yuv420p", fragmented=False, **options
+    codec, count=60, *, fps=25, size=(96, 64), pix_fmt="yuv420p", fragmented=False, late=0,
+    **options,
 ):  # fmt: skip
-    """A film of moving noise; `fragmented` may say where fragments begin."""
+    """A film of moving noise; `fragmented` may say where fragments begin, `late` where Bs may."""
     file = io.BytesIO()
     where = fragmented if isinstance(fragmented, str) else "frag_keyframe"
     flags = {"movflags": where + "+empty_moov+default_base_moof"} if fragmented else {}
@@ -26,6 +27,8 @@ def film(
             picture[..., 1] = np.add.outer(np.arange(size[1]), np.arange(size[0])) + 4 * number
             picture[10:40, 10:40, 2] = 4 * number
             frame = av.VideoFrame.from_ndarray(picture, "rgb24").reformat(format=pix_fmt)
+            if number < late:
+                frame.pict_type = av.video.frame.PictureType.P
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     return file.getvalue()

@@ -5,8 +5,11 @@ What pictures are is what decoding the untouched film in order gives: no pixel d
 
 from __future__ import annotations
 
+import io
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +18,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.decoding.pictures import PictureReader
 from fragdex.decoding.samples import reorder_depth
-from frames.films import FILMS, film
+from fragdex.service.renders.page_media.files import FilePictures
+from frames.films import FILMS, X264, film
 from frames.linear import linear, planes, same
 from frames.rewritten_sets import (
     avc_with_lie,
@@ -98,6 +102,26 @@ def test_pictures_of_times_in_any_order(name, samples, where):
             for number in order:
                 shown = planes(pictures.at(float(times[number]) + 0.001).frame)
                 assert same(shown, expected[number]), number
+
+
+def test_pictures_of_other_files_whose_first_b_comes_late():
+    """What FFmpeg looks at before it plays has none."""
+    data = film("libx264", late=44, **{"x264-params": X264 + "bframes=3:b-adapt=0"})
+    file = io.BytesIO()
+    changed = io.BytesIO(rewritten(data, avc_without_vui, hevc_without_vui))
+    with av.open(changed) as source, av.open(file, "w", format="matroska") as made:
+        stream = made.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.size:
+                packet.stream = stream
+                made.mux(packet)
+    expected = linear(data)
+    for order in (range(60), (50, 45, 44, 46, 3)):
+        pictures = FilePictures(file)
+        for number in order:
+            shown = planes(pictures.at(Fraction(number, 25) + Fraction(1, 200)).frame)
+            assert same(shown, expected[number]), number
+        pictures.close()
 
 
 @given(st.lists(st.integers(0, 40), max_size=30))

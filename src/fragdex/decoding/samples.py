@@ -12,7 +12,7 @@ from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.seeking.row_samples import RowSamples
 from fragdex.sources import Source
 
-__all__ = ["TrackSamples", "decodable", "reorder_depth"]
+__all__ = ["MOST_REORDERED", "TrackSamples", "decodable", "reorder_depth"]
 
 MOST_ROWS = 4096
 """Fragments whose samples are asked for at once; a hostile file may put all at one time."""

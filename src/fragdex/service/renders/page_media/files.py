@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Final
 
 import av
 import av.error
 import numpy as np
 
-from fragdex.decoding.codec import MOST_PIXELS
+from fragdex.decoding.codec import MOST_PIXELS, hold_back
 from fragdex.decoding.mixing import Floats, mixed
 from fragdex.decoding.pictures import Picture
 from fragdex.decoding.resampling import needed, resampled
+from fragdex.decoding.samples import MOST_REORDERED, reorder_depth
 from fragdex.decoding.upright import shown_size
 from fragdex.errors import UndecodableMedia
 from fragdex.service.renders.page_media.strips import SAMPLE_RATE
@@ -120,10 +122,25 @@ class _Opened:
         self.exact = any(name in self.container.format.name for name in _EXACT)
 
     def frames(self) -> Iterator[Any]:
-        for packet in self.container.demux(self.stream):
+        for packet in self._packets():
             for frame in _decoded(self.decoder, packet):
                 if frame.pts is not None:
                     yield frame
+
+    def _packets(self) -> Iterator[Any]:
+        """Its packets; before some are decoded, those behind them tell how far to reorder."""
+        packets = self.container.demux(self.stream)
+        if self.stream.type != "video":
+            yield from packets
+            return
+        before: list[Any] = []
+        here = list(islice(packets, MOST_REORDERED))
+        while here:
+            behind = list(islice(packets, MOST_REORDERED))
+            times = [one.pts for one in (*before, *here, *behind) if one.pts is not None]
+            hold_back(self.decoder, reorder_depth(np.array(times, np.int64)))
+            yield from here
+            before, here = here, behind
 
     def time_of(self, frame: Any) -> Fraction:
         base = frame.time_base or self.stream.time_base
