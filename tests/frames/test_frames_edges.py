@@ -469,6 +469,23 @@ def test_entries_that_decode_alike_are_changed_anywhere(switch, second):
             assert same(shown, expected[number]), number
 
 
+def test_more_sample_entries_than_ffmpeg_reads():
+    """A decoder is given the one that it needs."""
+
+    def changed(box):
+        if box.type == "stsd":
+            return box.replace(children=[box.children[0]] * 1100, entry_count=1100)
+        return box.replace(children=[changed(child) for child in box.children])
+
+    plain = numbered(12, 25, keys=10, fragmented=False)
+    moov = parse(plain)[-1]
+    film = plain[: moov.offset] + build(changed(moov))
+    expected = linear(plain)
+    with fragdex.Frames(film, format="yuv", hidden=True) as frames:
+        assert same(frames[11].data, expected[11])
+    assert fragdex.thumbnail(fragdex.index(film), film, 0).width == 256
+
+
 def test_pictures_of_every_sample_entry():
     small = numbered(20, 25, keys=10, size=(128, 32))
     large = numbered(20, 25, keys=10, size=(256, 64), bframes=0)

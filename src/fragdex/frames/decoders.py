@@ -165,7 +165,8 @@ class Decoders:
 
     def _codec_of(self, entry: int) -> TrackCodec:
         def made() -> TrackCodec:
-            init = self._setup.init_of(entry) if self._several else self._setup.init
+            # FFmpeg reads 1,024 sample entries at most, and this one alone is needed.
+            init = self._setup.init_of(entry) if self._setup.several else self._setup.init
             return TrackCodec(init, self._setup.track, self._codec, device=self._asked)
 
         found = self._pool.codec(self._key(entry), made)
