@@ -12,7 +12,7 @@ import webvtt
 from PIL import Image
 
 import fragdex
-from decoding.filming import number_in, numbered
+from decoding.filming import MATRICES, number_in, numbered, shown_by
 from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
 from fragdex.sources import open_source
 
@@ -147,7 +147,10 @@ def test_the_adaptation_set():
 
 
 def test_tiles_are_upright_and_have_the_shape_of_the_picture():
-    film = numbered(20, Fraction(10), rotation=90)
+    for matrix in (MATRICES["90"], MATRICES["transposed"]):
+        film = shown_by(numbered(20, Fraction(10)), matrix[0])
+        with fragdex.storyboard(fragdex.index(film), film, every=1, width=24) as board:
+            assert board.height == 128
     with fragdex.storyboard(fragdex.index(film), film, every=1, width=24) as board:
         assert board.height == 128
     wide = numbered(20, Fraction(10), aspect="2/1")

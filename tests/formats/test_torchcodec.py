@@ -80,7 +80,11 @@ def test_frames_whose_key_frame_is_hidden_have_no_mapping() -> None:
 @given(indexes(max_periods=1))
 def test_every_frame_of_a_track_without_edits_is_in_it(index: FragmentIndex) -> None:
     for track in index.tracks:
-        frames = json.loads(torchcodec.write(index, track=track.id))["frames"]
+        try:
+            frames = json.loads(torchcodec.write(index, track=track.id))["frames"]
+        except BuildError:  # the key frame is hidden
+            assert track.info.edits
+            continue
         times = [frame["pts"] for frame in frames]
         assert times == sorted(times)
         assert all(set(frame) == {"pts", "duration", "key_frame"} for frame in frames)

@@ -51,20 +51,25 @@ def trak(*children: Box) -> Box:
 
 
 @pytest.mark.parametrize(
-    ("matrix", "degrees"),
+    ("matrix", "degrees", "mirrored"),
     [
-        ((ONE, 0, 0, ONE), 0),
-        ((0, ONE, -ONE, 0), 90),
-        ((-ONE, 0, 0, -ONE), 180),
-        ((0, -ONE, ONE, 0), 270),
-        ((-ONE, 0, 0, ONE), None),  # mirrored
-        ((ONE, 1, 0, ONE), None),  # skewed
-        ((ONE, 0, 0, 2 * ONE), None),  # stretched
-        ((0, 0, 0, 0), None),
+        ((ONE, 0, 0, ONE), 0, False),
+        ((0, ONE, -ONE, 0), 90, False),
+        ((-ONE, 0, 0, -ONE), 180, False),
+        ((0, -ONE, ONE, 0), 270, False),
+        ((-ONE, 0, 0, ONE), 0, True),
+        ((ONE, 0, 0, -ONE), 180, True),
+        ((0, ONE, ONE, 0), 90, True),
+        ((0, -ONE, -ONE, 0), 270, True),
+        ((ONE, 1, 0, ONE), None, False),  # skewed
+        ((ONE, 0, 0, 2 * ONE), None, False),  # stretched
+        ((-ONE, 0, 0, 2 * ONE), None, False),
+        ((0, 0, 0, 0), None, False),
     ],
 )
-def test_rotation(matrix: tuple[int, int, int, int], degrees: int | None) -> None:
-    assert facts(trak(header(matrix)), None)["rotation"] == degrees
+def test_rotation(matrix: tuple[int, int, int, int], degrees: int | None, mirrored: bool) -> None:
+    found = facts(trak(header(matrix)), None)
+    assert (found["rotation"], found["mirrored"]) == (degrees, mirrored)
 
 
 def test_high_dynamic_range() -> None:

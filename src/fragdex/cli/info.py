@@ -107,6 +107,8 @@ def _words(track: Any, every: _Rates) -> list[str]:
         words.append("transformed")
     elif info.rotation:
         words.append(f"rotated {info.rotation}°")
+    if info.mirrored:
+        words.append("mirrored")
     if info.pixel_aspect and info.pixel_aspect[0] != info.pixel_aspect[1]:
         words.append("pixels {}:{}".format(*info.pixel_aspect))
     if info.colour is not None and info.colour.dynamic_range:

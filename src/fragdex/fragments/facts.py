@@ -66,17 +66,24 @@ def _of_header(tkhd: Box | None) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {"alternate_group": int(tkhd["alternate_group"]) & 0xFFFF}
     found["enabled"] = bool(tkhd["flags"] & TRACK_ENABLED)
-    found["rotation"] = _rotation([int(value) for value in tkhd["matrix"]])
+    found["rotation"], found["mirrored"] = _rotation([int(value) for value in tkhd["matrix"]])
     return found
 
 
-def _rotation(matrix: list[int]) -> int | None:
-    """Degrees clockwise of a matrix a b u c d v x y w (8.3.2); None: it does something else."""
+def _rotation(matrix: list[int]) -> tuple[int | None, bool]:
+    """Degrees clockwise of a matrix a b u c d v x y w (8.3.2), and whether it mirrors afterwards.
+
+    None: it does something else.
+    """
     a, b, c, d = matrix[0], matrix[1], matrix[3], matrix[4]
+    mirrored = a * d < b * c
+    if mirrored:
+        a, c = -a, -c
     one = max(map(abs, (a, b, c, d))) or 1
     turns = {(1, 0, 0, 1): 0, (0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
     found = turns.get((a // one, b // one, c // one, d // one))
-    return found if all(abs(value) in (0, one) for value in (a, b, c, d)) else None
+    found = found if all(abs(value) in (0, one) for value in (a, b, c, d)) else None
+    return found, mirrored and found is not None
 
 
 def _of_entry(entry: Box) -> dict[str, Any]:

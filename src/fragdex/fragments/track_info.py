@@ -118,7 +118,8 @@ class TrackInfo:
         enabled: whether the track is meant to be played by default (tkhd).
         alternate_group: tracks of one group, unless 0, are alternatives to each other (tkhd).
         rotation: degrees clockwise that pictures are turned by to be shown (tkhd's matrix): 0,
-            90, 180, 270; None where the matrix does something else, such as mirroring.
+            90, 180, 270; None where the matrix does something else, such as shearing.
+        mirrored: left and right change places, after pictures are turned.
         pixel_aspect: width and height of a pixel (pasp), or None: square, or not said.
         colour: from colr or vpcC, or None; `colour.dynamic_range` says PQ or HLG.
         mastering_display, content_light: HDR metadata of mdcv and clli (SmDm, CoLL), or None.
@@ -161,6 +162,7 @@ class TrackInfo:
     declared_bit_rate: int | None = None
     declared_peak_bit_rate: int | None = None
     chapter_tracks: tuple[int, ...] = ()
+    mirrored: bool = False
 
     @classmethod
     def unknown(cls, track_id: int) -> TrackInfo:

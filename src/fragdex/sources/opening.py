@@ -140,11 +140,11 @@ def lies_below(name: str, base: str) -> bool:
     >>> lies_below("https://b.org/2.mp4", "https://b.org/1"), lies_below("file:///a/b", "/a")
     (True, False)
     """
-    from urllib.parse import urlsplit
-
     if "://" in base:
         if "://" not in name:
             return not os.path.isabs(name) and not name.startswith(("/", "\\"))
+        from urllib.parse import urlsplit  # slow to import
+
         one, other = urlsplit(name), urlsplit(base)
         return (one.scheme.lower(), one.netloc) == (other.scheme.lower(), other.netloc)
     if "://" in name or "\0" in name:
