@@ -47,7 +47,7 @@ class Clips(Dataset):
 
 def loader(job: dict[str, Any]) -> dict[str, Any]:
     """So many windows through a loader with workers, in the order of a sampler."""
-    windows = Windows(VideoSet(job["set"]), frames=WINDOW, **job.get("options", {}))
+    windows = Windows(VideoSet(job["set"], follow=True), frames=WINDOW, **job.get("options", {}))
     order = WindowSampler(windows, seed=job["seed"], together=job["together"]).order()
     order = order[: job["windows"]].tolist()
     data: Any = windows
@@ -80,7 +80,7 @@ def memory(job: dict[str, Any]) -> dict[str, Any]:
     """What one process holds while it makes so many windows, one batch after the other."""
     import av  # noqa: F401 - libraries are no memory of windows
 
-    windows = Windows(VideoSet(job["set"]), frames=WINDOW, cache=job["cache"])
+    windows = Windows(VideoSet(job["set"], follow=True), frames=WINDOW, cache=job["cache"])
     stream = WindowStream(windows, WindowSampler(windows, seed=1), batch=8)
     before = _resident()
     held = []
