@@ -86,7 +86,8 @@ def with_captions(
         raise BuildError(
             "the file has several moovs, and a track in one of them would set it apart",
             path="moov",
-            advice="make a clip of the whole first (fragdex extract FILE 0 end), then add captions",
+            advice="make a clip of the whole first (fragdex extract FILE 0 end -o COPY.mp4), then"
+            " add captions",
         )
     moofs = moofs_of(index)
     outside = list(walked(read, 0, min(moofs) if moofs else size))
