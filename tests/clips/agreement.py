@@ -21,7 +21,7 @@ import numpy as np
 import fragdex
 from clips.durations import presented
 from clips.timecoded import counter_at
-from fragdex.errors import FragdexError, NoSyncSample
+from fragdex.errors import BuildError, FragdexError, NoSyncSample
 from fragdex.formats.clip import Clip, clip
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -176,6 +176,11 @@ def compare(path: Path, count: int) -> Comparison:
         try:
             got = clip(index, lambda part: bytes(data[part.start : part.stop]), start, stop)
         except NoSyncSample:
+            continue
+        except BuildError as error:
+            # A span that several movies show is refused by name; each of them alone is not.
+            if len(index.periods) < 2 or "several periods" not in str(error):
+                raise
             continue
         out = b"".join(p if isinstance(p, bytes) else data[p.start : p.stop] for p in got.pieces)
         before = len(result.wrong)
