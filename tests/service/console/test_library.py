@@ -152,6 +152,7 @@ def test_a_film_is_renamed_and_shared_for_long(opened, film):
         " one.preload = 'auto'; one.load() })"
     )
     assert video.evaluate(loaded) == 320
+    client.patch(f"{API}/files/{id}", json={"filename": "progressive.mp4"})
 
 
 def test_tabs_share_one_sign_in(opened):
