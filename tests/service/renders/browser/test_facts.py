@@ -13,6 +13,11 @@ SMALL = View(320, 180)
 HEAD = "<!doctype html><meta charset=utf-8>"
 
 
+GROWS = """<style>@keyframes grow { to { width: 300px } } @keyframes turn { to { rotate: 9deg } }
+@keyframes fade { to { opacity: 0 } } #grows { animation: grow 2s } #turns { animation: turn 2s }
+#fades { animation: fade 2s }</style>"""
+
+
 def facts(html):
     with Stage(Page(HEAD + html), SMALL) as stage:
         return stage.facts
@@ -27,6 +32,13 @@ def facts(html):
         ("<svg width=200 height=100></svg>", (200, 100)),
         ("<div style='width:90px;height:90px'></div><p>and more", (None, None)),
         ("<p>fits any window", (None, None)),
+        (f"{GROWS}<div id=grows style='width:90px;height:90px'></div>", (None, None)),
+        (f"{GROWS}<div id=turns style='width:90px;height:90px'></div>", (None, None)),
+        (f"{GROWS}<div id=fades style='width:90px;height:80px'></div>", (90, 80)),
+        (
+            "<svg width=200 height=100><animate attributeName=width to=300 dur=2s /></svg>",
+            (None, None),
+        ),
         ("<script>window.fragdex={width:400,height:200}</script>", (400, 200)),
     ],
 )

@@ -18,16 +18,23 @@
     const box = element.getBoundingClientRect();
     return [Math.round(box.width), Math.round(box.height)];
   };
+  // What grows, turns or is scaled has a size of this moment, which is nobody's.
+  const RESIZES = new Set(["width", "height", "inlineSize", "blockSize", "scale", "rotate", "transform", "zoom"]);
+  const animations = globalThis.__fragdexAnimations?.() ?? document.getAnimations();
+  const steady = (element) =>
+    !animations.some(({ effect }) => effect?.target === element
+      && effect.getKeyframes().some((frame) => Object.keys(frame).some((name) => RESIZES.has(name))))
+    && !element.querySelector(':scope > :is(animate[attributeName="width"], animate[attributeName="height"], animateTransform)');
   const body = document.body;
   const children = [...(body?.children ?? [])].filter((one) => !IGNORED.has(one.tagName));
   const size =
     (number(told.width) && number(told.height) && [Math.round(told.width), Math.round(told.height)]) ||
     sized(document.documentElement) || sized(body) ||
-    (children.length === 1 ? sized(children[0]) : null);
+    (children.length === 1 && steady(children[0]) ? sized(children[0]) : null);
 
   let longest = 0;
   const take = (ms) => { if (Number.isFinite(ms) && ms > longest) longest = ms; };
-  for (const animation of globalThis.__fragdexAnimations?.() ?? document.getAnimations()) {
+  for (const animation of animations) {
     const timing = animation.effect?.getComputedTiming();
     if (timing && animation.timeline === document.timeline && animation.playbackRate > 0) {
       take(timing.endTime / animation.playbackRate);
