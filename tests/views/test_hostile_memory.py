@@ -172,7 +172,8 @@ def test_ten_hours_of_fragments_of_one_frame(folder):
     segments, last, _, fragmented, faststart, clip = answers
     assert segments == 9000
     assert last < 4000
-    assert fragmented[0] < faststart[0] == (folder / "fragments.mp4").stat().st_size
+    # one moov, and no header for each frame
+    assert faststart[0] < fragmented[0] < (folder / "fragments.mp4").stat().st_size
     assert clip[0] < 10_000
 
 
