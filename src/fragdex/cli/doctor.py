@@ -116,7 +116,7 @@ def stills() -> list[Part]:
 
 def browser() -> list[Part]:
     """Chromium, tried with a page; its sandbox."""
-    advice = "pip install 'fragdex[service]'"
+    advice = "pip install 'fragdex[render]'"
     try:
         finding = importlib.import_module("fragdex.service.renders.browser.finding")
     except (ImportError, MissingExtra) as error:

@@ -12,6 +12,7 @@ import pytest
 import fragdex
 from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.encode import Encoding
+from fragdex.service.renders.films import Film
 from fragdex.service.renders.join import join
 from fragdex.service.renders.pictures import Pictures
 from fragdex.service.renders.plan import View
@@ -77,10 +78,12 @@ def test_every_frame_is_there_at_its_time(tmp_path, fps):
     assert all(abs(time - i / fps) < Fraction(1, 10_000) for i, (time, _) in enumerate(found))
 
 
-def test_the_index_of_the_file_is_right(tmp_path):
+@pytest.mark.parametrize("fragmented", [False, True])
+def test_the_index_of_the_file_is_right(tmp_path, fragmented):
     view = View(320, 180, NTSC)
     out = tmp_path / "whole.mp4"
-    join(slices(tmp_path, view, [0, 60, 130, 300]), view, out, tone(300 / NTSC))
+    film = Film(fragmented=fragmented)
+    join(slices(tmp_path, view, [0, 60, 130, 300]), view, out, tone(300 / NTSC), film=film)
     index = fragdex.index(out, exact=True)
     video, audio = index.tracks
     assert (video.kind, audio.kind) == ("video", "audio")
@@ -96,7 +99,8 @@ def test_the_index_of_the_file_is_right(tmp_path):
     assert [int(offset) for offset in samples.offset] == [packet.pos for packet in packets]
     assert [bool(sync) for sync in samples.sync] == [packet.is_keyframe for packet in packets]
     # a player knows duration and places from the first bytes
-    assert "from sidx" in repr(fragdex.index(out))
+    how = "from sidx" if fragmented else "from the sample tables"
+    assert how in repr(fragdex.index(out))
 
 
 def test_the_same_frames_give_the_same_bytes(tmp_path):
