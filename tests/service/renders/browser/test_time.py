@@ -1,12 +1,8 @@
 """The page's clock is in our hands: each frame shows its own instant, whatever moves the page."""
 
 import io
-import os
-import subprocess
-import sys
 from fractions import Fraction
-from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -18,17 +14,7 @@ from fragdex.service.renders.browser.pipe import Pipe
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View, instant_us, protocol_ms
 from fragdex.service.renders.site import OpenAsset, Page
-from service.renders.pages.looking import (
-    BY_CHANCE,
-    MOVING,
-    STATEFUL,
-    Moving,
-    Stateful,
-    numbers,
-    numbers_page,
-    pixels,
-    red_square,
-)
+from service.renders.pages.looking import MOVING, Moving, numbers, numbers_page, pixels, red_square
 
 SMALL = View(320, 180, Fraction(30))
 NTSC = Fraction(30000, 1001)
@@ -420,6 +406,7 @@ class Movers(Page):
 
 
 def test_two_runs_are_equal_to_the_pixel_and_so_is_a_slice():
+    """`./dev bench-render` compares many pages in many runs."""
     runs = []
     for first in (0, 0, 9):
         with Stage(Movers(MOVERS), SMALL) as stage:
@@ -429,49 +416,6 @@ def test_two_runs_are_equal_to_the_pixel_and_so_is_a_slice():
     assert runs[0] == runs[1]
     assert runs[0][9:] == runs[2]
     assert len(set(runs[0])) == 20
-
-
-PAGES = {
-    **{name: partial(Moving, name) for name in MOVING},
-    **{f"stateful {name}": partial(Stateful, name) for name in STATEFUL if name not in BY_CHANCE},
-    "movers": partial(Movers, MOVERS),
-}
-
-
-def first_difference(make, runs, slices, frames=21):
-    """(run, frame) of the first frame that is not that of the first run to the pixel."""
-
-    def drawn(first, stop):
-        with Stage(make(), SMALL) as stage:
-            stage.skip(0, first)
-            shown = accumulate(map(stage.frame, range(first, stop)), lambda last, one: one or last)
-            return [pixels(one).tobytes() for one in shown]
-
-    whole = drawn(0, frames)
-    for run in range(runs):
-        for number in range(slices):
-            first = frames * number // slices
-            stop = frames * (number + 1) // slices
-            for i, one in enumerate(drawn(first, stop), first):
-                if one != whole[i]:
-                    return run, i
-    return None
-
-
-@pytest.mark.slow
-def test_all_pages_are_equal_in_runs_and_slices_with_taken_processors(request):
-    if not request.config.option.full_product:
-        pytest.skip("two pages are compared in every run; ./dev test --all compares all")
-    taken = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
-             for _ in range(os.cpu_count() or 1)]  # fmt: skip
-    try:
-        found = {(name, slices): first_difference(make, 1, slices) for name, make in PAGES.items()
-                 for slices in (1, 3)}  # fmt: skip
-    finally:
-        for one in taken:
-            one.kill()
-            one.wait()
-    assert {key: where for key, where in found.items() if where is not None} == {}
 
 
 # In milliseconds; none divides the time of a frame.
