@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from fragdex.service.errors import BrowserGone
 from fragdex.service.renders.browser.pipe import Pipe
@@ -416,42 +415,3 @@ def test_two_runs_are_equal_to_the_pixel_and_so_is_a_slice():
     assert runs[0] == runs[1]
     assert runs[0][9:] == runs[2]
     assert len(set(runs[0])) == 20
-
-
-# In milliseconds; none divides the time of a frame.
-DELAYS = {
-    "a.gif": ("GIF", 40),
-    "a.webp": ("WEBP", 37),
-    "a.png": ("PNG", 45),
-    "a.avif": ("AVIF", 70),
-}
-
-
-def moving_picture(kind, delay):
-    """Pictures are black and white by turns."""
-    first, *others = (Image.new("RGB", (20, 20), (n % 2 * 255,) * 3) for n in range(20))
-    out = io.BytesIO()
-    more = {"lossless": True} if kind == "WEBP" else {"quality": 100} if kind == "AVIF" else {}
-    first.save(out, kind, save_all=True, append_images=others, duration=delay, loop=0, **more)
-    return out.getvalue()
-
-
-class MovingPictures(Page):
-    def open(self, path):
-        if path in DELAYS:
-            kind = path.rpartition(".")[2]
-            return OpenAsset(io.BytesIO(moving_picture(*DELAYS[path])), f"image/{kind}")
-        return super().open(path)
-
-
-def test_pictures_that_move_show_what_is_due():
-    images = "".join(f"<img src={name} style='float: left'>" for name in DELAYS)
-    page = MovingPictures(f"<!doctype html><body style='margin: 0'>{images}")
-    with Stage(page, View(100, 20, Fraction(30))) as stage:
-        picture = None
-        for i in range(40):
-            picture = stage.frame(i) or picture
-            grey = pixels(picture, "L")[10]
-            shown = {name: grey[20 * n + 10] > 127 for n, name in enumerate(DELAYS)}
-            ms = instant_us(i, Fraction(30)) / 1000
-            assert shown == {name: ms // delay % 2 == 1 for name, (_, delay) in DELAYS.items()}, i

@@ -46,9 +46,6 @@ _RETRIES: Final = 20
 _MOST_WANTED: Final = 64
 _IN_VAIN: Final = 2
 _LARGEST_STEP_US: Final = 3_600_000_000
-# Until the next frame, as the browser is told: pictures that move (GIF, WebP …) show what is due
-# within it, which is too early.
-_INTERVAL_MS: Final = 0.1
 # How long a page may be without a compositor.
 _AWAKE_SECONDS: Final = 30.0
 
@@ -334,6 +331,6 @@ class VirtualClock:
             "HeadlessExperimental.beginFrame",
             self._session,
             frameTimeTicks=protocol_ms(self._drawn_us),
-            interval=_INTERVAL_MS,
+            interval=float(1000 / (self._view.page_fps or self._view.fps)),
             **how,
         )
