@@ -13,12 +13,12 @@ from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.site import OpenAsset, Page
 from service.renders.pages.looking import pixels
 
-VIEW = View(220, 40, Fraction(30))
+VIEW = View(200, 40, Fraction(30))
 STEP = 8
 
 # Each way to show picture n in a column of its own, 20 pixels wide; the first needs none.
 WAYS = {
-    "no picture": "box.style.background = grey(n)",
+    "no picture": "box.style.background = `rgb(${n * 8} ${n * 8} ${n * 8})`",
     "background": "box.style.backgroundImage = `url(${n}.png)`",
     "img.src": "(box.firstChild ?? box.appendChild(new Image())).src = `${n}.png`",
     "data:": "box.style.backgroundImage = `url(${texts[n]})`",
@@ -29,7 +29,6 @@ WAYS = {
         one.decode().then(() => { box.replaceChildren(one) }) }""",
     "fetch": """fetch(`${n}.png?fetch`).then((answer) => answer.blob()).then(createImageBitmap)
         .then((one) => draw(box, one))""",
-    "fetch that nobody reads": "fetch(`${n}.png?unread`); box.style.background = grey(n)",
     "sheet": """{ const link = document.createElement("link"); link.rel = "stylesheet";
         link.href = `${n}.css`; link.onload = () => { shown?.remove(); shown = link };
         document.head.append(link) }""",
@@ -40,7 +39,6 @@ html > div { position: absolute; top: 0; width: 20px; height: 40px; overflow: hi
 RULES</style><script>
   const texts = TEXTS, blobs = [];
   let shown;
-  const grey = (n) => `rgb(${n * 8} ${n * 8} ${n * 8})`;
   const draw = (box, picture) => {
     const canvas = box.firstChild ?? box.appendChild(document.createElement("canvas"));
     canvas.getContext("2d").drawImage(picture, 0, 0);
@@ -90,7 +88,7 @@ class Pictures(Page):
         if kind == "png":
             return OpenAsset(io.BytesIO(picture(int(name))), "image/png")
         if kind == "css":
-            sheet = f"#box9 {{ background: url({name}.png?of-sheet) }}"
+            sheet = f"#box8 {{ background: url({name}.png?of-sheet) }}"
             return OpenAsset(io.BytesIO(sheet.encode()), "text/css")
         return super().open(path)
 

@@ -26,8 +26,8 @@ _TURNS: Final = 2
 _PAUSES: Final = (0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
 # What does not come in so long a time waits for something else: it is not waited for again.
 _PATIENCE_SECONDS: Final = 10.0
-# Answers that are never complete, or not before the page reads them: of these `WORKS` tells.
-_ENDLESS: Final = ("EventSource", "Fetch", "Ping", "WebSocket")
+# Their answers are never complete.
+_ENDLESS: Final = ("EventSource", "Ping", "WebSocket")
 
 
 class WithLoads:
