@@ -16,20 +16,11 @@ from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.console import Console, text_of
 from fragdex.service.renders.browser.finding import find_engine
 from fragdex.service.renders.browser.injected import InjectedClock
-from fragdex.service.renders.browser.loads import WithLoads
 from fragdex.service.renders.browser.model import Limits, Notes, PageFacts
 from fragdex.service.renders.browser.pipe import ProtocolError
 from fragdex.service.renders.browser.requests import RequestInterceptor
 from fragdex.service.renders.browser.running import Running, understood
-from fragdex.service.renders.browser.scripts import (
-    BRIDGE,
-    FACTS,
-    GLYPHS,
-    SOURCES,
-    STEADY,
-    USES,
-    script,
-)
+from fragdex.service.renders.browser.scripts import BRIDGE, FACTS, GLYPHS, STEADY, USES, script
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.browser.transitions import WithTransitions
 from fragdex.service.renders.browser.virtual import VirtualClock
@@ -47,6 +38,8 @@ __all__ = ["Stage"]
 _ANY_INDEX: Final = ""
 # Frames after which none is shown one too late any more: a new size waits for its picture.
 _RESIZED: Final = 2
+# Steps within which a page without anything to wait for is ready.
+_AT_ONCE: Final = 5
 # Steps between the page's being ready and time 0, at least.
 _SETTLING: Final = 2
 
@@ -333,11 +326,9 @@ class Stage:
         pipe, session, view = self._pipe, self._session, self.view
         kind = VirtualClock if self._running.has_begin_frame else InjectedClock
         seconds = self._limits.load_seconds
-        loads = WithLoads(
-            kind(pipe, session, view), pipe, session, works=lambda: self._console.has_works,
-            late=self._note_late, check=self._running.check,
+        moved = WithTransitions(
+            kind(pipe, session, view), pipe, lambda: self._console.has_transitions, seconds
         )  # fmt: skip
-        moved = WithTransitions(loads, pipe, lambda: self._console.has_transitions, seconds)
         clock = WithWorkers(moved, pipe, view, lambda: self._console.gave_canvas)
         pipe.call("Page.enable", session)
         if self._media is not None:
@@ -366,14 +357,10 @@ class Stage:
         of_media = self._media.scripts() if self._media is not None else ()
         given = () if self._data is None else (page_data.giving(self._data.data),)
         uses = (script(USES),) if self._watched else ()
-        own = script(STEADY), *of_media, script(BRIDGE)
-        for source in (*given, script(SOURCES), *clock.scripts(), *uses, *own):
+        for source in (*given, *clock.scripts(), *uses, script(STEADY), *of_media, script(BRIDGE)):
             pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
         clock.prepare()
         return clock
-
-    def _note_late(self, url: str) -> None:
-        self.notes.say("late", url)
 
     def _set_window(self, height: int) -> None:
         """Give the page a window of a height."""
@@ -408,14 +395,16 @@ class Stage:
         while "loaded" not in seen:
             self._clock.step(waiting=False)
             in_time("loaded")
-        self._waiting.ready(in_time)
+        steps = self._waiting.ready(in_time)
         while self._media is not None and not self._media.settled():
+            steps += 1
             self._clock.step(waiting=True)
             in_time("ready")
         # what was posted when the page became ready (messages, microtasks of them) is done before
         for _ in range(_SETTLING):
             self._clock.step(waiting=True)
-        self._clock.zero()
+        while not self._clock.zero(at_once=steps <= _AT_ONCE):
+            self._clock.step(waiting=False)
         if self._media is not None:
             self._media.started()
 
