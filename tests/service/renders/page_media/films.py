@@ -50,13 +50,15 @@ def number_at(picture, x=0, y=24, width=256):
     return sum(1 << bit for bit in range(16) if row[int(x + bit * step + step / 2)] > 120)
 
 
-def one_colour(rgb, size=(64, 48), seconds=2, fps=30):
+def one_colour(rgb, size=(64, 48), seconds=2, fps=30, transfer=None):
     """A film that is of one colour all through."""
     file = io.BytesIO()
     container = av.open(file, "w", format="mp4")
     stream = container.add_stream("libx264", rate=fps, options={"preset": "ultrafast", "crf": "5"})
     stream.width, stream.height = size
     stream.pix_fmt = "yuv420p"
+    if transfer is not None:
+        stream.codec_context.color_trc = transfer
     array = np.zeros((size[1], size[0], 3), np.uint8) + np.array(rgb, np.uint8)
     for _ in range(seconds * fps):
         container.mux(stream.encode(av.VideoFrame.from_ndarray(array, format="rgb24")))

@@ -327,3 +327,15 @@ def test_what_a_film_leaves_open_is_seen_through(show, codec):
     drawn = "[...c.getContext('2d').getImageData(%d, 20, 1, 1).data]"
     assert page.ask(drawn % 10) == pytest.approx([255, 0, 0, 255], abs=9)
     assert page.ask(drawn % 50)[3] == 0
+
+
+def test_what_is_not_shown_as_a_browser_shows_it_is_said(show):
+    """A browser maps the brightness of HDR to that of the page."""
+    transfers = {"sdr": 1, "pq": 16, "hlg": 18}
+    films = {f"{name}.mp4": one_colour((200, 0, 0), seconds=1, transfer=number)
+             for name, number in transfers.items()}  # fmt: skip
+    page = show("".join(f"<video src={name} autoplay muted></video>" for name in films), films)
+    page.frame(0)
+    told = sorted(page.player.refused())
+    assert [line.partition(": ")[0] for line in told] == ["HDR (HLG)", "HDR (PQ)"]
+    assert ["hlg.mp4" in told[0], "pq.mp4" in told[1]] == [True, True]

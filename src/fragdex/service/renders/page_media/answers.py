@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FAULTS", "Answers"]
 
+# ISO/IEC 23091-2, TransferCharacteristics.
+_HDR: Final = {16: "HDR (PQ)", 18: "HDR (HLG)"}
 MOST_MEDIA: Final = 200
 """Files that one page may play."""
 MOST_ASKED: Final = 1000
@@ -189,7 +191,11 @@ class Answers:
     def _decoded(self, asked: dict[str, Any]) -> tuple[Medium, Any]:
         medium = self._media[str(asked["source"])]
         time = _media_time(float(asked["time"]), medium)
-        return medium, self._decoder(int(asked["id"]), medium).at(time)
+        picture = self._decoder(int(asked["id"]), medium).at(time)
+        if (transfer := _HDR.get(int(picture.frame.color_trc or 0))) is not None:
+            # a browser maps its brightness to that of the page
+            self.refuse(f"{transfer}: {medium.url[:120]} is shown as if it were SDR")
+        return medium, picture
 
     def _decoder(self, number: int, medium: Medium) -> Pictures:
         key = number, medium.url
