@@ -109,7 +109,8 @@ def plays(page, film, name, player, origin, address):
     assert state["wrong"] == []
     assert not film.pictures or shown == pictures
     for time, number in seen:
-        if name == "trimmed" and address.endswith(".mpd") and time < CLOSE:
+        waits = player == "shaka" or address.endswith(".mpd")
+        if name == "trimmed" and waits and time < CLOSE:
             continue  # until it plays, the hidden key picture is seen
         # the browser may show a later one before the page looks; seeks wait for theirs
         assert number >= film.picture_at(time + CLOSE)

@@ -27,7 +27,8 @@ def new_id() -> str:
 def first_id(when: datetime) -> str:
     """What no identifier of a later millisecond is less than: their index finds the oldest.
 
-    >>> first_id(instant()) > new_id()
+    >>> id = new_id()
+    >>> first_id(instant()) > id
     True
     """
     digits = f"{int(when.timestamp() * 1000) + 1:012x}"
