@@ -20,7 +20,7 @@ export class FrameIndexError extends Error {
 export class FrameIndex {
   /** What the file says of itself: `name`, `size`, `etag` and so on of the film. */
   source;
-  /** Tracks: `id`, `kind`, `codec`, `width`, `height`, `timescale`, `rotation`, `period`. */
+  /** Tracks: `id`, `kind`, `codec`, `width`, `height`, `timescale`, `rotation`, `mirrored`, `period`. */
   tracks;
 
   /** Fetch a `.fidx`; `options` are those of `fetch`. */
@@ -54,8 +54,8 @@ export class FrameIndex {
     this.tracks = this._periods.flatMap((period, number) =>
       (period.tracks ?? []).map((track) => {
         const info = typeof track.info === "number" ? period.movie.tracks[track.info] : track.info;
-        const { id, kind, codec, width, height, timescale, rotation = 0 } = info;
-        const shown = { id, kind, codec, width, height, timescale, rotation, period: number };
+        const { id, kind, codec, width, height, timescale, rotation = 0, mirrored = false } = info;
+        const shown = { id, kind, codec, width, height, timescale, rotation, mirrored, period: number };
         // not counted when a track is printed or copied
         Object.defineProperty(shown, "_parts", { value: { track, info, period } });
         return shown;
