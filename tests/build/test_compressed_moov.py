@@ -104,3 +104,7 @@ def test_a_jpeg_with_a_film_behind_it_says_where_it_begins(size, tmp_path):
 def test_no_tracks_are_never_exact_without_a_reason():
     index = fragdex.index(box(b"ftyp", b"isom", bytes(4)) + box(b"moov"))
     assert [f.code for f in index.findings] == ["no-tracks"]
+    segment = box(b"styp", b"msdh", bytes(4)) + box(b"moof", box(b"mfhd", bytes(8))) + box(b"mdat")
+    (finding,) = fragdex.index(segment).findings
+    assert (finding.code, finding.path) == ("no-tracks", "moof")
+    assert segment[finding.offset + 4 :].startswith(b"moof")

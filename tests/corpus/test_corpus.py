@@ -50,11 +50,11 @@ RIGHT: dict[str, Right] = {
     "fq__dash_video_1.m4s": right({1: 3}, findings=NO_MOOV),
     "fq__dash_video_init.mp4": right({1: 0}),
     # Boxes that introduce a fragment, and no fragment.
-    "fq__emsg.mp4": right({}),
+    "fq__emsg.mp4": right({}, findings="no-movie"),
     "fq__fragmented.mp4": right({1: 3, 2: 6}, findings="stale-base-offset", first="sidx"),
     "fq__stz2.mp4": right({1: 3}, first="stbl"),
-    # A moof with a uuid box and nothing else.
-    "fq__tfxd_tfrf.mp4": right({}),
+    # Two uuid boxes and nothing else.
+    "fq__tfxd_tfrf.mp4": right({}, findings="no-movie"),
     "fq__vp9.mp4": right({1: 1}, first="stbl"),
     "livesim2__896605655.cmfv": right({1: 37}, findings=NO_MOOV),
     "mp4ff__1.m4s": right({2: 60}, findings=NO_MOOV),

@@ -104,7 +104,7 @@ def assemble(
         only = only_one_of(told[-1], new, moov[0].offset, findings) if told and moov else None
         told[len(told) - (only is not None) :] = [only or new]
     complete = end.complete and not rules.short
-    if not any(one.tracks for one, _ in told) and not findings.all():
+    if complete and not any(one.tracks for one, _ in told) and not findings.all():
         _note_nothing(scan, findings)
     if not complete:
         findings.add(
@@ -120,6 +120,12 @@ def _note_nothing(scan: Scan, findings: Findings) -> None:
     if scan.movies:
         at = scan.movies[0][0].offset
         findings.add("no-tracks", "the moov describes no track", offset=at, path="moov")
+        return
+    moofs = [int(row["offset"]) for top in scan.tops() for row in top[top["type"] == MOOF]]
+    if moofs:
+        findings.add(
+            "no-tracks", "no moof has a track fragment (traf)", offset=moofs[0], path="moof"
+        )
         return
     films = [top[top["type"] == MPVD] for top in scan.tops()]
     film = next((rows[0] for rows in films if len(rows)), None)
