@@ -194,7 +194,7 @@ class Seeker:
         if not 0 <= row < self._rows:
             raise _damaged("fragment", f"a row below {self._rows}", row)
         offset, size, first = self._offset[row], self._size[row], self._starts[row]
-        if offset < 0 or size < 0 or offset + size >= FAR:
+        if not (0 <= offset < FAR and 0 <= size < FAR):
             raise _damaged("offset", "a byte range", (offset, size))
         if sample != NULL and first != NULL and not 0 <= sample - first < self._counts[row]:
             raise _damaged("sample", f"one of fragment {row}", sample)
