@@ -76,8 +76,8 @@ def inside(parents: tuple[str, ...]) -> str:
 def page() -> str:
     """The whole page."""
     rows = []
-    known = (entry for entry in entries() if entry.module != "opaque")
-    for _, group in groupby(known, key=lambda entry: (entry.parents, entry.module)):
+    known = (entry for entry in entries() if entry.declaration != "opaque")
+    for _, group in groupby(known, key=lambda entry: (entry.parents, entry.declaration)):
         alike = list(group)
         first = alike[0]
         parent = first.parents[0] if first.parents else None

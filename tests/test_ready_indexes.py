@@ -4,7 +4,7 @@ import pytest
 
 import fragdex
 from fragdex.boxes import make_box
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
+from fragdex.boxes.fragments import DEFAULT_BASE_IS_MOOF
 from fragdex.fragments.track_info import Edit
 from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.files import Other, make_file

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.boxes import Box, build, make_box, parse
-from fragdex.boxes.lists import FEW, LazyList
+from fragdex.boxes.kinds import FEW, LazyList
 
 
 def descriptor(tag: int, data: bytes) -> dict[str, object]:

@@ -6,7 +6,7 @@ import pytest
 
 import fragdex
 from fragdex import FragmentFlags
-from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
+from fragdex.boxes.fragments import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.errors import SourceChanged
 from fragdex.sources import open_source
 from fragdex.testing import made_movie

@@ -4,8 +4,7 @@ import pytest
 
 import fragdex
 from fragdex import FragmentFlags
-from fragdex.boxes.tfhd import BASE_DATA_OFFSET
-from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_SIZE
+from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET, SAMPLE_SIZE
 from fragdex.errors import MalformedBox, NotISOBMFF
 from fragdex.testing import made_movie, movie
 from fragdex.testing.descriptions import Run, Sample, Traf

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.boxes.trun import DATA_OFFSET, FIRST_SAMPLE_FLAGS, SAMPLE_FLAGS
+from fragdex.boxes.fragments import DATA_OFFSET, FIRST_SAMPLE_FLAGS, SAMPLE_FLAGS
 from fragdex.build import sync_doubts
 from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.file_strategies import files

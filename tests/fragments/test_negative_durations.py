@@ -8,8 +8,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF, DEFAULT_SAMPLE_DURATION
-from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_FLAGS, SAMPLE_SIZE
+from fragdex.boxes.fragments import (
+    DATA_OFFSET,
+    DEFAULT_BASE_IS_MOOF,
+    DEFAULT_SAMPLE_DURATION,
+    SAMPLE_DURATION,
+    SAMPLE_FLAGS,
+    SAMPLE_SIZE,
+)
 from fragdex.errors import BuildError
 from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.files import Brand, Chunks, make_file

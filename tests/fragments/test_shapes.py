@@ -8,13 +8,14 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.boxes.tfhd import (
+from fragdex.boxes.fragments import (
+    DATA_OFFSET,
     DEFAULT_BASE_IS_MOOF,
     DEFAULT_SAMPLE_DURATION,
     DEFAULT_SAMPLE_FLAGS,
     DEFAULT_SAMPLE_SIZE,
+    FIRST_SAMPLE_FLAGS,
 )
-from fragdex.boxes.trun import DATA_OFFSET, FIRST_SAMPLE_FLAGS
 from fragdex.fragments import fragment_batches, hop, shapes
 from fragdex.fragments.headers import code
 from fragdex.fragments.hop_plain import fit_plain

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,

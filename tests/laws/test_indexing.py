@@ -5,8 +5,7 @@ from hypothesis import event, example, given
 
 import fragdex
 from fragdex import NULL, FragmentFlags
-from fragdex.boxes.tfhd import BASE_DATA_OFFSET
-from fragdex.boxes.trun import DATA_OFFSET
+from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET
 from fragdex.errors import NotISOBMFF
 from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.file_strategies import files

@@ -12,13 +12,10 @@ from typing import Any, Self
 import numpy as np
 
 from fragdex.box_header import SizeForm
-from fragdex.boxes.field import Field
-from fragdex.boxes.layout import BoxLayout
-from fragdex.boxes.lists import LISTS
+from fragdex.boxes.kinds import LISTS
+from fragdex.boxes.layout import BoxLayout, Field
 from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError
-
-__all__ = ["Box", "find", "find_all"]
 
 _STEP = re.compile(r"(.{1,4}?)(?:\[([1-9]\d*)\])?\Z", re.DOTALL)
 

@@ -13,77 +13,181 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fragdex.boxes.defaults import empty
-from fragdex.boxes.field import Field, Fields, declare, where
-from fragdex.boxes.fixed import Part, Run, part, zero
 from fragdex.boxes.kinds import (
+    LATIN_1,
+    Array,
     Bits,
+    Code,
+    Descriptor,
+    Greedy,
+    Integer,
+    Items,
     KindError,
     Packed,
     Payload,
-    bits,
-    cstring,
-    fourcc,
-    i8,
-    i16,
-    i24,
-    i32,
-    i64,
-    packed,
-    payload,
-    raw,
-    rest,
-    text_rest,
-    u8,
-    u16,
-    u24,
-    u32,
-    u64,
+    Raw,
+    Record,
+    Rest,
+    Sized,
+    String,
+    Text,
+    exactly,
+    letters,
 )
-from fragdex.boxes.lists import array, greedy, items, pascal, record, sized
-from fragdex.boxes.rows import Rows, rows
+from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError, FragdexError, MalformedBox
 
-__all__ = [
-    "BoxLayout",
-    "Field",
-    "Fields",
-    "Rows",
-    "array",
-    "bits",
-    "box",
-    "cstring",
-    "fourcc",
-    "fullbox",
-    "greedy",
-    "i8",
-    "i16",
-    "i24",
-    "i32",
-    "i64",
-    "items",
-    "packed",
-    "pascal",
-    "payload",
-    "raw",
-    "record",
-    "rest",
-    "rows",
-    "sized",
-    "text_rest",
-    "u8",
-    "u16",
-    "u24",
-    "u32",
-    "u64",
-    "uuid_box",
-    "where",
-]
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a box.
+
+    Attributes:
+        name: the standard's own name.
+        kind: a word of `kinds`, `Rows`, or a dict from version to one of them.
+        flag: present only if one of these bits of `flags` is set (0: always).
+        version: present only in these versions (empty: in all).
+        when: present only if this holds for the fields before it.
+        probe: present in a file only if this holds for the fields before it and the bytes that
+            follow, and written where the fields name it: for what the fields cannot tell.
+        default: what a maker of boxes gets where it names no value; None: zero or nothing.
+    """
+
+    name: str
+    kind: Any
+    flag: int = 0
+    version: tuple[int, ...] = ()
+    when: Callable[[Fields], bool] | None = None
+    probe: Callable[[Fields, memoryview], bool] | None = None
+    default: Any = None
+
+    def resolved(self, version: int, flags: int) -> Any:
+        """The type under this version and these flags, or None where the field is absent."""
+        if (self.flag and not flags & self.flag) or (self.version and version not in self.version):
+            return None
+        if isinstance(self.kind, dict):
+            return self.kind.get(version, self.kind[max(self.kind)])
+        return self.kind
+
+    @property
+    def key(self) -> str:
+        """The name under which the value stands: bit fields stand under their own names."""
+        return self.kind.names[0][0] if isinstance(self.kind, Bits) else self.name
+
+    @property
+    def counted_by(self) -> str:
+        """The field that holds the number of rows of this table, or ""."""
+        kinds = self.kind.values() if isinstance(self.kind, dict) else (self.kind,)
+        return next((kind.count for kind in kinds if isinstance(kind, Rows) and kind.count), "")
+
+    def written(self, fields: Fields) -> bool:
+        """Whether a box with these fields has this one (version and flags aside)."""
+        if self.probe is not None:
+            return self.key in fields
+        return self.when is None or self.when(fields)
+
+
+def where(kind: Any, **conditions: Any) -> tuple[Any, dict[str, Any]]:
+    """A field with a condition: `where(u64, flag=1)`, `where(u8, version=(1,))`."""
+    return (kind, conditions)
+
+
+def declare(declared: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Fields from names, and kinds or what `where` gives."""
+    return tuple(
+        Field(**{"name": name, "kind": kind[0], **kind[1]})
+        if isinstance(kind, tuple)
+        else Field(name, kind)
+        for name, kind in declared.items()
+    )
+
+
+class Part(NamedTuple):
+    """How a field of fixed size takes its place in a struct call."""
+
+    format: str
+    values: int
+    dtype: np.dtype[Any]
+    decode: Callable[[tuple[Any, ...]], Any] | None
+    encode: Callable[[Any], tuple[Any, ...]] | None
+
+
+def part(kind: Any) -> Part | None:
+    """How a field of this kind joins a struct call, or None where its size is not fixed."""
+    if isinstance(kind, Integer):
+        code = kind.fmtstr[1]
+        # struct's ">" sizes are the standard ones; numpy's letters are the machine's.
+        dtype = np.dtype(f">{'i' if code.islower() else 'u'}{struct.calcsize('>' + code)}")
+        return Part(code, 1, dtype, None, None)
+    if isinstance(kind, Code):
+        return Part("4s", 1, np.dtype("S4"), lambda v: v[0].decode(LATIN_1), letters)
+    if isinstance(kind, Raw) and isinstance(kind.size, int):
+        return Part(
+            f"{kind.size}s", 1, np.dtype(f"V{kind.size}"), lambda v: v[0], exactly(kind.size)
+        )
+    if isinstance(kind, Array) and isinstance(kind.count, int):
+        item = part(kind.item)
+        if item is not None and item.decode is None:
+            count = kind.count
+
+            def encode(value: Sequence[Any]) -> tuple[Any, ...]:
+                if len(value) != count:
+                    raise BuildError("wrong length", expected=count, found=len(value))
+                return tuple(value)
+
+            dtype = np.dtype((item.dtype, (count,)))
+            return Part(f"{count}{item.format}", count, dtype, tuple, encode)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring fields of fixed size, read by one struct call."""
+
+    names: tuple[str, ...]
+    codec: struct.Struct
+    parts: tuple[Part, ...]
+    defaults: tuple[Any, ...]
+    plain: bool
+
+    def parse(self, body: memoryview, at: int, fields: dict[str, Any]) -> None:
+        """Read the fields at `at` into `fields`."""
+        values = self.codec.unpack_from(body, at)
+        if self.plain:
+            fields.update(zip(self.names, values, strict=True))
+            return
+        i = 0
+        for name, piece in zip(self.names, self.parts, strict=True):
+            stop = i + piece.values
+            fields[name] = piece.decode(values[i:stop]) if piece.decode else values[i]
+            i = stop
+
+    def build(self, fields: Mapping[str, Any]) -> bytes:
+        """The bytes of the fields."""
+        if self.plain:
+            return self.codec.pack(*[fields[name] for name in self.names])
+        values: list[Any] = []
+        for name, piece in zip(self.names, self.parts, strict=True):
+            values.extend(piece.encode(fields[name]) if piece.encode else (fields[name],))
+        return self.codec.pack(*values)
+
+
+def zero(default: Any, piece: Part) -> Any:
+    """The declared default, or the value of zero bytes."""
+    if default is not None:
+        return default
+    if piece.decode is None:
+        return 0
+    return piece.decode(struct.unpack(">" + piece.format, bytes(piece.dtype.itemsize)))
+
 
 _MAX_STEPS = 256  # hostile flags must not fill the memory with plans
 
@@ -168,7 +272,7 @@ class BoxLayout:
         A full box's version and flags are the first four bytes and not listed. The table of
         rows, if one follows directly and has no bit columns, is listed with its row dtype.
 
-        >>> from fragdex.boxes.tfhd import TFHD
+        >>> from fragdex.boxes.fragments import TFHD
         >>> TFHD.offsets(0, 0x8)["default_sample_duration"]
         (8, dtype('>u4'))
         """
@@ -319,6 +423,40 @@ def _build_field(step: Field, fields: Fields, flags: int) -> bytes:
     value = fields if isinstance(kind, Bits) else fields[step.name]
     kind._build(value, stream, fields, step.name)
     return stream.getvalue()
+
+
+def empty(kind: Any, fields: Mapping[str, Any]) -> Any:
+    """The value of a field that a maker of boxes leaves out: zero, nothing, no items."""
+    if isinstance(kind, Code):
+        return "\0\0\0\0"
+    if isinstance(kind, Raw):
+        return bytes(kind.length(fields))
+    if isinstance(kind, Rest):
+        return b""
+    if isinstance(kind, (String, Text)):
+        return ""
+    if isinstance(kind, Array):
+        return (empty(kind.item, fields),) * kind.length(fields)
+    if isinstance(kind, (Greedy, Items)):
+        return ()
+    if isinstance(kind, Packed):
+        return np.zeros(kind.count(fields), "u8")
+    if isinstance(kind, Sized):
+        return empty(kind.item, fields)
+    if isinstance(kind, Descriptor):
+        tag, body = next(iter(kind.bodies.items()), (0, None))
+        inner = {"data": b""} if body is None else empty(body, fields)
+        return {"tag": tag, "size_length": 1, **inner}
+    if isinstance(kind, Bits):
+        return dict.fromkeys((name for name, _ in kind.names), 0)
+    if isinstance(kind, Record):
+        found: dict[str, Any] = {}
+        for name, inner, conditions in kind.fields:
+            if not conditions or conditions["when"]({**fields, **found}):
+                value = empty(inner, {**fields, **found})
+                found.update(value if isinstance(inner, Bits) else {name: value})
+        return found
+    return 0
 
 
 def box(

@@ -5,20 +5,6 @@ Nothing is allocated by a number that a file claims; these bound what its bytes 
 
 from __future__ import annotations
 
-__all__ = [
-    "MAX_BOXES",
-    "MAX_BOXES_PER_ROOT",
-    "MAX_DEPTH",
-    "MAX_IMPLIED_ROWS",
-    "MAX_ITEMS",
-    "MAX_LENT_ROWS",
-    "MAX_MADE_SAMPLES",
-    "MAX_MOOV_SIZE",
-    "MAX_OVERLAPPING",
-    "MAX_PERIODS",
-    "MAX_TRACKS",
-]
-
 MAX_DEPTH = 32
 """Boxes inside boxes. The deepest that the standards nest (moov to tenc) is eleven."""
 

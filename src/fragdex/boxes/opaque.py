@@ -13,8 +13,6 @@ body longer than its declaration is no misfit: what is left goes to `Box.trailin
 
 from __future__ import annotations
 
-__all__ = ["ESSENTIAL", "OPAQUE"]
-
 _HINT = "packets of hint tracks: for servers that stream by RTP, not for finding samples"
 _ITEMS = "items of still pictures: they are addressed by number, not by time"
 _NESTED = "parameter sets of further layers, in the forms of their own standards"

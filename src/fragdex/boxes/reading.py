@@ -5,16 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from fragdex.box_header import read_header
+from fragdex.box_header import only_zeros, read_header
 from fragdex.boxes.box import Box
-from fragdex.boxes.chain import only_zeros
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.limits import MAX_BOXES, MAX_BOXES_PER_ROOT, MAX_DEPTH
 from fragdex.boxes.opaque import ESSENTIAL
 from fragdex.boxes.tree import layout_of
 from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput
-
-__all__ = ["parse", "parse_box"]
 
 _EMPTY = MappingProxyType({"data": memoryview(b"")})
 """Fields of every box without a body, of which a file may hold a million."""

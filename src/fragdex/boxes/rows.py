@@ -12,8 +12,6 @@ import numpy as np
 from fragdex.boxes.limits import MAX_IMPLIED_ROWS, MAX_ITEMS
 from fragdex.errors import BuildError, LimitExceeded, MalformedBox
 
-__all__ = ["Rows", "rows"]
-
 Code = str | Callable[[Mapping[str, Any]], str]
 Table = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,7 +40,7 @@ class Rows:
     def dtype(self, flags: int, fields: Mapping[str, Any] | None = None) -> np.dtype[np.void]:
         """The row's dtype under these flags: big-endian, packed, unaligned.
 
-        >>> from fragdex.boxes.trun import TRUN
+        >>> from fragdex.boxes.fragments import TRUN
         >>> TRUN.fields[-1].kind[0].dtype(0x200)
         dtype([('sample_size', '>u4')])
         """

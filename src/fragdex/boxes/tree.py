@@ -1,23 +1,27 @@
 """The table of all boxes, indented as they nest, and the way from a code to its declaration.
 
-A line names one code, or several that share a layout; after a colon stands the module of the
-declaration where it is not the code's own name in small letters; `opaque` says that there is none.
-A `*` line holds for every code inside its parent. A code means the same everywhere, unless a line
-below another parent names another module. Declarations are loaded when they are first met.
+A line names one code, or several that share a layout; after a colon stands the name of the
+declaration where it is not the code's own; `opaque` says that there is none. A `*` line holds for
+every code inside its parent. A code means the same everywhere, unless a line below another parent
+names another declaration. The declarations stand in the files of `_THEMES`, in capital letters.
 """
 
 from __future__ import annotations
 
 import copyreg
-import sys
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from pickle import PicklingError
 from typing import Any
 
 from fragdex.boxes.layout import BoxLayout
 
-__all__ = ["TREE", "Entry", "entries", "layout_of"]
+_THEMES = (
+    *("movie", "track", "media", "sample_table", "sample_entries", "fragments", "segments"),
+    *("video", "audio", "metadata", "encryption", "text"),
+)
+"""The files of declarations; those of which every movie has boxes stand first."""
 
 TREE = """
 ftyp
@@ -239,36 +243,36 @@ class Entry:
     Attributes:
         code: four letters, `*`, or the 32 hex digits of a user type.
         parents: the codes it nests in; empty: the top level.
-        module: where its declaration stands, below `fragdex.boxes`.
+        declaration: the name of its declaration, in small letters, or `opaque`.
         depth: how deep it is indented.
     """
 
     code: str
     parents: tuple[str, ...]
-    module: str
+    declaration: str
     depth: int
 
 
 def _read(tree: str) -> tuple[Entry, ...]:
-    found: list[Entry] = []
+    table: list[Entry] = []
     above: list[tuple[str, ...]] = []
     last = ""
     for line in tree.splitlines():
         if not line.strip():
             continue
         depth = (len(line) - len(line.lstrip())) // 4
-        names, _, module = line.partition(" : ")
+        names, _, declaration = line.partition(" : ")
         codes = tuple(_code(name) for name in names.split())
         parents = above[depth - 1] if depth else ()
         for code in codes:
             own = code.strip().lower().replace("-", "_")
-            found.append(Entry(code, parents, module.strip() or own, depth))
-        if module and module == last:
+            table.append(Entry(code, parents, declaration.strip() or own, depth))
+        if declaration and declaration == last:
             codes = above[depth] + codes  # a line that goes on with the one before
-        last = module
+        last = declaration
         del above[depth:]
         above.append(codes)
-    return tuple(found)
+    return tuple(table)
 
 
 def _code(name: str) -> str:
@@ -291,9 +295,9 @@ _LOADED: dict[tuple[str | None, str], BoxLayout | None] = {}
 
 for _entry in _ENTRIES:
     if _entry.code != "*":
-        _ANYWHERE.setdefault(_entry.code, _entry.module)
+        _ANYWHERE.setdefault(_entry.code, _entry.declaration)
     for _parent in _entry.parents:
-        _INSIDE.setdefault((_parent, _entry.code), _entry.module)
+        _INSIDE.setdefault((_parent, _entry.code), _entry.declaration)
 
 
 def layout_of(code: str, parent: str | None = None) -> BoxLayout | None:
@@ -313,37 +317,46 @@ def layout_of(code: str, parent: str | None = None) -> BoxLayout | None:
     except KeyError:
         pass
     key = code.replace("-", "").lower() if len(code) > 4 else code
-    module = _INSIDE.get((parent or "", key)) or _INSIDE.get((parent or "", "*"))
-    module = module or _ANYWHERE.get(key)
-    if module is None or module == "opaque":
+    name = _INSIDE.get((parent or "", key)) or _INSIDE.get((parent or "", "*"))
+    name = name or _ANYWHERE.get(key)
+    if name is None or name == "opaque":
         return None  # not remembered: a file may hold any number of unknown codes
-    layout: BoxLayout = getattr(import_module(f"fragdex.boxes.{module}"), module.upper())
-    if layout.code != key:
-        layout = replace(layout, code=key)
+    layout = _declared(name, key)
     if parent is None or len(_LOADED) < _MAX_LOADED:
         _LOADED[parent, code] = layout
     return layout
 
 
-def _named(layout: BoxLayout) -> tuple[Any, ...]:
-    """Pickle a declaration by its name: the module that declares it, and the code it is for."""
-    for module in {entry.module for entry in _ENTRIES}:
-        loaded = sys.modules.get(f"fragdex.boxes.{module}")
-        declared = getattr(loaded, module.upper(), None)
-        # Declarations for another code share the fields of the one they are made from.
-        if not isinstance(declared, BoxLayout) or declared.fields is not layout.fields:
-            continue
-        if (declared.title, declared.source) == (layout.title, layout.source):
-            return _declared, (module, layout.code)
-    raise PicklingError(f"{layout!r} stands in no module of fragdex.boxes")
-
-
-def _declared(module: str, code: str) -> BoxLayout:
-    layout: BoxLayout = getattr(import_module(f"fragdex.boxes.{module}"), module.upper())
+def _declared(name: str, code: str) -> BoxLayout:
+    """The declaration of this name, for this code."""
+    layout = _declaration(name)
     return layout if layout.code == code else replace(layout, code=code)
 
 
+@cache
+def _declaration(name: str) -> BoxLayout:
+    """Find a declaration; a theme that no box asks for is not imported."""
+    for theme in _THEMES:
+        layout = getattr(import_module(f"fragdex.boxes.{theme}"), name.upper(), None)
+        if isinstance(layout, BoxLayout):
+            return layout
+    raise KeyError(name)
+
+
+def _pickled(layout: BoxLayout) -> tuple[Any, ...]:
+    """Pickle a declaration by its name, and the code it is for."""
+    for name in {entry.declaration for entry in _ENTRIES} - {"opaque"}:
+        declared = _declaration(name)
+        # Declarations for another code share the fields of the one they are made from.
+        if declared.fields is layout.fields and (declared.title, declared.source) == (
+            layout.title,
+            layout.source,
+        ):
+            return _declared, (name, layout.code)
+    raise PicklingError(f"{layout!r} stands in no file of fragdex.boxes")
+
+
 # Fields of a declaration may hold functions, which cannot be pickled.
-copyreg.pickle(BoxLayout, _named)
+copyreg.pickle(BoxLayout, _pickled)
 
 _MAX_LOADED = 4096  # parents come from the file as well

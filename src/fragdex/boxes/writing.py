@@ -10,8 +10,6 @@ from fragdex.boxes.box import Box
 from fragdex.boxes.tree import layout_of
 from fragdex.errors import BuildError
 
-__all__ = ["build", "make_box"]
-
 
 def build(boxes: Box | Iterable[Box], *, parent: str | None = None) -> bytes:
     """The bytes of a box, or of boxes one behind the other, from their fields alone.

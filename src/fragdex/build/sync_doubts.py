@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fragdex.boxes import Box
+from fragdex.boxes.fragments import SAMPLE_FLAGS, TFHD, TRUN
 from fragdex.boxes.layout import BoxLayout
-from fragdex.boxes.tfhd import TFHD
-from fragdex.boxes.trun import SAMPLE_FLAGS, TRUN
 from fragdex.fragments import hop
 from fragdex.fragments.access import every_sample
 from fragdex.fragments.batch import TFHD_CODE, TRAF, TRUN_CODE

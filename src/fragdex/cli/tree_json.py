@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import Box
-from fragdex.boxes.lists import LISTS, LazyList
+from fragdex.boxes.kinds import LISTS, LazyList
 from fragdex.cli.output import json_text
 
 __all__ = ["box_pieces"]

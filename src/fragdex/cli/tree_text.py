@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import Box
-from fragdex.boxes.lists import LISTS
+from fragdex.boxes.kinds import LISTS
 
 __all__ = ["box_lines"]
 

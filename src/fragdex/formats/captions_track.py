@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fragdex.boxes import Box, build, make_box, parse_box
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
-from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
+from fragdex.boxes.fragments import DATA_OFFSET, DEFAULT_BASE_IS_MOOF, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.formats.embed import mended, obsolete, relative, walked

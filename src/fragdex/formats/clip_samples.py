@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.boxes import Box, build, make_box, parse
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF, SAMPLE_DESCRIPTION_INDEX
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
     DATA_OFFSET,
+    DEFAULT_BASE_IS_MOOF,
     SAMPLE_COMPOSITION_TIME_OFFSET,
+    SAMPLE_DESCRIPTION_INDEX,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,
     SAMPLE_SIZE,

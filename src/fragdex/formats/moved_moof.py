@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fragdex.boxes import Box, build
-from fragdex.boxes.tfhd import BASE_DATA_OFFSET, DEFAULT_BASE_IS_MOOF
-from fragdex.boxes.trun import DATA_OFFSET
+from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET, DEFAULT_BASE_IS_MOOF
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 

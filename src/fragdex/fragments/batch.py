@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.tfdt import TFDT
-from fragdex.boxes.tfhd import DURATION_IS_EMPTY, TFHD
+from fragdex.boxes.fragments import DURATION_IS_EMPTY, TFDT, TFHD
 from fragdex.fragments.fields import groups_of
 from fragdex.fragments.groups import SBGP, SGPD, GroupBox, group_boxes
 from fragdex.fragments.headers import Rows, code

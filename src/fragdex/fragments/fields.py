@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fragdex.boxes.fragments import TFDT, TFHD, TRUN
 from fragdex.boxes.layout import BoxLayout
 from fragdex.boxes.rows import Rows
-from fragdex.boxes.tfdt import TFDT
-from fragdex.boxes.tfhd import TFHD
-from fragdex.boxes.trun import TRUN
 from fragdex.fragments.hop import columns
 from fragdex.fragments.table import Int64
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
+from fragdex.boxes.fragments import DEFAULT_BASE_IS_MOOF
 from fragdex.fragments import hop
 from fragdex.fragments.batch import decode
 from fragdex.fragments.positions import chained, run_starts

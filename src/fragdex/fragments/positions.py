@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
+from fragdex.boxes.fragments import DEFAULT_BASE_IS_MOOF
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.batch import Trafs
 from fragdex.fragments.bounds import Layout

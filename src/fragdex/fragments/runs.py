@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
     SAMPLE_DURATION,
     SAMPLE_FLAGS,
     SAMPLE_SIZE,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,

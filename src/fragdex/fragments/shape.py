@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.boxes.layout import BoxLayout
-from fragdex.boxes.tfdt import TFDT
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF, DURATION_IS_EMPTY, TFHD
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
+    DEFAULT_BASE_IS_MOOF,
+    DURATION_IS_EMPTY,
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,
     SAMPLE_SIZE,
+    TFDT,
+    TFHD,
     TRUN,
 )
+from fragdex.boxes.layout import BoxLayout
 from fragdex.fragments.batch import TFDT_CODE, TFHD_CODE, TRAF, TRUN_CODE
 from fragdex.fragments.fields import DECIDING, fixed_fields
 from fragdex.fragments.groups import SBGP, SGPD

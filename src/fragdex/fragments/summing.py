@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,

@@ -14,20 +14,24 @@ from hypothesis import strategies as st
 
 from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, BoxLayout, build, layout_of, make_box
-from fragdex.boxes.descriptor import Descriptor
-from fragdex.boxes.field import Field
 from fragdex.boxes.kinds import (
+    Array,
     Bits,
     Code,
+    Descriptor,
+    Greedy,
     Integer,
+    Items,
     Packed,
     Raw,
+    Record,
     Rest,
+    Sized,
     String,
     Text,
     WideInteger,
 )
-from fragdex.boxes.lists import Array, Greedy, Items, Record, Sized
+from fragdex.boxes.layout import Field
 from fragdex.boxes.rows import Rows
 from fragdex.boxes.tree import entries
 
@@ -61,11 +65,11 @@ def declared() -> list[tuple[BoxLayout, str | None]]:
     'ftyp'
     """
     found: list[tuple[BoxLayout, str | None]] = []
-    modules = set()
+    names = set()
     for entry in entries():
-        if entry.module in modules:
+        if entry.declaration in names:
             continue
-        modules.add(entry.module)
+        names.add(entry.declaration)
         code = "abcd" if entry.code == "*" else entry.code
         parent = entry.parents[0] if entry.parents else None
         layout = layout_of(code, parent)

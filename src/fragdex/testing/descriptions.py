@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fragdex.boxes import Box
-from fragdex.boxes.tfhd import (
+from fragdex.boxes.fragments import (
+    DATA_OFFSET,
     DEFAULT_BASE_IS_MOOF,
     DEFAULT_SAMPLE_DURATION,
     DEFAULT_SAMPLE_FLAGS,
     DEFAULT_SAMPLE_SIZE,
-)
-from fragdex.boxes.trun import (
-    DATA_OFFSET,
     FIRST_SAMPLE_FLAGS,
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, make_box
-from fragdex.boxes.tfhd import (
+from fragdex.boxes.fragments import (
     BASE_DATA_OFFSET,
+    DATA_OFFSET,
     DEFAULT_BASE_IS_MOOF,
     DEFAULT_SAMPLE_DURATION,
     DURATION_IS_EMPTY,
-)
-from fragdex.boxes.trun import (
-    DATA_OFFSET,
     FIRST_SAMPLE_FLAGS,
     SAMPLE_DURATION,
 )

@@ -12,18 +12,20 @@ from typing import Any
 
 from fragdex.box_header import SizeForm
 from fragdex.boxes import Box, build, make_box
-from fragdex.boxes.tfhd import BASE_DATA_OFFSET, DEFAULT_BASE_IS_MOOF, DURATION_IS_EMPTY
-from fragdex.boxes.tfhd import DEFAULT_SAMPLE_DURATION as TFHD_DURATION
-from fragdex.boxes.tfhd import DEFAULT_SAMPLE_FLAGS as TFHD_FLAGS
-from fragdex.boxes.tfhd import DEFAULT_SAMPLE_SIZE as TFHD_SIZE
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
+    BASE_DATA_OFFSET,
     DATA_OFFSET,
+    DEFAULT_BASE_IS_MOOF,
+    DURATION_IS_EMPTY,
     FIRST_SAMPLE_FLAGS,
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,
     SAMPLE_SIZE,
 )
+from fragdex.boxes.fragments import DEFAULT_SAMPLE_DURATION as TFHD_DURATION
+from fragdex.boxes.fragments import DEFAULT_SAMPLE_FLAGS as TFHD_FLAGS
+from fragdex.boxes.fragments import DEFAULT_SAMPLE_SIZE as TFHD_SIZE
 from fragdex.testing.descriptions import Run, Sample, Traf, TrueSample, default_of, effective
 
 __all__ = ["Fragment", "Laid"]

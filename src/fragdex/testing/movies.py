@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fragdex.boxes.trun import (
+from fragdex.boxes.fragments import (
     DATA_OFFSET,
     SAMPLE_COMPOSITION_TIME_OFFSET,
     SAMPLE_DURATION,

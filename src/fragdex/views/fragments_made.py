@@ -15,17 +15,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes.tfhd import (
+from fragdex.boxes.fragments import (
+    DATA_OFFSET,
     DEFAULT_BASE_IS_MOOF,
     DEFAULT_SAMPLE_DURATION,
     DEFAULT_SAMPLE_FLAGS,
     DEFAULT_SAMPLE_SIZE,
-    SAMPLE_DESCRIPTION_INDEX,
-)
-from fragdex.boxes.trun import (
-    DATA_OFFSET,
     FIRST_SAMPLE_FLAGS,
     SAMPLE_COMPOSITION_TIME_OFFSET,
+    SAMPLE_DESCRIPTION_INDEX,
     SAMPLE_DURATION,
     SAMPLE_FLAGS,
     SAMPLE_SIZE,

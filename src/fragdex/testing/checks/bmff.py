@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.boxes import Box, find_all, parse
-from fragdex.boxes.tfhd import DEFAULT_BASE_IS_MOOF
+from fragdex.boxes.fragments import DEFAULT_BASE_IS_MOOF
 from fragdex.errors import FormatError
 from fragdex.fragments.table import Int64
 from fragdex.testing.checks.bmff_tables import table_rules

@@ -7,8 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fragdex.boxes import Box, parse
-from fragdex.boxes.tfhd import BASE_DATA_OFFSET, DEFAULT_BASE_IS_MOOF
-from fragdex.boxes.trun import DATA_OFFSET, SAMPLE_COMPOSITION_TIME_OFFSET
+from fragdex.boxes.fragments import (
+    BASE_DATA_OFFSET,
+    DATA_OFFSET,
+    DEFAULT_BASE_IS_MOOF,
+    SAMPLE_COMPOSITION_TIME_OFFSET,
+)
 from fragdex.errors import FormatError
 from fragdex.testing.checks.cmaf_header import Place, brands_of, header_rules, unreadable
 from fragdex.testing.checks.samples import (
