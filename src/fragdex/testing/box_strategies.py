@@ -81,7 +81,7 @@ def declared() -> list[tuple[BoxLayout, str | None]]:
 def field_values(kind: Any, fields: Mapping[str, Any], name: str = "") -> st.SearchStrategy[Any]:
     """Values of one field, given the fields before it.
 
-    >>> from fragdex.boxes.layout import u8
+    >>> from fragdex.boxes.kinds import u8
     >>> from hypothesis import find
     >>> find(field_values(u8, {}), lambda value: value > 7)
     8
