@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 import fragdex
-from fragdex.fragments import hop
+from fragdex.indexing import native
 from fragdex.seeking.difference import differences
 from fragdex.testing.repeats import CLAIMED, DIMENSIONS, repeated_to
 
@@ -132,16 +132,16 @@ def verify(data: bytes) -> None:
 def pure(data: bytes) -> None:
     """The compiled loops and the plain ones say the same."""
     found = []
-    compiled = hop.compiled
+    compiled = native.compiled
     for one in (compiled, None):
-        hop.compiled = one
+        native.compiled = one
         try:
             made = fragdex.index(data, exact=True)
             told: object = [(t.fragments, t.sync) for t in made.tracks], made.findings
         except fragdex.FragdexError as error:
             told = type(error).__name__
         finally:
-            hop.compiled = compiled
+            native.compiled = compiled
         found.append(told)
     assert found[0] == found[1], "the compiled loops and the plain ones differ"
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fragdex.box_header import BoxHeader, read_header
 from fragdex.boxes import parse_box
 from fragdex.errors import FormatError
-from fragdex.fragments import headers, hop
+from fragdex.indexing import headers, native
 
 
 def large(size, kind=b"mdat"):
@@ -80,7 +80,7 @@ def test_what_fits_is_a_box_for_the_parser_and_the_walk(data, size):
     assert fits == (box.size if box is not None else 0)
     if box is not None:
         assert (box.header_size, box.size_form) == (header.length, header.form)
-    met = hop.walk(memoryview(data), 0)
+    met = native.walk(memoryview(data), 0)
     if header is not None and header.fits(len(data)):
         assert met.top["size"][0] == header.size
         assert met.top["header"][0] == header.length

@@ -21,12 +21,11 @@ import pytest
 
 import fragdex
 from fragdex.boxes import build, limits, parse
-from fragdex.build import embedded_index
 from fragdex.cli import info
 from fragdex.cli.tree_json import box_pieces
 from fragdex.cli.tree_text import box_lines
 from fragdex.formats.clip import clip
-from fragdex.fragments import scan_state
+from fragdex.indexing import embedded_index, scan
 from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to
 from fragdex.testing.repeats import CLAIMED
 from fragdex.views.caption_files import Captions, captions_of
@@ -261,7 +260,7 @@ def test_limits_say_what_where_and_how_many() -> None:
 
 
 def test_more_movies_than_anyone_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_state, "MAX_PERIODS", 5)
+    monkeypatch.setattr(scan, "MAX_PERIODS", 5)
     assert len(fragdex.index(repeated("movies", 5)).periods) == 5
     with pytest.raises(fragdex.errors.LimitExceeded, match="movies") as caught:
         fragdex.index(repeated("movies", 6))

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(
     path
-    for room in ("fragments", "formats", "build", "seeking", "cli")
+    for room in ("fragments", "formats", "indexing", "seeking", "cli")
     for path in (ROOT / "src" / "fragdex" / room).glob("*.py")
 )
 # Functions that take a code, first or behind what it is about.

@@ -31,9 +31,9 @@ ROOMS = (
     "boxes",
     "fragments",
     "seeking",
+    "indexing",
     "formats",
     "views",
-    "build",
     "decoding",
     "frames",
     "data",
@@ -80,7 +80,7 @@ SERVICE_ROOMS = (
     "app",
 )
 # The compiled hop, and the one room that may know of it.
-HOP_USERS = {"fragments"}
+HOP_USERS = {"indexing"}
 # construct has one importer: every other file sees declarations, not the library behind them.
 CONSTRUCT_IMPORTERS = {"fragdex.boxes.kinds"}
 CORE = {"numpy", "construct"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fragdex.fragments import hop
+from fragdex.indexing import native
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_INSTALLED = 15 << 20
@@ -62,7 +62,7 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_one_wheel_serves_python_3_11_and_all_later_versions(wheel: Path) -> None:
-    if hop.compiled is None:
+    if native.compiled is None:
         pytest.skip("the hop was not compiled")
     assert "-cp311-abi3-" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
@@ -86,7 +86,7 @@ def test_installed_it_is_small(installed: Path) -> None:
 
 
 def test_installed_it_indexes(installed: Path) -> None:
-    options = [] if hop.compiled is not None else ["--pure"]
+    options = [] if native.compiled is not None else ["--pure"]
     run(
         *(ROOT / "tools" / "check_wheel.py", *options, ROOT / "fixtures" / "made"),
         env={"PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"},

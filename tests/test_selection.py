@@ -25,7 +25,7 @@ def test_a_test_that_changed_runs_and_others_do_not():
 
 
 def test_a_box_reaches_what_reads_boxes():
-    found = reached("src/fragdex/boxes/tkhd.py")
+    found = reached("src/fragdex/boxes/track.py")
     assert {"tests/boxes/test_laws.py", "tests/seeking/test_times.py"} <= found
     assert "tests/test_byterange.py" not in found
 
@@ -43,7 +43,7 @@ def test_a_command_reaches_its_test():
 
 
 def test_the_compiled_part_reaches_who_calls_it():
-    assert "tests/fragments/test_shapes.py" in reached("src/fragdex/_hop_walk.c")
+    assert "tests/indexing/test_shapes.py" in reached("src/fragdex/_hop_walk.c")
 
 
 def test_a_page_reaches_the_room_that_it_lies_in():
@@ -61,4 +61,4 @@ def test_a_document_reaches_the_tests_that_name_it():
 
 
 def test_what_all_stand_on_reaches_all():
-    assert reached("tests/conftest.py") > reached("src/fragdex/boxes/tkhd.py")
+    assert reached("tests/conftest.py") > reached("src/fragdex/boxes/track.py")

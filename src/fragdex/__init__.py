@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fragdex.boxes import Box, make_box, parse, parse_box
-    from fragdex.build import Indexer, index
     from fragdex.byterange import (
         ByteRange,
         coalesce,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from fragdex.fragments.findings import Finding
     from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
     from fragdex.frames.frames import Frames
+    from fragdex.indexing import Indexer, index
     from fragdex.seeking.model import FragmentIndex, TrackIndex
     from fragdex.seeking.plan import Plan, Span
     from fragdex.seeking.seek import Hit, Hits
@@ -59,7 +59,7 @@ _HOMES = {
     "Frames": "frames.frames",
     "Hit": "seeking.seek",
     "Hits": "seeking.seek",
-    "Indexer": "build",
+    "Indexer": "indexing",
     "Md5": "digest",
     "Package": "views.package",
     "Plan": "seeking.plan",
@@ -73,7 +73,7 @@ _HOMES = {
     "audio": "decoding.audio",
     "coalesce": "byterange",
     "content_range": "byterange",
-    "index": "build",
+    "index": "indexing",
     "loudness": "decoding.loudness",
     "make_box": "boxes",
     "md5": "sources",

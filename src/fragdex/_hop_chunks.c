@@ -1,6 +1,6 @@
 /* Samples in chunks: which sample each chunk begins with, and where each sample lies.
  *
- * Of the tables that say so, the caller names the columns; fragments/chunks.py holds the same in
+ * Of the tables that say so, the caller names the columns; indexing/native_plain.py holds the same in
  * Python. Numbers wrap round at 64 bits in both.
  */
 #include "_hop.h"

@@ -2,7 +2,7 @@
  * big-endian integers that stand at the same place in many boxes (_hop_shapes.c), summing up rows
  * of samples (_hop_runs.c) and laying them out in chunks (_hop_chunks.c).
  *
- * fragments/hop_plain.py holds the same in Python; property tests hold the two equal. Stable ABI,
+ * indexing/native_plain.py holds the same in Python; property tests hold the two equal. Stable ABI,
  * Python 3.11 on.
  */
 #include "_hop.h"
@@ -34,7 +34,7 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_hop", "Hops over box headers; see fragments/hop.py.", 0, methods,
+    PyModuleDef_HEAD_INIT, "_hop", "Hops over box headers; see indexing/native.py.", 0, methods,
     slots, NULL, NULL, NULL,
 };
 

@@ -1,7 +1,7 @@
 /* Sums of runs of samples: rows of big-endian 32-bit words, whose columns the caller names.
  *
- * Which columns there are and what they mean is said in Python (fragments/runs.py), where
- * fragments/run_sums.py holds the same as this. Sums wrap round at 64 bits in both.
+ * Which columns there are and what they mean is said in Python (indexing/runs.py), where
+ * indexing/native_plain.py holds the same as this. Sums wrap round at 64 bits in both.
  */
 #include "_hop.h"
 

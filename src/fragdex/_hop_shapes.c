@@ -1,7 +1,7 @@
 /* Integers that stand at the same places of many boxes: shapes, columns, joined runs.
  *
  * A shape says what a box must look like and where its integers stand; it comes from the layouts
- * that fragdex/boxes declares. fragments/hop_plain.py holds the same in Python.
+ * that fragdex/boxes declares. indexing/native_plain.py holds the same in Python.
  */
 #include "_hop.h"
 

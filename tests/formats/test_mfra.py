@@ -13,10 +13,11 @@ import fragdex
 from fragdex.boxes import build, make_box, parse, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FragdexError, InexactIndex
-from fragdex.formats import mfra, mfra_reading
+from fragdex.formats import mfra
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
+from fragdex.indexing import mfra_reading
 from fragdex.sources import open_source
 from fragdex.testing import make_file, movie
 from fragdex.testing.file_strategies import fragmented_parts

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes import build, make_box, parse
 from fragdex.byterange import ByteRange
-from fragdex.formats.segment_map import rescaled, tables
 from fragdex.formats.sidx import boxes
-from fragdex.formats.sidx_reading import MAX_DEPTH, SidxReader
 from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
+from fragdex.indexing.sidx_reading import MAX_DEPTH, SidxReader, rescaled, tables
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -12,8 +12,6 @@ import fragdex
 from fragdex.boxes import build, parse
 from fragdex.errors import BuildError, FragdexError, InexactIndex
 from fragdex.formats import sidx
-from fragdex.formats.segment_map import tables
-from fragdex.formats.sidx_reading import SidxReader
 from fragdex.formats.subsegments import (
     Subsegments,
     first_access,
@@ -22,6 +20,7 @@ from fragdex.formats.subsegments import (
 )
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import TrackInfo
+from fragdex.indexing.sidx_reading import SidxReader, tables
 from fragdex.seeking.model import TrackIndex
 from fragdex.testing import make_file, movie
 from fragdex.testing.file_strategies import fragmented_parts

@@ -8,10 +8,10 @@ import pytest
 
 import fragdex
 from fragdex.boxes import build, make_box
-from fragdex.build import sync_doubts
 from fragdex.errors import DamagedIndex, LimitExceeded, NotISOBMFF
 from fragdex.formats import fidx, sample_csv
 from fragdex.fragments.table import FragmentFlags, SyncTable
+from fragdex.indexing import periods
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.testing import movie
 from fragdex.testing.repeats import repeated
@@ -255,8 +255,8 @@ def test_an_edit_list_that_leads_out_of_64_bits_says_nothing(edits):
 
 def test_doubts_about_sync_samples_read_a_moof_once(monkeypatch):
     """Every track parsed the whole moof, so that a moof of many tracks took minutes."""
-    parsed, read = [], sync_doubts._runs
-    monkeypatch.setattr(sync_doubts, "_runs", lambda moof: parsed.append(1) or read(moof))
+    parsed, read = [], periods._runs
+    monkeypatch.setattr(periods, "_runs", lambda moof: parsed.append(1) or read(moof))
     for tracks in (50, 200):
         parsed.clear()
         assert len(fragdex.index(repeated("trafs", tracks)).tracks) == tracks

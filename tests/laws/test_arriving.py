@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.byterange import ByteRange
-from fragdex.fragments import fragment_batches, hop
-from fragdex.fragments.hop_plain import join_plain, walk_plain
+from fragdex.indexing import fragment_batches, native
+from fragdex.indexing.native_plain import join_plain, walk_plain
 from fragdex.testing import movie
 from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.file_strategies import files
@@ -49,7 +49,7 @@ def test_pieces_of_any_size(made, sizes):
     whole = fragdex.index(made.data, exact=True)
     brute.same(fed(made.data, sizes), whole)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fragdex.build.indexer.AT_ONCE", 1)  # small pieces are not gathered first
+        patch.setattr("fragdex.indexing.growing.AT_ONCE", 1)  # small pieces are not gathered first
         brute.same(fed(made.data, sizes), whole)
 
 
@@ -66,7 +66,7 @@ MOVIES = st.builds(
 def test_fragments_settled_a_few_at_a_time(data, size):
     late = fragdex.index(data, exact=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fragdex.build.indexer.AT_ONCE", 1)
+        patch.setattr("fragdex.indexing.growing.AT_ONCE", 1)
         patch.setattr(fragment_batches, "ENOUGH", 1)
         brute.same(fed(data, [size]), late)
 
@@ -85,7 +85,7 @@ def test_settled_with_boxes_between(most):
         data = make_file(Moov((Track(1),)), one, *between, one, *between, one).data
         late = fragdex.index(data, exact=True)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("fragdex.build.indexer.AT_ONCE", 1)
+            patch.setattr("fragdex.indexing.growing.AT_ONCE", 1)
             patch.setattr(fragment_batches, "ENOUGH", 1)
             brute.same(fed(data, [1]), late)
 
@@ -136,31 +136,31 @@ def test_a_file_without_a_view(made):
 
 @given(files(), st.integers(1, 64))
 def test_both_walks_pass_the_same_boxes(made, most):
-    if hop.compiled is None:
+    if native.compiled is None:
         pytest.skip("the hop was not compiled")
     view = memoryview(made.data)
     for limit in (most, 1 << 16):
-        assert_same_walk(hop.walk(view, 0, limit), walk_plain(view, 0, limit))
+        assert_same_walk(native.walk(view, 0, limit), walk_plain(view, 0, limit))
 
 
 @given(st.binary(max_size=300), st.integers(0, 20))
 def test_both_walks_agree_on_any_bytes(data, start):
-    if hop.compiled is None:
+    if native.compiled is None:
         pytest.skip("the hop was not compiled")
     view = memoryview(data)
-    assert_same_walk(hop.walk(view, start), walk_plain(view, start, 1 << 16))
+    assert_same_walk(native.walk(view, start), walk_plain(view, start, 1 << 16))
 
 
 @given(files(), st.data())
 def test_both_walks_agree_on_damaged_files(made, data):
-    if hop.compiled is None:
+    if native.compiled is None:
         pytest.skip("the hop was not compiled")
     damaged = bytearray(made.data)
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(damaged)))
     view = memoryview(bytes(damaged[:cut]))
-    assert_same_walk(hop.walk(view, 0), walk_plain(view, 0, 1 << 16))
+    assert_same_walk(native.walk(view, 0), walk_plain(view, 0, 1 << 16))
 
 
 def assert_same_walk(one, other):
@@ -174,7 +174,7 @@ def assert_same_walk(one, other):
 
 @given(st.binary(max_size=100), st.lists(st.tuples(st.integers(-9, 120), st.integers(-9, 120))))
 def test_both_joins_take_the_same_bytes(data, runs):
-    if hop.compiled is None:
+    if native.compiled is None:
         pytest.skip("the hop was not compiled")
     offsets = np.array([a for a, _ in runs], np.int64)
     sizes = np.array([b for _, b in runs], np.int64)
@@ -185,7 +185,7 @@ def test_both_joins_take_the_same_bytes(data, runs):
         except ValueError:
             return None
 
-    assert outcome(hop.join) == outcome(join_plain)
+    assert outcome(native.join) == outcome(join_plain)
 
 
 @given(files(), st.data())

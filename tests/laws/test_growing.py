@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.errors import FormatError
-from fragdex.fragments import hop
 from fragdex.fragments.table import FragmentFlags
+from fragdex.indexing import native
 from fragdex.testing import made_movie
 from fragdex.testing.file_strategies import files
 from fragdex.testing.tracks import Moov
@@ -23,7 +23,7 @@ def opened(data):
 
 def cuts(made):
     """Places to cut a file: anywhere, and at the edges of its boxes and their headers."""
-    boxes = hop.walk(memoryview(made.data), 0).top["offset"].tolist()
+    boxes = native.walk(memoryview(made.data), 0).top["offset"].tolist()
     edges = {at + inside for at in boxes for inside in (0, 4, 8)} | {len(made.data)}
     return st.sampled_from(sorted(edges)) | st.integers(0, len(made.data))
 

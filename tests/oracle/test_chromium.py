@@ -30,7 +30,7 @@ KNOWN = {
 }
 # What every Chromium plays, with or without licensed codecs.
 ALWAYS = {"av01", "vp09", "Opus", "fLaC"}
-# High-efficiency AAC, by its object types; no encoder at hand makes it (tests/fragments has ours).
+# High-efficiency AAC, by its object types; no encoder at hand makes it (tests/indexing has ours).
 HE_AAC = ("mp4a.40.5", "mp4a.40.29")
 WRONG = ("avc1.ZZZZZZ", "av01.0.99X.08", "vp09.99.10.08", "mp4a.40", "nonsense.1")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.boxes import Box, build, make_box
-from fragdex.fragments.access import CannotTell
-from fragdex.seeking.clear_bytes import ClearBytes
+from fragdex.indexing.access import CannotTell
+from fragdex.indexing.verified import ClearBytes
 
 SUBSAMPLES = 2
 Entries = list[tuple[int, int]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fragdex
-from fragdex.seeking.row_samples import RowSamples
+from fragdex.indexing.samples import RowSamples
 from fragdex.testing import movie
 
 HYBRID = Path(__file__).resolve().parents[2] / "fixtures" / "hybrid.mp4"

@@ -19,7 +19,7 @@ from fragdex.errors import (
     SourceNotFound,
     UnverifiedSync,
 )
-from fragdex.fragments.access import SampleBytes, access_of
+from fragdex.indexing.access import SampleBytes, access_of
 from fragdex.seeking.model import SourceInfo
 from fragdex.testing import movie
 

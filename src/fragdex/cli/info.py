@@ -50,7 +50,7 @@ class _Rates:
     """
 
     def __init__(self, index: Any) -> None:
-        from fragdex.fragments.samples import MAX_WITHOUT_BYTES
+        from fragdex.indexing.samples import MAX_WITHOUT_BYTES
         from fragdex.seeking.rates import MOST
 
         size = index.source.size

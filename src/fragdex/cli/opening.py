@@ -155,10 +155,10 @@ def exact_again(
         span: start, stop and tracks of a clip: only its fragments are read, where that will do.
     """
     import fragdex
-    from fragdex.build.part import exact_part
     from fragdex.errors import InexactIndex
     from fragdex.formats.clip import clip_range
     from fragdex.fragments.table import FragmentFlags
+    from fragdex.indexing.growing import exact_part
 
     how = _how(opening)
     virtual = any((t.fragments.flags & FragmentFlags.VIRTUAL).any() for t in index.tracks)

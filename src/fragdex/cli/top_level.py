@@ -10,7 +10,7 @@ from fragdex.boxes import OPAQUE, Box, parse_box
 from fragdex.boxes.limits import MAX_BOXES, MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded, MalformedBox, NotISOBMFF, TruncatedInput
-from fragdex.fragments.scan import MEDIA_TYPES
+from fragdex.indexing.scan import MEDIA_TYPES
 
 __all__ = ["top_level_boxes"]
 

@@ -7,16 +7,16 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fragdex.build.head import Head
-from fragdex.build.making import index_source
 from fragdex.data.film_listing import Listed
 from fragdex.decoding.sample_entries import TrackSetup
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.formats.clip_movie import clip_init
 from fragdex.formats.fidx import write
-from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import Int64, SampleTable
+from fragdex.indexing.making import index_source
+from fragdex.indexing.moov import plain_init
+from fragdex.indexing.reading import Head
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import TrackIndex

@@ -6,7 +6,7 @@ from fragdex.byterange import ByteRange
 from fragdex.decoding.upright import is_much_smaller
 from fragdex.decoding.video_track import Picture, VideoTrack
 from fragdex.errors import NoSyncSample, SourceChanged, TruncatedInput, UnverifiedSync
-from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks

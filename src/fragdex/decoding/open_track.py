@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fragdex.decoding.codec import TrackCodec
 from fragdex.decoding.sample_entries import TrackSetup
 from fragdex.decoding.samples import decodable
-from fragdex.fragments.compressed_moov import plain_init
+from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import Source, SourceLike, open_source
 

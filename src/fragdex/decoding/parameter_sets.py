@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fragdex.fragments.access import family_of
+from fragdex.indexing.access import family_of
 
 __all__ = ["ParameterSets", "sets_of"]
 

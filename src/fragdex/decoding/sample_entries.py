@@ -8,7 +8,7 @@ from fragdex.boxes import Box, build, find, find_all, parse
 from fragdex.errors import InexactIndex, UndecodableMedia
 from fragdex.formats.clip_samples import described
 from fragdex.fragments.table import FragmentFlags, Int64
-from fragdex.seeking.row_samples import read_moof
+from fragdex.indexing.samples import read_moof
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
 

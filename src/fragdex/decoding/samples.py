@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fragdex.build import index as index_of
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
+from fragdex.indexing import index as index_of
+from fragdex.indexing.samples import RowSamples
 from fragdex.seeking.model import FragmentIndex, TrackIndex
-from fragdex.seeking.row_samples import RowSamples
 from fragdex.sources import Source
 
 __all__ = ["MOST_REORDERED", "TrackSamples", "decodable", "reorder_depth"]

@@ -26,7 +26,7 @@ from fragdex.formats.embed_fragments import (
     moofs_of,
 )
 from fragdex.formats.languages import three_letters
-from fragdex.fragments.compressed_moov import plain_init
+from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex
 
 __all__ = ["Cue", "Cues", "with_captions"]

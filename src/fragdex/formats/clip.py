@@ -34,8 +34,8 @@ from fragdex.formats.clip_timecode import timecode_cut, timecode_part
 from fragdex.formats.clip_whole import whole_fragments
 from fragdex.formats.left_out import track_left_out
 from fragdex.formats.subsegments import have_own_bytes, period_of
-from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import FragmentFlags
+from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import LimitExceeded
-from fragdex.fragments.samples import MAX_WITHOUT_BYTES
 from fragdex.fragments.table import SampleTable
+from fragdex.indexing.samples import MAX_WITHOUT_BYTES
 from fragdex.seeking.model import TrackIndex
 from fragdex.sources import Source
 

@@ -22,9 +22,9 @@ from fragdex.formats.clip_samples import Ranges, described
 from fragdex.formats.clip_spans import Part
 from fragdex.formats.copy_check import Places, check_samples
 from fragdex.fragments.findings import Findings
-from fragdex.fragments.movie import sample_tables
-from fragdex.fragments.sample_runs import read_sample_runs
 from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
+from fragdex.indexing.movie import sample_tables
+from fragdex.indexing.progressive import read_sample_runs
 
 __all__ = ["progressive", "unfit"]
 

@@ -11,8 +11,8 @@ from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.formats.clip_movie import with_next_id
-from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import Int64
+from fragdex.indexing.moov import plain_init
 
 __all__ = ["Shifts", "mended_box", "mended_mfra", "needs_rebasing"]
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import DamagedIndex
-from fragdex.fragments.groups import SampleGroup
 from fragdex.fragments.table import FAR, NULL, FragmentTable, SampleTable, SyncTable, Table
+from fragdex.fragments.track_info import SampleGroup
 
 __all__ = ["check_samples", "check_tables"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from fragdex.errors import LimitExceeded
 from fragdex.formats.digits import text_rows
-from fragdex.fragments.samples import MAX_WITHOUT_BYTES
 from fragdex.fragments.table import NULL, SampleTable
+from fragdex.indexing.samples import MAX_WITHOUT_BYTES
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
 __all__ = ["HEADER", "pieces", "refuse_unheld", "write"]

@@ -1,1 +1,1 @@
-"""From boxes to fragment tables: which samples a fragment has, when, and where their bytes are."""
+"""The tables that an index is made of, and what is said of tracks: plain values."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from fragdex.build import index as index_of
-from fragdex.build.head import Head
-from fragdex.build.making import index_source, read_init
 from fragdex.decoding.sample_entries import TrackSetup
 from fragdex.decoding.samples import decodable, reorder_depth
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import InexactIndex, UndecodableMedia
-from fragdex.fragments.access import CannotTell, SampleBytes, access_of, every_sample
-from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import SampleTable
 from fragdex.frames.decode_plan import SyncStarts
 from fragdex.frames.decode_runs import Coding
 from fragdex.frames.decoders import DecoderPool, Decoders
+from fragdex.indexing import index as index_of
+from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.indexing.making import index_source, read_init
+from fragdex.indexing.moov import plain_init
+from fragdex.indexing.reading import Head
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.numbering import Numbering, Order
 from fragdex.seeking.origin import SourceInfo

@@ -13,8 +13,8 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import FragdexError
-from fragdex.fragments import hop
 from fragdex.fragments.table import Int64
+from fragdex.indexing import native
 from fragdex.origin.titles import Film
 from fragdex.views.parts import Block, Scattered, SourceRange
 from fragdex.views.view import View
@@ -101,4 +101,4 @@ class PreparedSegment:
         if not there:
             return None
         buffer[:lead] = self._lead
-        return hop.join(buffer, self._starts, self._sizes)
+        return native.join(buffer, self._starts, self._sizes)

@@ -11,8 +11,7 @@ from typing import Literal, overload
 from fragdex.byterange import ByteRange
 from fragdex.errors import TrackNotFound
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.groups import SampleGroup
-from fragdex.fragments.track_info import Movie
+from fragdex.fragments.track_info import Movie, SampleGroup
 from fragdex.seeking import plan, registry
 from fragdex.seeking.origin import Home, How, SourceInfo
 from fragdex.seeking.times import TimeLike

@@ -1,8 +1,9 @@
 """What lower rooms do for an index.
 
-`index.save`, `index.export` and `index.extend` are done by rooms below this one (formats, build),
-which this room must not know. They put their functions here when they are imported; a process that
-unpickled or opened an index may not have imported them yet, so that their names stand here as text.
+`index.save`, `index.export`, `index.extend` and seeks that look at pictures are done by rooms below
+this one (indexing, formats), which this room must not know. They put their functions here when they
+are imported; a process that unpickled or opened an index may not have imported them yet, so that
+their names stand here as text.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ __all__ = ["offer", "offered"]
 
 _HOMES = {
     "export": "fragdex.formats",
-    "extend": "fragdex.build.growing",
+    "extend": "fragdex.indexing.growing",
     "save": "fragdex.formats",
+    "verifier": "fragdex.indexing.verified",
 }
 _OFFERS: dict[str, Callable[..., Any]] = {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,17 @@ def _quick(column: npt.NDArray[np.int64]) -> Any:
     return column.tolist() if len(column) <= FEW else column.data
 
 
+Place = tuple[int, int, int, int, int, int, bool]
+"""A sync sample: row, sample, offset, size, cts, dts, clamped."""
+
+
+class Finder(Protocol):
+    """Finds sync samples of one track; `Seeker` is one, and what also looks at pictures."""
+
+    def find(self, target: int) -> Place: ...
+    def find_many(self, targets: npt.NDArray[np.int64]) -> Hits: ...
+
+
 class Seeker:
     """The tables of one track, made ready for many seeks.
 
@@ -164,7 +175,7 @@ class Seeker:
             self._ended = True
         return self._end
 
-    def find(self, target: int) -> tuple[int, int, int, int, int, int, bool]:
+    def find(self, target: int) -> Place:
         """The sync sample for a composition time in ticks.
 
         Returns: fragment row, sample, offset, size, cts, dts (NULL where unknown), clamped.

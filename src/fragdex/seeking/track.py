@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import InexactIndex
-from fragdex.fragments.groups import SampleGroup
 from fragdex.fragments.table import (
     NULL,
     FragmentFlags,
@@ -19,14 +18,14 @@ from fragdex.fragments.table import (
     SampleTable,
     SyncTable,
 )
-from fragdex.fragments.track_info import Segment, TrackInfo
+from fragdex.fragments.track_info import SampleGroup, Segment, TrackInfo
+from fragdex.seeking import registry
 from fragdex.seeking.rates import Rates, rates_of
-from fragdex.seeking.seek import Hit, Hits, Seeker
+from fragdex.seeking.seek import Finder, Hit, Hits, Seeker
 from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
 
 if TYPE_CHECKING:
     from fragdex.seeking.origin import Home
-    from fragdex.seeking.verified import Verifier
 
 __all__ = ["SampleLoader", "SavedTables", "TrackIndex", "TrackTables"]
 
@@ -433,10 +432,11 @@ class TrackIndex:
 
     def _verifier(
         self, source: Any, look_back: int | None
-    ) -> AbstractContextManager[Verifier | None]:
-        from fragdex.seeking.verified import verifier
-
-        return verifier(self, self._seeker or self._ready(), source, look_back)
+    ) -> AbstractContextManager[Finder | None]:
+        seeker = self._seeker or self._ready()
+        verifier: AbstractContextManager[Finder | None]
+        verifier = registry.offered("verifier")(self, seeker, source, look_back)
+        return verifier
 
     def _ready(self) -> Seeker:
         if not self.info.timescale:

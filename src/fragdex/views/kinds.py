@@ -9,8 +9,8 @@ from fragdex.boxes import parse
 from fragdex.errors import NoSyncSample
 from fragdex.formats.clip_movie import traks_of
 from fragdex.formats.subsegments import period_of
-from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import FragmentFlags
+from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart

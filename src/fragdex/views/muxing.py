@@ -19,8 +19,8 @@ from fragdex.formats.clip import clip
 from fragdex.formats.clip_movie import with_next_id
 from fragdex.formats.clip_samples import Ranges
 from fragdex.formats.subsegments import period_of
-from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import FragmentTable, SampleTable
+from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time

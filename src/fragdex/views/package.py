@@ -21,8 +21,8 @@ from fragdex.errors import BuildError, NoSyncSample
 from fragdex.formats.clip_movie import init_of_track, traks_of
 from fragdex.formats.left_out import track_left_out
 from fragdex.formats.subsegments import period_of
-from fragdex.fragments.compressed_moov import plain_init
 from fragdex.fragments.table import FragmentFlags
+from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike

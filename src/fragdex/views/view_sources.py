@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceNotFound
-from fragdex.fragments import hop
+from fragdex.indexing import native
 from fragdex.seeking.origin import SourceInfo
 from fragdex.sources import Source, open_source
 from fragdex.views.parts import Block, Derived, Part, Scattered, size_of
@@ -133,7 +133,7 @@ class Sources:
                 continue
             data = self.source(block.source).read(ByteRange(start, stop))
             self._check(block.source)
-            yield hop.join(data, block.start - start, block.size)
+            yield native.join(data, block.start - start, block.size)
 
     def _read(self, parts: Sequence[Part]) -> Iterator[bytes]:
         """The bytes of parts that are not too large together."""

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import fragdex
-from fragdex.fragments.scan import Scan
+from fragdex.indexing.scan import Scan
 from fragdex.service.indexing import apart
 from fragdex.service.indexing.apart import IN_THREAD
 from fragdex.service.unprocessed.looked import Looked

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from fragdex.fragments.configurations import Missing
-from fragdex.fragments.sound import aac_config
+from fragdex.indexing.codecs import Missing, aac_config
 
 __all__ = ["codec_name", "why_not_begun", "why_not_channels", "why_not_played"]
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from fragdex import Box, ByteRange, FragmentIndex, Source, TrackIndex, parse
 from fragdex.errors import FragdexError
-from fragdex.fragments.access import Access, CannotTell, SampleBytes, access_of
-from fragdex.fragments.configurations import Missing, config, decoder_config
-from fragdex.fragments.sound import aac_config
 from fragdex.fragments.table import FragmentFlags
+from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
+from fragdex.indexing.codecs import Missing, aac_config, config, decoder_config
 from fragdex.service.transcode.playable import codec_name, why_not_channels
 
 __all__ = ["why_not", "why_not_told"]

@@ -10,7 +10,7 @@ from typing import Final
 
 from fragdex import FragmentIndex, Indexer
 from fragdex.errors import NotISOBMFF
-from fragdex.fragments.headers import WHOLE
+from fragdex.indexing.headers import WHOLE
 from fragdex.service.indexing.apart import IN_THREAD
 
 __all__ = ["Structure"]

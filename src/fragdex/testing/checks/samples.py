@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fragdex.boxes import Box, find, find_all, parse
 from fragdex.errors import FormatError
-from fragdex.fragments.codecs import codec_string
+from fragdex.indexing.codecs import codec_string
 
 __all__ = [
     "InitTrack",

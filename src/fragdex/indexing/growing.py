@@ -1,0 +1,417 @@
+"""Indexes of files that are not whole yet, or of parts of them.
+
+`Indexer` is fed bytes as they arrive. `extend` goes on with the index of a file that has grown: the
+last fragment that is known is read again, since what has come may belong to it; all before it
+stays. That holds for regular files alone: where fragments are odd (a finding names them), share
+media data with others, or a moov has come, the grown file is indexed anew, so that growing step
+by step never gives another answer than indexing the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import InexactIndex, SourceChanged
+from fragdex.fragments.findings import Finding, Findings
+from fragdex.fragments.sync import expanded, merged
+from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
+from fragdex.indexing.making import finished, index_source, read_init
+from fragdex.indexing.periods import Moov
+from fragdex.indexing.reading import read_on
+from fragdex.indexing.resolve import TrackState
+from fragdex.indexing.scan import FTYP, MOOV, Captured, Scan
+from fragdex.seeking import registry
+from fragdex.seeking.model import FragmentIndex, Period, SampleLoader, SourceInfo, TrackIndex
+from fragdex.sources import Source, SourceLike, open_source
+
+if TYPE_CHECKING:
+    from fragdex.digest import Md5
+
+
+AT_ONCE = 1 << 12
+"""Bytes of small pieces that are gathered: to read one fragment costs as much as to read ten."""
+
+
+class Indexer:
+    """Takes pieces of a file in any size as they arrive; stores no media.
+
+    Args:
+        md5: hash the bytes too; they must then arrive in order and without gaps.
+        init: the initialization segment of a segment without moov.
+        strict: as in `fragdex.index`.
+
+    `feed` takes bytes; `need` is the next range that is needed, for sources that can seek;
+    `finish` returns the index.
+
+    >>> from fragdex.testing import movie
+    >>> data = movie(fragments=2)
+    >>> indexer = Indexer()
+    >>> for at in range(0, len(data), 100):
+    ...     indexer.feed(data[at : at + 100])
+    >>> len(indexer.finish().track(1).fragments)
+    2
+    """
+
+    def __init__(
+        self,
+        *,
+        md5: bool = False,
+        init: SourceLike | FragmentIndex | None = None,
+        strict: bool = False,
+    ) -> None:
+        self._init = read_init(init) if init is not None else None
+        defaults = None
+        if self._init is not None:
+            movie = self._init[1]
+            defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
+        self._scan = Scan(defaults=defaults)
+        self._md5 = _new_md5() if md5 else None
+        self._strict = strict
+        self._size = 0
+        self._fed = 0
+        self._gathered = bytearray()
+        self._gathered_at = 0
+        self._small_end: int | None = None
+
+    @property
+    def need(self) -> ByteRange | None:
+        """The least range that is needed to continue; None where the file may end.
+
+        >>> Indexer().need
+        ByteRange(start=0, stop=8)
+        """
+        self._flush()
+        return self._scan.need
+
+    @property
+    def position(self) -> int:
+        """Bytes from the start of the file up to which its boxes are known."""
+        self._flush()
+        return self._scan.position
+
+    def feed(self, data: bytes | bytearray | memoryview, offset: int | None = None) -> None:
+        """Take a piece of the file.
+
+        Args:
+            data: any number of bytes.
+            offset: their position in the file; None: directly after the piece before.
+
+        What is wrong with small pieces may be raised by a later call, `need` and `position` too.
+
+        Raises:
+            ValueError: needed bytes between the last piece and this one are missing, or the file
+                is hashed and this piece does not follow the one before.
+            LimitExceeded: a box that must be kept is larger than a named limit.
+            MalformedBox: a moov breaks the rules.
+        """
+        at = self._fed if offset is None else offset
+        if self._md5 is not None:
+            if at != self._fed:
+                raise ValueError(f"to be hashed, bytes must follow: {self._fed} expected, not {at}")
+            self._md5.update(data)
+        size = memoryview(data).nbytes
+        self._fed = at + size
+        self._size = max(self._size, self._fed)
+        follows, self._small_end = at == self._small_end, self._fed if size < AT_ONCE else None
+        if not follows or size >= AT_ONCE or self._scan.need is None:
+            self._flush()
+            self._scan.feed(data, at)
+            return
+        if not self._gathered:
+            self._gathered_at = at
+        self._gathered += memoryview(data).cast("B")
+        if len(self._gathered) >= AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Read the small pieces that were gathered."""
+        if self._gathered:
+            data, self._gathered = self._gathered, bytearray()
+            self._scan.feed(data, self._gathered_at)
+
+    def finish(self, size: int | None = None) -> FragmentIndex:
+        """The index of what was fed.
+
+        Args:
+            size: bytes of the file, where the last ones were jumped over.
+
+        Raises: as `fragdex.index`.
+        """
+        self._flush()
+        end = self._size if size is None else size
+        md5 = self._md5.hexdigest() if self._md5 is not None else None
+        info = SourceInfo("", end, md5)
+        return finished(self._scan, None, size=end, info=info, init=self._init, strict=self._strict)
+
+
+def _new_md5() -> Md5:
+    from fragdex.digest import Md5
+
+    return Md5()
+
+
+READ_AHEAD = 1 << 14
+"""Bytes asked for at least: a moof, and the header behind it."""
+
+
+def exact_part(index: FragmentIndex, source: Source, part: ByteRange) -> FragmentIndex:
+    """The index of the fragments in `part`, with their samples.
+
+    What lies between the initialization segment and them is taken for free space and never read;
+    numbers of samples count from the first of them, times are those of the whole file.
+
+    Args:
+        index: of the whole file; it need not be exact.
+        source: the file.
+        part: bytes from the start of a fragment to the end of one.
+
+    Raises:
+        InexactIndex: the fragments do not say when they are decoded, or several moovs govern them.
+        MalformedBox: there is no fragment where the index says.
+
+    >>> import fragdex
+    >>> from fragdex.sources import open_source
+    >>> from fragdex.testing import movie
+    >>> source = open_source(movie(fragments=4, samples=5))
+    >>> whole = fragdex.index(source)
+    >>> second = whole.track(1).fragments.rows(slice(1, 2))
+    >>> place = ByteRange.of(int(second.offset[0]), int(second.size[0]))
+    >>> exact_part(whole, source, place).track(1).sample_count
+    5
+    """
+    if len(index.periods) != 1 or not index.periods[0].init:
+        raise InexactIndex(
+            "parts of this file cannot be indexed", advice="build the index with exact=True"
+        )
+    indexer = Indexer()
+    known = [*index.periods[0].init, part]
+    while (need := indexer.need) is not None and need.start < part.stop:
+        place = next((block for block in known if need.start < block.stop), part)
+        if need.start < place.start:
+            indexer.feed(_free(place.start - need.start), need.start)
+            continue
+        wanted = ByteRange(need.start, max(need.stop, need.start + READ_AHEAD))
+        read = source.read(ByteRange(wanted.start, min(wanted.stop, place.stop)))
+        indexer.feed(read, need.start)
+    made = indexer.finish(part.stop)
+    flags = [track.fragments.flags for track in made.tracks]
+    if _any(flags, FragmentFlags.NO_TFDT):
+        raise InexactIndex(
+            "fragments have no decode times, so all fragments before them are needed",
+            advice="build the index with exact=True",
+        )
+    made.source = index.source
+    return made
+
+
+def _free(size: int) -> bytes:
+    """The header of a box of so many bytes that nobody looks into."""
+    if size >> 32:
+        return b"\0\0\0\1free" + size.to_bytes(8, "big")
+    return size.to_bytes(4, "big") + b"free"
+
+
+def _any(flags: Sequence[np.ndarray], flag: FragmentFlags) -> bool:
+    return any(bool((column & flag).any()) for column in flags)
+
+
+AGEING = frozenset({"data-outside", "samples-past-end"})
+"""Findings about a moov that a larger file may settle."""
+
+
+def extend(index: FragmentIndex, what: SourceLike) -> FragmentIndex:
+    """The index of a file that has grown: the one that indexing all of it would give.
+
+    Of a regular file only the last known fragment and what lies behind it are read; where that
+    cannot be enough, the file is indexed anew. What `strict` and `partial` asked of the index
+    before does not hold for the new one.
+
+    Raises:
+        SourceChanged: the file is shorter than what is indexed already.
+    """
+    source = open_source(what)
+    try:
+        size = source.size
+        if size is not None and size < index.resume_offset:
+            raise SourceChanged(
+                f"{source.name or 'the source'} is shorter than what is indexed already",
+                expected=f"at least {index.resume_offset} bytes",
+                found=size,
+                advice="index it again",
+            )
+        if size is not None and size == index.source.size:
+            return index
+        grown = _grown(index, source)
+        if grown is None:
+            init = _given(index.periods[0]) if not index.periods[0].init else None
+            grown = index_source(source, init, exact=index.how.exact)
+        return grown
+    finally:
+        if source is not what:
+            source.close()
+
+
+def _grown(index: FragmentIndex, source: Source) -> FragmentIndex | None:
+    """The index, with what has come; None where the whole file must be seen."""
+    period = index.periods[-1]
+    last = _last_fragment(period)
+    if last is None or not _regular(index, last[1]):
+        return None
+    moof, start = last
+    states = {track.id: _state(track.fragments, moof) for track in period.tracks}
+    counts = {track: (state.rows, state.samples) for track, state in states.items()}
+    defaults = {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None}
+    scan = Scan(start, defaults, states)
+    read_on(source, scan)
+    if any(box.type in (MOOV, FTYP) for box in scan.captured):
+        return None
+    more = finished(scan, source, init=_given(period), going_on=True)
+    if not all(map(_about_moov, more.findings)) or scan.sections[0].grouped:
+        return None
+    news = {track.id: track for track in more.periods[0].tracks}
+    known = {track.id for track in period.tracks}
+    tracks = [_one(t, news[t.id], *counts[t.id]) if t.id in news else t for t in period.tracks]
+    tracks += [track for track in news.values() if track.id not in known]
+    described: dict[int, int] = {}
+    for place, info in enumerate(period.movie.tracks):
+        described.setdefault(info.id, place)
+    tracks.sort(key=lambda t: (0, described[t.id]) if t.id in described else (1, t.id))
+    findings = Findings(tuple(f for f in index.findings if f.code != "truncated"))
+    for f in more.findings:
+        # What is odd about a track as a whole is known, where the track is.
+        if f.track not in known:
+            findings.add(
+                f.code, f.message, offset=f.offset, path=f.path, track=f.track, count=f.count
+            )
+    return FragmentIndex(
+        replace(more.source, name=more.source.name or index.source.name),
+        replace(more.how, method=index.how.method, reason=index.how.reason),
+        (*index.periods[:-1], replace(period, tracks=tuple(tracks))),
+        findings=findings.all(),
+        complete=more.complete,
+        resume_offset=more.resume_offset,
+    )
+
+
+def _given(period: Period) -> Moov | None:
+    """The values of a moov that is not in what is read, in the form of one that is."""
+    if not period.movie.tracks:
+        return None
+    return Captured(0, MOOV, b""), period.movie
+
+
+def _last_fragment(period: Period) -> tuple[int, int] | None:
+    """Where the last known moof and its fragment begin; None where there is none."""
+    tables = [track.fragments for track in period.tracks if len(track.fragments)]
+    ends = [(int(t.moof_offset[-1]), int(t.offset[-1])) for t in tables]
+    return max((end for end in ends if end[0] != NULL), default=None)
+
+
+def _regular(index: FragmentIndex, start: int) -> bool:
+    """Whether nothing that comes can change what is known of the fragments before `start`."""
+    period = index.periods[-1]
+    return (
+        index.how.exact
+        and all(map(_about_moov, index.findings))
+        # A moov behind its fragments governs them as well.
+        and all(part.stop <= start for part in period.init)
+        and not any(track.groups or _reaches_back(track.fragments) for track in period.tracks)
+    )
+
+
+def _about_moov(finding: Finding) -> bool:
+    """Whether it is about a moov, or about the cut, and not about fragments."""
+    if finding.code == "truncated":
+        return True
+    return (finding.path or "").startswith("moov/") and finding.code not in AGEING
+
+
+def _reaches_back(rows: FragmentTable) -> bool:
+    """Whether media data stands before its moof: whose it is, the next moof decides."""
+    return bool(((rows.data_start != NULL) & (rows.data_start < rows.moof_offset)).any())
+
+
+def _state(rows: FragmentTable, moof: int) -> TrackState:
+    """Where a track stood before a fragment; virtual ones, of moof_offset NULL, come first."""
+    first = int(np.searchsorted(rows.moof_offset, moof))
+    if first < len(rows):
+        return TrackState(int(rows.dts[first]), int(rows.sample_start[first]), first)
+    if not first:
+        return TrackState()
+    end = int(rows.sample_start[-1] + rows.sample_count[-1])
+    return TrackState(int(rows.dts[-1] + rows.duration[-1]), end, first)
+
+
+def _one(old: TrackIndex, new: TrackIndex, rows: int, samples: int) -> TrackIndex:
+    """A track of its first rows, with so many samples, and of those that were read."""
+    kept = old.fragments.rows(slice(rows))
+    fragments = FragmentTable.concat([kept, new.fragments])
+    sync = merged([_before(old.sync, samples, kept.sample_start), new.sync], fragments.sample_start)
+    load = _Pieces.of(old, rows).then(new._load or new.samples_of) if old.has_samples else None
+    return TrackIndex(
+        old.info,
+        fragments,
+        sync,
+        shift=old.shift,
+        movie_timescale=old.movie_timescale,
+        period=old.period,
+        exact=old.exact,
+        load_samples=load,
+    )
+
+
+def _before(sync: SyncTable, sample: int, sample_start: Any) -> SyncTable:
+    """The sync samples before a sample of the track."""
+    last = sync.sample + (sync.count - 1) * sync.sample_step
+    low = np.minimum(sync.sample, last)
+    rising = sync.rows((low < sample) & (sync.sample == low))
+    step = np.maximum(rising.sample_step, 1)
+    count = np.minimum(rising.count, -((rising.sample - sample) // step))
+    rising = SyncTable.of(rising.columns() | {"count": count})
+    # Where decode order and presentation order differ; such runs are short.
+    falling = expanded(sync.rows((low < sample) & (sync.sample != low)), sample_start)
+    return SyncTable.concat([rising, falling.rows(falling.sample < sample)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Samples of a track that was indexed piece by piece, however many they are.
+
+    Attributes:
+        starts: first row of each piece, and the row behind the last one.
+        loads: rows of a piece, counted from its own first one → their samples.
+    """
+
+    starts: tuple[int, ...]
+    loads: tuple[SampleLoader, ...]
+
+    @classmethod
+    def of(cls, track: TrackIndex, rows: int) -> _Pieces:
+        """The first rows of a track."""
+        load = track._load  # a chain of indexes, each asking the one before, would only grow
+        if not isinstance(load, cls):
+            return cls((0, rows), (load or track.samples_of,))
+        pieces = [n for n, start in enumerate(load.starts[:-1]) if start < rows]
+        return cls((*(load.starts[n] for n in pieces), rows), tuple(load.loads[n] for n in pieces))
+
+    def then(self, load: SampleLoader) -> _Pieces:
+        """With a piece behind the last one."""
+        return _Pieces((*self.starts, 1 << 62), (*self.loads, load))
+
+    def __call__(self, start: int, stop: int) -> SampleTable:
+        spans = zip(pairwise(self.starts), self.loads, strict=True)
+        parts = [
+            load(max(start, first) - first, min(stop, last) - first)
+            for (first, last), load in spans
+            if start < last and first < stop
+        ]
+        return SampleTable.concat(parts)
+
+
+registry.offer("extend", extend)

@@ -1,0 +1,304 @@
+"""`fragdex.index`: a source in, an index out, by the cheapest way that can be trusted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Unpack
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import NotISOBMFF, TruncatedInput
+from fragdex.fragments.findings import Finding
+from fragdex.fragments.track_info import Movie
+from fragdex.indexing.assemble import assemble
+from fragdex.indexing.embedded_index import by_mfra, by_sidx
+from fragdex.indexing.periods import Moov
+from fragdex.indexing.reading import Head, read_all, read_on
+from fragdex.indexing.scan import MDAT, MEDIA_TYPES, META, MOOF, MOOV, Captured, Scan
+from fragdex.seeking.model import FragmentIndex, How, SourceInfo
+from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
+
+if TYPE_CHECKING:
+    from fragdex.digest import Digest
+
+
+LARGE = (32 << 20) - (1 << 13)
+"""Bytes of a block just below the size from which glibc learns nothing any more."""
+
+
+@cache
+def keep_freed() -> None:
+    """Let the C library keep freed memory for the next column; once in a process is enough.
+
+    glibc's malloc gives what is freed back to the system at once, until it has seen a large block
+    come and go (mallopt(3), M_MMAP_THRESHOLD). Columns of a megabyte then cost a page fault every
+    4 KiB, again and again: up to two thirds of the time of an index. One large block is asked for
+    and freed; none of it is touched. Elsewhere than with glibc nothing changes.
+
+    >>> keep_freed()
+    """
+    bytes(LARGE)
+
+
+JPEG = b"\xff\xd8\xff"
+"""What a JPEG begins with: start of image, and the next marker."""
+MOST_LOOKED = 1 << 26
+"""Bytes in which the film is looked for; pictures have a tenth of that."""
+PIECE = 1 << 20
+FTYP = re.compile(rb"\0\0[\0-\x01]([\x10-\xff])ftyp[ -~]{4}")
+"""The beginning of an MP4: a short ftyp, and a brand that can be read."""
+
+
+def film_in_jpeg(source: Source) -> int | None:
+    r"""Where the MP4 behind a JPEG begins; None where the file is no JPEG, or has none.
+
+    Raises: what reading the source raises.
+
+    >>> from fragdex.sources import open_source
+    >>> film_in_jpeg(open_source(JPEG + bytes(20) + b"\0\0\0\x10ftypmp42"))
+    23
+    """
+    if source.read_up_to(ByteRange(0, len(JPEG))) != JPEG:
+        return None
+    at, held = 0, b""
+    while at < MOST_LOOKED and (piece := source.read_up_to(ByteRange(at, at + PIECE))):
+        held = held[-16:] + piece
+        found = FTYP.search(held)
+        if found is not None:
+            return at + len(piece) - len(held) + found.start()
+        at += len(piece)
+    return None
+
+
+def index(
+    what: SourceLike,
+    *,
+    exact: bool = False,
+    strict: bool = False,
+    partial: bool = False,
+    md5: bool = False,
+    init: SourceLike | FragmentIndex | None = None,
+    max_bytes: int | None = None,
+    max_requests: int | None = None,
+    **options: Unpack[SourceOptions],
+) -> FragmentIndex:
+    """Index a file.
+
+    Args:
+        what: path, bytes, seekable binary file, http(s):// or object-store URL, or an open
+            `Source`.
+        exact: index every sample, even where a sidx or mfra would need fewer reads.
+        strict: use the positions of the standard's rule even where they are outside the media
+            data, and raise at the first damage instead of adding a finding.
+        partial: keep fragments whose media data is incomplete.
+        md5: hash the whole file as well.
+        init: the initialization segment of a segment without moov, in any form `what` takes, or
+            an index that was made with it.
+        max_bytes, max_requests: budget of the reads; a read that would exceed it raises
+            BudgetExceeded.
+        options: passed on to `open_source`: retries, timeout, connections, headers, client,
+            store.
+
+    Returns: a `FragmentIndex`. `index.how` says how it was made: `boxes`, `sidx`, `mfra`,
+    `stbl` or `stbl+boxes`.
+
+    Raises:
+        NotISOBMFF: nothing in it is an ISO base media file.
+        TruncatedInput: it ends before anything could be indexed.
+        MalformedBox: its structure contradicts itself, so that nothing can be indexed.
+        SourceError: it could not be read, or is not a source.
+        TypeError: there is no such option.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> fragdex.index(movie(fragments=3)).how.method
+    'boxes'
+    """
+    check_options("fragdex.index", options, ("exact", "strict", "partial", "md5", "init"))
+    source = open_source(what, max_bytes=max_bytes, max_requests=max_requests, **options)
+    opened_here = source is not what
+    try:
+        known = read_init(init) if init is not None else None
+        with _hashing(source) if md5 else nullcontext() as hashed:
+            made = index_source(source, known, exact=exact, strict=strict, partial=partial)
+            if hashed is not None:
+                made.source = replace(made.source, md5=hashed().hex)
+        return made
+    finally:
+        if opened_here:
+            source.close()
+
+
+def _hashing(source: Source) -> AbstractContextManager[Callable[[], Digest] | None]:
+    from fragdex.sources import md5_beside
+
+    return md5_beside(source)
+
+
+def index_source(
+    source: Source,
+    init: Moov | None = None,
+    *,
+    exact: bool = False,
+    strict: bool = False,
+    partial: bool = False,
+    head: Head | None = None,
+) -> FragmentIndex:
+    """`index` of an open source.
+
+    Args:
+        init: the moov of an initialization segment.
+        exact, strict, partial: as in `index`.
+        head: remembers what is read of the start.
+    """
+    defaults = None
+    if init is not None:
+        defaults = {t.id: t.defaults for t in init[1].tracks if t.defaults is not None}
+    keep_freed()
+    scan, head = Scan(defaults=defaults), Head() if head is None else head
+    is_quick = not exact and not strict
+    if is_quick or source.remote:
+        head.read(source, scan)
+    if is_quick:
+        made = by_sidx(source, scan, head, init) or by_mfra(source, scan, head, init)
+        if made is not None:
+            return made
+    read_on(source, scan)
+    return finished(scan, source, init=init, strict=strict, partial=partial, known=head.doubts)
+
+
+def finished(
+    scan: Scan,
+    source: Source | None,
+    *,
+    size: int | None = None,
+    info: SourceInfo | None = None,
+    init: Moov | None = None,
+    strict: bool = False,
+    partial: bool = False,
+    going_on: bool = False,
+    known: tuple[Finding, ...] = (),
+) -> FragmentIndex:
+    """The index of a scan that has seen everything.
+
+    Raises:
+        NotISOBMFF, TruncatedInput, MalformedBox: nothing could be indexed.
+    """
+    end = size if size is not None else (source.size if source is not None else None) or 0
+    scan.refuse_the_large(end)
+    scan.close_last(end)
+    if not going_on:
+        try:
+            _refuse_the_hopeless(scan, end)
+        except NotISOBMFF as error:
+            begin = film_in_jpeg(source) if source is not None else None
+            if begin is None:
+                raise
+            raise NotISOBMFF(
+                "this is a JPEG picture with a film behind it, an MP4 of its own",
+                offset=begin,
+                advice=f"index the bytes from {begin:,} on",
+            ) from error
+    assembled = assemble(scan, end, init=init, strict=strict, partial=partial, known=known)
+    virtual = any(
+        len(t.fragments) and t.fragments.flags[0] & 1 for p in assembled.periods for t in p.tracks
+    )
+    moofs = scan.moof_count
+    method = "boxes" if not virtual else ("stbl+boxes" if moofs else "stbl")
+    reasons = {
+        "boxes": "every fragment was read",
+        "stbl": "a progressive file: the moov names every sample",
+        "stbl+boxes": "samples in the moov, and fragments after it",
+    }
+    how = How(
+        method,
+        True,
+        reasons[method],
+        source.requests if source is not None else 0,
+        source.bytes_read if source is not None else 0,
+        max(0, source.bytes_read - scan.carried - scan.box_bytes) if source is not None else 0,
+    )
+    if info is None:
+        info = (
+            SourceInfo(source.name, end, None, source.etag, source.mtime_ns)
+            if source
+            else SourceInfo("", end)
+        )
+    return FragmentIndex(
+        info,
+        how,
+        assembled.periods,
+        findings=assembled.findings,
+        complete=assembled.complete,
+        resume_offset=assembled.resume_offset,
+    )
+
+
+def _refuse_the_hopeless(scan: Scan, size: int) -> None:
+    """Where there is neither moov nor moof, say what is there instead."""
+    kinds = {kind for top in scan.tops()[:64] for kind in top["type"][:64].tolist()}
+    if MOOF in kinds or scan.movies or scan.moof_count:
+        return
+    if not kinds & MEDIA_TYPES and (scan.to_end is None or scan.to_end[1] not in MEDIA_TYPES):
+        waiting = scan.waiting_for
+        if size and waiting in MEDIA_TYPES:
+            raise TruncatedInput(
+                "the file ends inside its first box",
+                path=waiting.to_bytes(4, "big").decode("latin-1"),
+                offset=scan.position,
+                expected=f"{scan.need.stop - scan.position if scan.need else 8} bytes",
+                found=size - scan.position,
+            )
+        raise NotISOBMFF(
+            "this is not an ISO base media file" if size else "the input is empty",
+            offset=0,
+            expected="a box such as ftyp, styp, moov or moof",
+            found="nothing" if not size else "something else",
+        )
+    if scan.stopped is not None:
+        raise scan.stopped
+    need = scan.need
+    if scan.cut_off or (need is not None and (scan.carried or scan.position > size)):
+        raise TruncatedInput(
+            "the file ends before any moov or moof is complete",
+            offset=scan.position,
+            expected=f"at least {need.stop} bytes" if need is not None else "the rest of a box",
+            found=size,
+            advice=(
+                "the recording stopped before its moov was written, or the file was not copied "
+                "completely"
+                if MDAT in kinds
+                else None
+            ),
+        )
+    # A file of items (a still picture) has its media data described by a meta.
+    if META not in kinds and (MDAT in kinds or (scan.to_end or (0, 0))[1] == MDAT):
+        raise TruncatedInput(
+            "there is media data, but no moov that describes it",
+            offset=size,
+            expected="a moov after the media data",
+            found="the end of the file",
+            advice="the recording stopped before its index was written",
+        )
+
+
+def read_init(what: SourceLike | FragmentIndex) -> Moov:
+    """The moov of an initialization segment, or what an index knows of it.
+
+    Raises:
+        NotISOBMFF: it has no moov.
+    """
+    if isinstance(what, FragmentIndex):
+        movie = what.periods[0].movie if what.periods else Movie(0, 0, True, ())
+        return Captured(0, int(MOOV), b""), movie
+    with open_source(what) as source:
+        scan = Scan()
+        read_all(source, scan)
+        if not scan.movies:
+            raise NotISOBMFF(
+                "the initialization segment has no moov", expected="moov", found="none"
+            )
+        return scan.movies[0]

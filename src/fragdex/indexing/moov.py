@@ -1,0 +1,395 @@
+"""The moov: unpacked, parsed, and what is wrong with it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fragdex.box_header import read_header
+from fragdex.boxes import Box, parse_box
+from fragdex.errors import FormatError, LimitExceeded, MalformedBox
+from fragdex.fragments.findings import Findings
+
+MAX_PLAIN = 1 << 26
+"""Bytes that the compressed moovs of a file may have when they are plain; real ones have few MB."""
+MOST_CHILDREN = 16
+"""Boxes that are looked through for a cmov: it stands alone in its moov."""
+
+
+def plain_moov(data: bytes, *, offset: int = 0, room: int = MAX_PLAIN) -> bytes:
+    r"""The moov itself where it is compressed; else the same bytes (QuickTime File Format, cmov).
+
+    Args:
+        data: a moov.
+        offset: of it in the file, for errors.
+        room: bytes that it may have.
+
+    Raises:
+        MalformedBox: it is compressed in another way than by zlib, or damaged.
+        LimitExceeded: it has more bytes than that.
+
+    >>> plain_moov(b"\0\0\0\x08moov")
+    b'\x00\x00\x00\x08moov'
+    """
+    cmov = _children(data, 0, len(data)).get(b"cmov")
+    if cmov is None:
+        return data
+    inside = _children(data, *cmov)
+    start, stop = inside.get(b"dcom", (0, 0))
+    method = bytes(data[start : stop if stop - start <= 12 else start + 12][-4:])
+    place, end = inside.get(b"cmvd", (0, 0))
+    path = "moov/cmov"
+    if method != b"zlib" or end - place < 12:
+        raise MalformedBox(
+            "the movie header is compressed in a way that is not known",
+            path=path,
+            offset=offset + cmov[0],
+            expected="dcom with zlib, and cmvd",
+            found=method.decode("latin-1") or "no dcom",
+            advice="rewrite the file, for example with ffmpeg -i FILE -c copy OUT.mov",
+        )
+    unpacking = zlib.decompressobj()
+    try:
+        plain = unpacking.decompress(memoryview(data)[place + 12 : end], max(1, room))
+    except zlib.error as error:
+        raise MalformedBox(
+            f"the compressed movie header is damaged: {error}",
+            path=f"{path}/cmvd",
+            offset=offset + place,
+        ) from error
+    if unpacking.unconsumed_tail:
+        raise LimitExceeded(
+            "the compressed movie header is too large",
+            path=f"{path}/cmvd",
+            offset=offset + place,
+            expected=f"at most {room} bytes",
+            found="more",
+        )
+    header = read_header(plain)
+    if header is None or header.type != b"moov" or not header.fits(len(plain)):
+        raise MalformedBox(
+            "what the compressed movie header holds is no moov",
+            path=f"{path}/cmvd",
+            offset=offset + place,
+        )
+    return plain[: header.size]
+
+
+def plain_init(data: bytes) -> bytes:
+    r"""An initialization segment whose moov, if it is compressed, is plain.
+
+    Raises: as `plain_moov`.
+
+    >>> plain_init(b"\0\0\0\x08ftyp\0\0\0\x08moov")
+    b'\x00\x00\x00\x08ftyp\x00\x00\x00\x08moov'
+    """
+    if b"cmov" not in data:
+        return data
+    pieces, at = [], 0
+    while header := read_header(data, at):
+        size = header.size_in(len(data) - at)
+        if not size:
+            break
+        piece = data[at : at + size]
+        pieces.append(plain_moov(piece) if header.type == b"moov" else piece)
+        at += size
+    return b"".join([*pieces, data[at:]])
+
+
+def _children(data: bytes, start: int, stop: int) -> dict[bytes, tuple[int, int]]:
+    """Type → start and end of the first child of each type, of the box at `start`."""
+    around = read_header(data, start, stop)
+    found: dict[bytes, tuple[int, int]] = {}
+    at = start + around.length if around is not None else stop
+    for _ in range(MOST_CHILDREN):
+        header = read_header(data, at, stop)
+        if header is None or not header.fits(stop - at):
+            break
+        found.setdefault(header.type, (at, at + header.size))
+        at += header.size
+    return found
+
+
+MAX_DAMAGED = 8
+"""Damaged boxes of a moov that are passed over; one with more is refused."""
+CONTAINERS = frozenset({b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl"})
+UNUSED = frozenset(["udta", "meta", "vmhd", "smhd", "hmhd", "nmhd", "sthd", "gmhd", "iods"])
+"""Boxes that say nothing about bytes or times: not looked into, whatever they hold."""
+CONFIGURATIONS = frozenset(
+    [
+        *("avcC", "hvcC", "vvcC", "av1C", "vpcC", "dvcC", "dvvC", "dvwC", "colr"),
+        *("esds", "dac3", "dec3", "dac4", "dOps", "dfLa", "mhaC", "pasp", "btrt", "clap", "fiel"),
+    ]
+)
+"""Boxes of sample entries whose first bytes, if any, are asked for: those make a codec string."""
+SAMPLES = frozenset(
+    ["sgpd", "csgp", "subs", "saiz", "saio", "senc", "sdtp", "stdp", "padb", "stsh", "stps", "cslg"]
+)
+"""Boxes of sample tables that are not read, or not by their declaration: they may hold much."""
+LEFT = UNUSED | CONFIGURATIONS | SAMPLES
+TABLES = frozenset(
+    ["stts", "ctts", "stss", "stsz", "stz2", "stsc", "stco", "co64", "stbl", "minf", "mdia"]
+)
+"""Boxes without which (or without whose inside) the samples of a track cannot be told."""
+
+
+class Moov(NamedTuple):
+    """A parsed moov.
+
+    Attributes:
+        box: without what is damaged.
+        errors: what is wrong with the damaged boxes.
+        lost: track_IDs whose samples cannot be told by the moov.
+    """
+
+    box: Box
+    errors: tuple[FormatError, ...]
+    lost: frozenset[int]
+
+
+def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
+    r"""A moov, and what of its tracks had to be passed over.
+
+    A damaged box inside of a track is read as if it were free space; so is the box around it
+    where its size cannot be right.
+
+    Args:
+        data: the moov.
+        offset: its place in the file.
+        findings: damage is noted here.
+
+    Raises:
+        MalformedBox: it breaks the rules elsewhere than inside of a track, or too often.
+        LimitExceeded: it passes a named limit.
+
+    >>> read_moov(b"\0\0\0\x08moov", 0, Findings()).errors
+    ()
+    """
+    try:
+        whole = parse_box(data, offset=offset, leave=LEFT)
+    except MalformedBox as error:
+        first = error
+    else:
+        _note_nameless(whole, findings)
+        return Moov(whole, (), frozenset())
+    mended = bytearray(data)
+    found: list[tuple[MalformedBox, int, str]] = []
+    moov, reason = None, first
+    while moov is None:
+        around = _around(mended, -1 if reason.offset is None else reason.offset - offset)
+        if len(around) < 2 or len(found) == MAX_DAMAGED:
+            raise first
+        name = slice(around[-1] + 4, around[-1] + 8)
+        found.append((reason, around[1], mended[name].decode("latin-1")))
+        mended[name] = b"free"
+        try:
+            moov = parse_box(mended, offset=offset, leave=LEFT)
+        except MalformedBox as error:
+            reason = error
+    headers = {box.offset - offset: box.find("tkhd") for box in moov.find_all("trak")}
+    lost = set()
+    for reason, trak, kind in found:
+        header = headers.get(trak)
+        track = header.get("track_ID") if header is not None else None
+        if kind in TABLES and track is not None:
+            lost.add(track)
+        findings.add(
+            "damaged-track",
+            f"{reason.message}; {kind} is ignored",
+            offset=reason.offset,
+            path=reason.path,
+            track=track,
+        )
+    return Moov(moov, tuple(one for one, _, _ in found), frozenset(lost))
+
+
+def _note_nameless(moov: Box, findings: Findings) -> None:
+    """Note tracks whose tkhd is not there, or of a version that nobody defined."""
+    for trak in moov.find_all("trak"):
+        header = trak.find("tkhd")
+        if header is None or header.get("track_ID") is None:
+            findings.add(
+                "damaged-track",
+                "no tkhd gives the track_ID, so nothing can refer to the track; it is left out",
+                offset=trak.offset,
+                path="moov/trak",
+            )
+
+
+def _around(data: bytearray, place: int) -> list[int]:
+    """Places of the boxes from the moov down to the one at `place`, as far as sizes are right.
+
+    Only of boxes inside of a trak; else at most the moov alone.
+    """
+    chain = [0]
+    moov = read_header(data)
+    at, stop = moov.length if moov is not None else 0, len(data)
+    while (header := read_header(data, at, stop)) is not None:
+        if not header.fits(stop - at) or place < at:
+            break
+        if place >= at + header.size:
+            at += header.size
+            continue
+        if len(chain) == 1 and header.type != b"trak":
+            break
+        chain.append(at)
+        if header.type not in CONTAINERS or place == at:
+            break
+        at, stop = at + header.length, at + header.size
+    return chain
+
+
+SELF_CONTAINED = 1
+"""Flag of a data reference: the media data is in this file (8.7.2.2)."""
+REFERENCES = ("url ", "urn ", "alis")
+"""Data references that may name another file; imdt and snim name boxes of this one."""
+MOST_NAMED = 80
+"""Characters of a file's name that a message tells."""
+
+
+def audit_tracks(
+    moov: Box, findings: Findings, lost: frozenset[int] = frozenset()
+) -> frozenset[int]:
+    """Note what tracks contradict themselves in, and which say that their samples are elsewhere.
+
+    Args:
+        moov: parsed.
+        findings: odd things are noted here.
+        lost: track_IDs whose tables are damaged, which is told already.
+
+    Returns: track_IDs whose samples lie in other files.
+    """
+    known: set[int] = set()
+    elsewhere: set[int] = set()
+    for trak in moov.find_all("trak"):
+        tkhd = trak.find("tkhd")
+        track = tkhd.get("track_ID") if tkhd is not None else None
+        if tkhd is None or track is None:
+            continue
+        if track in known:
+            findings.add(
+                "same-track-id",
+                "two tracks have this track_ID, which must be unique (8.3.2); only the first is "
+                "indexed",
+                offset=tkhd.offset,
+                path="moov/trak/tkhd",
+                track=track,
+            )
+            continue
+        known.add(track)
+        if not track:
+            findings.add(
+                "track-id-zero",
+                "the track_ID is 0, which stands for no track (8.3.2)",
+                offset=tkhd.offset,
+                path="moov/trak/tkhd",
+                track=track,
+            )
+        if track not in lost and _audit(trak, track, findings):
+            elsewhere.add(track)
+    _audit_defaults(moov, findings)
+    return frozenset(elsewhere)
+
+
+def _audit_defaults(moov: Box, findings: Findings) -> None:
+    described: dict[int, int] = {}
+    for trak in moov.find_all("trak"):
+        tkhd, entries = trak.find("tkhd"), trak.find_all("mdia/minf/stbl/stsd/*")
+        if tkhd is not None and "track_ID" in tkhd.fields:
+            described.setdefault(tkhd["track_ID"], len(entries))
+    for trex in moov.find_all("mvex/trex"):
+        track, entry = trex.get("track_ID"), trex.get("default_sample_description_index")
+        count = described.get(track) if track is not None else None
+        if entry is not None and count and not 1 <= entry <= count:
+            findings.add(
+                "no-description",
+                f"trex names sample entry {entry} of {count}",
+                offset=trex.offset,
+                path="moov/mvex/trex",
+                track=track,
+            )
+
+
+def _audit(trak: Box, track: int, findings: Findings) -> bool:
+    """Whether all samples of the track lie in other files."""
+    stsd, dref = trak.find("mdia/minf/stbl/stsd"), trak.find("mdia/minf/dinf/dref")
+    entries = stsd.children if stsd is not None else ()
+    if not entries:
+        findings.add(
+            "no-sample-entry",
+            "stsd has no entry, so nothing says how the samples are coded",
+            offset=(stsd or trak).offset,
+            path="moov/trak/mdia/minf/stbl/stsd",
+            track=track,
+        )
+        return False
+    if stsd is not None and stsd.get("entry_count") not in (None, len(entries)):
+        findings.add(
+            "stsd-count",
+            f"stsd says that it has {stsd['entry_count']} entries, and has {len(entries)}",
+            offset=stsd.offset,
+            path="moov/trak/mdia/minf/stbl/stsd",
+            track=track,
+        )
+    if dref is None or not dref.children:
+        return False
+    return _audit_references(dref, entries, track, findings)
+
+
+def _audit_references(dref: Box, entries: Sequence[Box], track: int, findings: Findings) -> bool:
+    path = "moov/trak/mdia/minf/dinf/dref"
+    if dref.get("entry_count") not in (None, len(dref.children)):
+        findings.add(
+            "dref-count",
+            f"dref says that it has {dref['entry_count']} entries, and has {len(dref.children)}",
+            offset=dref.offset,
+            path=path,
+            track=track,
+        )
+    away = 0
+    for entry in entries:
+        number = entry.get("data_reference_index")
+        if number is None:
+            continue
+        if not 1 <= number <= len(dref.children):
+            findings.add(
+                "no-data-reference",
+                f"a sample entry names data reference {number} of {len(dref.children)}; the "
+                "samples are taken for those of this file",
+                offset=entry.offset,
+                path="moov/trak/mdia/minf/stbl/stsd",
+                track=track,
+            )
+            continue
+        reference = dref.children[number - 1]
+        if reference.type not in REFERENCES or reference.get("flags", 0) & SELF_CONTAINED:
+            continue
+        name = _name(reference)
+        if name:
+            away += 1
+            findings.add(
+                "media-elsewhere",
+                f"the samples are in another file, {name}; they are left out",
+                offset=reference.offset,
+                path=path,
+                track=track,
+            )
+        else:
+            findings.add(
+                "media-unnamed",
+                "dref does not say that the samples are in this file, and names no other; they "
+                "are taken for those of this file",
+                offset=reference.offset,
+                path=path,
+                track=track,
+            )
+    return away == len(entries)
+
+
+def _name(reference: Box) -> str:
+    """The file that a data reference names, for a message; "" where it names none."""
+    if reference.type == "alis":
+        return "of an alias record" if reference.get("alias") else ""
+    name = str(reference.get("location") or reference.get("name") or "")
+    return repr(name[:MOST_NAMED]) if name else ""

@@ -1,0 +1,402 @@
+"""What a parsed moov says of the movie and its tracks (ISO/IEC 14496-12, 8.2 to 8.8).
+
+Beside what an index needs, the headers of a track say colours, rates, titles.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fragdex.boxes import Box, build, parse_box
+from fragdex.boxes.limits import MAX_TRACKS
+from fragdex.errors import FormatError, LimitExceeded
+from fragdex.fragments.table import FAR
+from fragdex.fragments.track_info import (
+    Chapter,
+    Colour,
+    ContentLight,
+    DolbyVision,
+    Edit,
+    Encryption,
+    MasteringDisplay,
+    Movie,
+    SampleDefaults,
+    TrackInfo,
+)
+from fragdex.indexing.codecs import (
+    Missing,
+    Sound,
+    body,
+    codec_string,
+    config,
+    decoder_config,
+    nal_length_size,
+    original_format,
+    sound_of,
+)
+
+MAX_TEXT = 1024
+"""Letters of a title that are taken."""
+TRACK_ENABLED = 1
+
+
+def facts(trak: Box, entry: Box | None) -> dict[str, Any]:
+    """The fields of a `TrackInfo` that headers say, by name; what they do not say is left out.
+
+    Args:
+        trak: parsed; udta may be left unparsed.
+        entry: its first sample entry.
+
+    >>> facts(Box("trak", {}), None)
+    {'chapter_tracks': ()}
+    """
+    elng = trak.find("mdia/elng")
+    found: dict[str, Any] = {
+        **_of_header(trak.find("tkhd")),
+        "extended_language": _text(elng.get("extended_language")) if elng is not None else None,
+        "title": _title(trak),
+        "chapter_tracks": _references(trak, "chap"),
+    }
+    if entry is not None:
+        found |= _of_entry(entry)
+    return {name: value for name, value in found.items() if value is not None or name == "rotation"}
+
+
+def chapters(moov: Box) -> tuple[Chapter, ...]:
+    """The chapters of a Nero chapter list.
+
+    >>> chapters(Box("moov", {}))
+    ()
+    """
+    udta = _user_data(moov.find("udta"))
+    chpl = udta.find("chpl") if udta is not None else None
+    if chpl is None or chpl.opaque:
+        return ()
+    return tuple(
+        Chapter(int(one["start"]), _text(one["title"]) or "")
+        for one in chpl["chapters"]
+        if one["start"] < 2**63
+    )
+
+
+def _of_header(tkhd: Box | None) -> dict[str, Any]:
+    if tkhd is None or "matrix" not in tkhd.fields:
+        return {}
+    found: dict[str, Any] = {"alternate_group": int(tkhd["alternate_group"]) & 0xFFFF}
+    found["enabled"] = bool(tkhd["flags"] & TRACK_ENABLED)
+    found["rotation"], found["mirrored"] = _rotation([int(value) for value in tkhd["matrix"]])
+    return found
+
+
+def _rotation(matrix: list[int]) -> tuple[int | None, bool]:
+    """Degrees clockwise of a matrix a b u c d v x y w (8.3.2), and whether it mirrors afterwards.
+
+    None: it does something else.
+    """
+    a, b, c, d = matrix[0], matrix[1], matrix[3], matrix[4]
+    mirrored = a * d < b * c
+    if mirrored:
+        a, c = -a, -c
+    one = max(map(abs, (a, b, c, d))) or 1
+    turns = {(1, 0, 0, 1): 0, (0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
+    found = turns.get((a // one, b // one, c // one, d // one))
+    found = found if all(abs(value) in (0, one) for value in (a, b, c, d)) else None
+    return found, mirrored and found is not None
+
+
+def _of_entry(entry: Box) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    try:
+        pasp = config(entry, "pasp", least=8)
+        aspect = int.from_bytes(pasp[:4], "big"), int.from_bytes(pasp[4:8], "big")
+        found["pixel_aspect"] = aspect if all(aspect) else None
+    except Missing:
+        pass
+    found["colour"] = _colour(entry)
+    found["mastering_display"] = _mastering(entry)
+    found["content_light"] = _light(entry)
+    found["dolby_vision"] = _dolby_vision(entry)
+    return found | _rates(entry)
+
+
+def _colour(entry: Box) -> Colour | None:
+    for found in entry.find_all("colr"):
+        colr = body(found)
+        if colr[:4] in (b"nclx", b"nclc") and len(colr) >= (11 if colr[3:4] == b"x" else 10):
+            values = [int.from_bytes(colr[at : at + 2], "big") for at in (4, 6, 8)]
+            full = bool(colr[10] >> 7) if colr[:4] == b"nclx" else None
+            return Colour(values[0], values[1], values[2], full)
+    for found in entry.find_all("vpcC"):
+        vpcc = body(found)
+        if len(vpcc) >= 10 and vpcc[0] == 1:
+            return Colour(vpcc[7], vpcc[8], vpcc[9], bool(vpcc[6] & 1))
+    return None
+
+
+def _numbers(data: bytes, *sizes: int) -> list[int]:
+    numbers, at = [], 0
+    for size in sizes:
+        numbers.append(int.from_bytes(data[at : at + size], "big"))
+        at += size
+    return numbers
+
+
+def _mastering(entry: Box) -> MasteringDisplay | None:
+    for found in entry.find_all("mdcv"):
+        if len(data := body(found)) >= 24:
+            # green, blue, red in units of 0.00002 (12.1.7)
+            *places, white_x, white_y, most, least = _numbers(data, *[2] * 8, 4, 4)
+            g, b, r = places[0:2], places[2:4], places[4:6]
+            primaries = tuple(value / 50_000 for value in (*r, *g, *b))
+            white = white_x / 50_000, white_y / 50_000
+            return MasteringDisplay(primaries, white, most / 10_000, least / 10_000)
+    for found in entry.find_all("SmDm"):
+        if len(data := body(found)[4:]) >= 24:
+            *places, white_x, white_y, most, least = _numbers(data, *[2] * 8, 4, 4)
+            primaries = tuple(value / 65_536 for value in places)
+            white = white_x / 65_536, white_y / 65_536
+            return MasteringDisplay(primaries, white, most / 256, least / 16_384)
+    return None
+
+
+def _light(entry: Box) -> ContentLight | None:
+    for name, skipped in (("clli", 0), ("CoLL", 4)):
+        for found in entry.find_all(name):
+            if len(data := body(found)[skipped:]) >= 4:
+                most, average = _numbers(data, 2, 2)
+                return ContentLight(most, average)
+    return None
+
+
+def _dolby_vision(entry: Box) -> DolbyVision | None:
+    try:
+        record = config(entry, "dvcC", "dvvC", "dvwC", least=5)
+    except Missing:
+        return None
+    return DolbyVision(record[2] >> 1, (record[2] & 1) << 5 | record[3] >> 3, record[4] >> 4)
+
+
+def _rates(entry: Box) -> dict[str, Any]:
+    """Bits a second that btrt (8.5.2) or the decoder's configuration (14496-1, 7.2.6.6) declare."""
+    try:
+        btrt = config(entry, "btrt", least=12)
+        most, average = _numbers(btrt[4:], 4, 4)
+    except Missing:
+        try:
+            _, record, _ = decoder_config(config(entry, "esds", "wave/esds", least=5)[4:])
+            most, average = _numbers(record[5:], 4, 4)
+        except (Missing, IndexError):
+            return {}
+    return {"declared_bit_rate": average or None, "declared_peak_bit_rate": most or None}
+
+
+def _references(trak: Box, kind: str) -> tuple[int, ...]:
+    found = trak.find(f"tref/{kind}")
+    if found is None:
+        return ()
+    data = body(found)
+    ids = [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data) - 3, 4)]
+    return tuple(one for one in ids[:64] if one)
+
+
+def _title(trak: Box) -> str | None:
+    udta = _user_data(trak.find("udta"))
+    if udta is None:
+        return None
+    for child in udta.children:
+        if child.type == "name":
+            return _text(child.get("name"))
+    for child in udta.children:
+        # QuickTime File Format, user data text: a length and a language, then the text.
+        if child.type == "\xa9nam" and len(data := body(child)) >= 4:
+            size = int.from_bytes(data[:2], "big")
+            return _text(data[4 : 4 + size].decode("utf-8", "replace"))
+    return None
+
+
+def _user_data(udta: Box | None) -> Box | None:
+    """A udta that was left unparsed, as far as it can be read; its damage concerns no one."""
+    if udta is None:
+        return None
+    try:
+        return parse_box(build(udta), leave=frozenset({"meta"}))
+    except FormatError:
+        return None
+
+
+def _text(value: object) -> str | None:
+    """Text that can be shown and written as JSON; None where there is none."""
+    if not isinstance(value, str):
+        return None
+    clean = value.encode("utf-8", "replace").decode("utf-8").split("\0")[0][:MAX_TEXT].strip()
+    return clean or None
+
+
+MAX_EDITS = 4096
+"""Edits that are kept of one track; real lists have a handful."""
+KINDS = {
+    "vide": "video",
+    "auxv": "video",
+    "pict": "video",
+    "soun": "audio",
+    "text": "text",
+    "sbtl": "text",
+    "subt": "text",
+    "subp": "text",
+    "clcp": "text",
+    "meta": "metadata",
+    "tmcd": "timecode",
+    "hint": "hint",
+}
+
+
+def read_movie(moov: Box) -> Movie:
+    """The values of a parsed moov.
+
+    Tracks without a tkhd are left out: nothing can refer to them.
+
+    Raises:
+        LimitExceeded: it has too many tracks.
+    """
+    traks = moov.find_all("trak")
+    if len(traks) > MAX_TRACKS:
+        raise LimitExceeded(
+            "the moov has too many tracks",
+            path="moov/trak",
+            offset=traks[MAX_TRACKS].offset,
+            expected=f"at most {MAX_TRACKS}",
+            found=len(traks),
+        )
+    header = moov.find("mvhd")
+    extends = {
+        trex["track_ID"]: SampleDefaults(
+            trex["default_sample_duration"],
+            trex["default_sample_size"],
+            trex["default_sample_flags"],
+        )
+        for trex in moov.find_all("mvex/trex")
+        if "track_ID" in trex.fields
+    }
+    duration = moov.find("mvex/mehd") or header
+    tracks = []
+    for trak in traks:
+        tkhd = trak.find("tkhd")
+        if tkhd is not None and "track_ID" in tkhd.fields:
+            tracks.append(_read_track(trak, tkhd["track_ID"], extends))
+    return Movie(
+        header.fields.get("timescale", 0) if header else 0,
+        _duration(duration),
+        moov.find("mvex") is not None,
+        tuple(tracks),
+        chapters(moov),
+    )
+
+
+def sample_tables(moov: Box) -> dict[int, Box]:
+    """track_ID → stbl of each track of a parsed moov."""
+    found: dict[int, Box] = {}
+    for trak in moov.find_all("trak"):
+        tkhd, stbl = trak.find("tkhd"), trak.find("mdia/minf/stbl")
+        if tkhd is not None and stbl is not None and "track_ID" in tkhd.fields:
+            found.setdefault(tkhd["track_ID"], stbl)
+    return found
+
+
+def decoders(moov: Box, data: bytes) -> dict[int, bytes]:
+    """track_ID → what decodes its samples: the bytes of hdlr's type, timescale and stsd.
+
+    Args:
+        moov: parsed from `data`.
+    """
+    found: dict[int, bytes] = {}
+    for trak in moov.find_all("trak"):
+        tkhd, stsd = trak.find("tkhd"), trak.find("mdia/minf/stbl/stsd")
+        mdhd, hdlr = trak.find("mdia/mdhd"), trak.find("mdia/hdlr")
+        if tkhd is None or "track_ID" not in tkhd.fields:
+            continue
+        entries = b""
+        if stsd is not None:
+            at = stsd.offset - moov.offset
+            entries = data[at : at + stsd.size]
+        handler = hdlr.fields.get("handler_type", "") if hdlr is not None else ""
+        timescale = mdhd.fields.get("timescale", 0) if mdhd is not None else 0
+        found.setdefault(tkhd["track_ID"], f"{handler} {timescale} ".encode() + entries)
+    return found
+
+
+def _duration(box: Box | None) -> int:
+    if box is None:
+        return 0
+    value = int(box.fields.get("fragment_duration", box.fields.get("duration", 0)))
+    # All ones mean "unknown" (ISO/IEC 14496-12, 8.2.2.3).
+    return 0 if value == 2**32 - 1 else _countable(value)
+
+
+def _countable(duration: int) -> int:
+    """No recording lasts 2^63 ticks: such a duration says nothing, and columns have no room."""
+    return duration if duration < 2**63 else 0
+
+
+def _read_track(trak: Box, track_id: int, extends: dict[int, SampleDefaults]) -> TrackInfo:
+    mdhd, hdlr = trak.find("mdia/mdhd"), trak.find("mdia/hdlr")
+    stsd = trak.find("mdia/minf/stbl/stsd")
+    entry = stsd.children[0] if stsd is not None and stsd.children else None
+    handler = hdlr.fields.get("handler_type", "") if hdlr else ""
+    values = entry.fields if entry is not None else {}
+    sound = sound_of(entry, original_format(entry)) if entry and handler == "soun" else Sound()
+    return TrackInfo(
+        id=track_id,
+        handler=handler,
+        kind=KINDS.get(handler, "other"),
+        timescale=mdhd.fields.get("timescale", 0) if mdhd else 0,
+        format=original_format(entry) if entry is not None else "",
+        codec=codec_string(entry) if entry is not None else None,
+        media_duration=_duration(mdhd),
+        width=values.get("width"),
+        height=values.get("height"),
+        channel_count=sound.channel_count,
+        sample_rate=sound.sample_rate,
+        sample_size=sound.sample_size,
+        language=_language(mdhd.fields.get("language", 0)) if mdhd else None,
+        edits=_edits(trak),
+        encryption=_encryption(entry),
+        defaults=extends.get(track_id),
+        nal_length_size=nal_length_size(entry) if entry is not None else None,
+        **facts(trak, entry),
+    )
+
+
+def _language(packed: int) -> str | None:
+    """Three letters, five bits each, counted from 0x60 (8.4.2.3)."""
+    letters = "".join(chr((packed >> shift & 31) + 0x60) for shift in (10, 5, 0))
+    return letters if letters.isalpha() and letters != "und" else None
+
+
+def _edits(trak: Box) -> tuple[Edit, ...]:
+    elst = trak.find("edts/elst")
+    if elst is None or "entries" not in elst.fields:
+        return ()
+    return tuple(
+        Edit(
+            _countable(int(row["segment_duration"])),
+            int(row["media_time"]),
+            int(row["media_rate_integer"]) + int(row["media_rate_fraction"]) % 65536 / 65536,
+        )
+        for row in elst["entries"][:MAX_EDITS]
+        if abs(int(row["media_time"])) < FAR
+    )
+
+
+def _encryption(entry: Box | None) -> Encryption | None:
+    if entry is None or entry.type not in ("encv", "enca", "enct", "encs", "encm"):
+        return None
+    schm = entry.find("sinf/schm")
+    tenc = entry.find("sinf/schi/tenc") or next(
+        (b for b in entry.find_all("sinf/schi/uuid") if "default_KID" in b.fields), None
+    )
+    kid = tenc.fields.get("default_KID") if tenc is not None else None
+    return Encryption(
+        schm.fields.get("scheme_type", "") if schm is not None else "",
+        bytes(kid).hex() if kid is not None else None,
+        tenc.fields.get("default_Per_Sample_IV_Size") if tenc is not None else None,
+    )

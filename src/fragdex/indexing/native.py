@@ -1,0 +1,285 @@
+"""Hopping over box headers: the only sequential part of reading a file.
+
+Each loop exists twice: in C (`_hop_*.c`), used where a compiler was there at installation, and in
+Python (`hop_plain`); a property test proves them equal. They know box headers and the places of
+integers, and nothing else of the format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.indexing.headers import (
+    DESCEND,
+    DONE,
+    PASSED,
+    ROW,
+    WHOLE,
+    Fits,
+    Int64,
+    Packed,
+    RowColumns,
+    Sums,
+    Walked,
+)
+from fragdex.indexing.native_plain import (
+    chunk_starts_plain,
+    columns_plain,
+    fit_plain,
+    join_plain,
+    places_plain,
+    sums_plain,
+    walk_plain,
+)
+
+Learn: TypeAlias = Callable[[memoryview], tuple[bytes, bytes, bytes] | None]
+"""Bytes of a box → its shape, one of `Packed`; None where it has none."""
+
+compiled: Any = None
+"""The compiled loops, or None."""
+if not os.environ.get("FRAGDEX_PURE_PYTHON"):
+    with contextlib.suppress(ImportError):
+        compiled = importlib.import_module("fragdex._hop")
+
+walks_files = hasattr(compiled, "walk_file")
+"""Whether `walk_file` is there: only with the compiled loops, and not on Windows."""
+
+
+def walk(
+    buffer: memoryview,
+    start: int = 0,
+    max_rows: int = 1 << 15,
+    *,
+    inside: bool = False,
+    shapes: Packed = (),
+) -> Walked:
+    """Pass the boxes from `start` on.
+
+    Args:
+        buffer: bytes of the file; a box's position counts from its start.
+        start: of the first header.
+        max_rows: about how many rows to give at once.
+        inside: give the rows inside of fragments as well.
+        shapes: of `WHOLE` boxes, to be looked for in passing; the walk in Python does not.
+    """
+    if start >= len(buffer):
+        nothing = np.zeros(0, ROW)
+        return Walked(nothing, nothing, start, DONE)
+    if compiled is None:
+        return walk_plain(buffer, start, max_rows, inside)
+    descend = DESCEND if inside else b""
+    top, inner, position, status, found = compiled.walk(
+        buffer, start, descend, WHOLE, PASSED, max_rows, shapes
+    )
+    fits = _fits(found, shapes) if shapes else None
+    return Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, fits)
+
+
+def walk_file(
+    fd: int,
+    start: int,
+    stop: int,
+    *,
+    max_rows: int,
+    max_bytes: int,
+    probe: int = 0,
+    dense: int = 0,
+    shapes: Packed = (),
+    learn: Learn | None = None,
+) -> tuple[Walked, bytearray, int, int]:
+    """`walk` by reading, two reads a fragment: where fragments are large this beats mapping.
+
+    Only where `walks_files` says so.
+
+    Args:
+        fd: of a file.
+        start: of the first header; stop: end of the file.
+        max_rows, max_bytes: about how many rows and bytes of `WHOLE` boxes to give at once.
+        probe: rows after which the walk stops with `DENSE` where moofs begin at most `dense`
+            bytes apart; 0: it never does.
+        shapes: of `WHOLE` boxes, to be looked for in passing.
+        learn: tells the shape of a moof that has none of those known, which is then looked for as
+            well; None: no more is asked.
+
+    Returns: what was met (offsets in the file), the bytes of the `WHOLE` boxes one behind the
+    other, reads made, bytes read.
+    """
+    known = list(shapes)
+
+    def ask(box: bytes) -> tuple[bytes, bytes, bytes] | None:
+        shape = learn(memoryview(box)) if learn is not None else None
+        if shape is not None:
+            known.append(shape)
+        return shape
+
+    (top, inner, position, status, found), kept, reads, count = compiled.walk_file(
+        # A box that a cut file announces may begin behind its end.
+        *(fd, start, max(start, stop), b"", WHOLE, PASSED, max_rows, max_bytes),
+        *(b"moof", probe, dense, shapes, ask if learn is not None else None),
+    )
+    fits = _fits(found, tuple(known)) if known else None
+    met = Walked(np.frombuffer(top, ROW), np.frombuffer(inner, ROW), position, status, fits)
+    return met, kept, reads, count
+
+
+def columns(
+    buffer: memoryview | bytes, offsets: Int64, places: Sequence[tuple[int, np.dtype[Any]]]
+) -> Int64:
+    """Big-endian integers that stand at the same places in many boxes.
+
+    Args:
+        buffer: holds the boxes.
+        offsets: where each starts.
+        places: (bytes from there, dtype) of each integer.
+
+    Returns: int64 of shape (len(places), len(offsets)). Places must lie inside the buffer
+    (ValueError).
+
+    >>> columns(b"....abcd", np.array([4]), [(1, np.dtype(">u1")), (2, np.dtype(">i2"))]).tolist()
+    [[98], [25444]]
+    """
+    if compiled is not None:
+        packed = np.array([(at, d.itemsize, d.kind == "i") for at, d in places], np.int64)
+        read = compiled.columns(buffer, np.ascontiguousarray(offsets, np.int64), packed)
+        return np.frombuffer(read, np.int64).reshape(len(places), len(offsets))
+    return columns_plain(buffer, offsets, places)
+
+
+def fit(buffer: memoryview | bytes, offsets: Int64, sizes: Int64, shapes: Packed) -> Fits:
+    """Which of many boxes have which of some shapes, and their integers.
+
+    Boxes must lie inside the buffer (ValueError); of several shapes that fit any may be named.
+
+    >>> place = np.array([1, 1, 0], np.int64).tobytes()
+    >>> found = fit(b"abxb", np.array([0, 2]), np.array([2, 2]), ((b"a?", bytes([255, 0]), place),))
+    >>> found.which.tolist(), found.cells[0].tolist()
+    ([0, 255], [[98]])
+    """
+    if compiled is not None and shapes:
+        at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
+        return _fits(compiled.fit(buffer, at, lengths, shapes), shapes)
+    return fit_plain(buffer, offsets, sizes, shapes)
+
+
+def _fits(found: tuple[bytes, tuple[bytes, ...]], shapes: Packed) -> Fits:
+    which, cells = found
+    tables = [
+        _table(read, len(places) // 24) for read, (_, _, places) in zip(cells, shapes, strict=True)
+    ]
+    return Fits(np.frombuffer(which, np.uint8), tables)
+
+
+def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:
+    """The bytes of many runs, one behind the other.
+
+    Joined bytes cost less than an index matrix. Runs must lie inside the buffer (ValueError).
+
+    >>> join(b"abcdef", np.array([4, 0]), 2)
+    b'efab'
+    """
+    if compiled is not None:
+        widths = np.ascontiguousarray(sizes, np.int64).reshape(-1)
+        joined: bytes = compiled.join(buffer, np.ascontiguousarray(offsets, np.int64), widths)
+        return joined
+    return join_plain(buffer, offsets, sizes)
+
+
+def sums(
+    buffer: memoryview | bytes,
+    at: Int64,
+    count: Int64,
+    columns: RowColumns,
+    durations: Int64,
+    first: npt.NDArray[np.uint8],
+    rest: npt.NDArray[np.uint8],
+) -> Sums:
+    """What runs of samples add up to, and their sync samples.
+
+    Args:
+        buffer: holds the rows of all samples.
+        at: where the rows of each run start.
+        count: samples of each, 1 at least.
+        columns: what a row holds.
+        durations: of each run the duration of its samples, where there is no column of them.
+        first, rest: of each run, whether its first sample and the others are wanted as sync
+            samples: 0 no, 1 yes, 2 as their flags say.
+
+    Runs must lie inside the buffer; of rows of no bytes no sync samples may be wanted (ValueError).
+
+    >>> rows, one = RowColumns(4, size=0), np.array([1], np.uint8)
+    >>> found = sums(b"...z...z", np.array([0]), np.array([2]), rows, np.array([9]), one, one)
+    >>> found.duration, found.points.tolist()
+    (array([18]), [[0, 0], [0, 1], [0, 9], [0, 9]])
+    """
+    if compiled is None:
+        return sums_plain(buffer, at, count, columns, durations, first, rest)
+    at, count, durations = (np.ascontiguousarray(c, np.int64) for c in (at, count, durations))
+    first, rest = (np.ascontiguousarray(c, np.uint8) for c in (first, rest))
+    summed, points = compiled.sums(
+        buffer, at, count, np.array(columns, np.int64), durations, first, rest
+    )
+    size, duration, cts_min, cts_end, negative = _table(summed, 5)
+    return Sums(size, duration, cts_min, cts_end, negative, _table(points, 4))
+
+
+def chunk_starts(
+    rows: memoryview | bytes, stride: int, first: int, each: int, into: Int64
+) -> int | None:
+    """Which sample each chunk begins with, where rows say it for chunks that hold equally many.
+
+    Args:
+        rows: of `stride` bytes each, one at least.
+        first: place in a row of the 32-bit number, from 1, of the first chunk that it holds for;
+            the first row holds for chunks before it, too.
+        each: place of how many samples are in each of these chunks.
+        into: takes the number, from 0, of each chunk's first sample.
+
+    Returns: samples of all chunks; None where rows fall back, then `into` says nothing. Rows must
+    be whole and columns lie inside of them (ValueError).
+
+    >>> into = np.empty(3, np.int64)
+    >>> chunk_starts(bytes([0, 0, 0, 1, 0, 0, 0, 5]), 8, 0, 4, into), into.tolist()
+    (15, [0, 5, 10])
+    """
+    if compiled is None:
+        return chunk_starts_plain(rows, stride, first, each, into)
+    held: int | None = compiled.chunk_starts(rows, stride, first, each, into)
+    return held
+
+
+def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64) -> bool:
+    """Where samples lie that stand one behind the other in chunks.
+
+    Args:
+        size: bytes of each sample from number 0 on, or of all of them (one element).
+        chunk_start: number of the first sample of each chunk, rising or equal.
+        chunk_offset: where each chunk starts.
+        first: number of the first sample that is asked for.
+        into: takes the place of it and of those behind it; their number says how many.
+
+    Returns: whether each sample lies behind the end of the one before. Chunks must begin at or
+    before the first sample and before the last one, and samples have a size (ValueError). Places
+    wrap round at 64 bits.
+
+    >>> into = np.empty(3, np.int64)
+    >>> places(np.array([5, 6, 7]), np.array([0, 2]), np.array([70, 90]), 0, into), into.tolist()
+    (True, [70, 75, 90])
+    """
+    if compiled is None:
+        return places_plain(size, chunk_start, chunk_offset, first, into)
+    size, chunk_start, chunk_offset = (
+        np.ascontiguousarray(c, np.int64) for c in (size, chunk_start, chunk_offset)
+    )
+    rising: bool = compiled.places(size, chunk_start, chunk_offset, first, into)
+    return rising
+
+
+def _table(read: bytes, rows: int) -> Int64:
+    return np.frombuffer(read, np.int64).reshape(rows, -1 if read else 0)

@@ -1,0 +1,463 @@
+"""A remote file read at several places at once: few round trips, little beside the headers.
+
+Where a fragment ends, only its own headers say, so that one pass asks for one fragment after the
+other. Here further passes begin at moofs found in the middle of the file, and all ask together.
+What such a pass met counts only once the pass before it ends exactly where it began; a moof that
+was none costs bytes, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from fragdex.box_header import read_header
+from fragdex.byterange import ByteRange
+from fragdex.errors import FormatError
+from fragdex.indexing.headers import DONE, Fits, Rows
+from fragdex.indexing.scan import FTYP, MDAT, MOOF, MOOV, Scan
+from fragdex.sources import Source
+
+FIRST_GUESS = 1 << 16
+"""Bytes asked for at once at the start of a remote object: the moov and sidx of most files."""
+READ_AHEAD = 1 << 12
+"""Bytes asked for at least at each further hop: a small moof and the header behind it."""
+
+
+def needed(source: Source, scan: Scan) -> ByteRange | None:
+    """What the scan needs next, maybe beyond the source; None where either is at its end."""
+    need = scan.need
+    if need is None or (source.size is not None and need.start >= source.size):
+        return None
+    return need
+
+
+def feed(source: Source, scan: Scan, data: bytes, start: int) -> bool:
+    """Give a scan what was read for it; False where that was nothing."""
+    if not data:
+        return False
+    scan.size = source.size
+    scan.feed(data, start)
+    return True
+
+
+def step(source: Source, scan: Scan, ahead: int) -> bool:
+    """One read of what the scan needs, `ahead` bytes at least; False at the end."""
+    need = needed(source, scan)
+    if need is None:
+        return False
+    stop = max(need.stop, need.start + ahead)
+    if source.size is not None:
+        stop = min(stop, source.size)
+    return feed(source, scan, read_there(source, ByteRange(need.start, stop)), need.start)
+
+
+def read_there(source: Source, wanted: ByteRange) -> bytes:
+    """Read what there is of a range; what comes short ends a source that has not told its size."""
+    data = source.read_up_to(wanted)
+    if source.size is None and 0 < len(data) < wanted.size:
+        source.size = wanted.start + len(data)
+    return data
+
+
+RECENT = 8
+"""Fragments that are looked at."""
+ROWS = 4 * RECENT
+"""Boxes that are looked at of many that were met together."""
+SPARE = 16
+"""Bytes read beside the largest headers of late: a few samples more, a longer mdat header."""
+DENSE = 4
+"""Where reading everything takes up to so many times the bytes of the headers, it is read."""
+REQUEST_BYTES = 128
+"""Bytes of an answer that tell where its range lies, when several are asked for at once."""
+LARGEST_WINDOW = 1 << 19
+"""Bytes of a read where everything is read."""
+FIRST_WINDOW = 1 << 17
+APART = frozenset((FTYP, MOOV, MDAT))
+"""What is not part of the headers of a fragment, or is their end."""
+SMALL_BOX = 1 << 12
+"""A box that is no mdat is read over up to this size, as one that belongs to the next moof."""
+
+
+class Pace:
+    """The last fragments of a pass.
+
+    Args:
+        before: what is known from elsewhere in the file; until more is known, this is as there.
+
+    >>> Pace().ahead()
+    4096
+    """
+
+    def __init__(self, before: Pace | None = None) -> None:
+        self._moofs: deque[int] = deque(before._moofs if before else (), RECENT)
+        self._heads: deque[int] = deque(before._heads if before else (), RECENT)
+        self._stride = before.stride if before else 0.0
+        self._window = 0
+        self._edge: int | None = None
+        if before:
+            self._moofs.clear()
+
+    def note(self, top: Rows) -> None:
+        """Take the rows of boxes that were passed, in file order."""
+        moof = False
+        rows = top[-ROWS:]
+        fields = (rows[name].tolist() for name in ("offset", "size", "type", "header"))
+        for offset, size, kind, header in zip(*fields, strict=True):
+            if self._edge is None or offset < self._edge:
+                self._edge = offset
+            if kind == MOOF:
+                moof = True
+                self._moofs.append(offset)
+            elif kind in APART or size > SMALL_BOX:
+                if moof and kind == MDAT:
+                    self._heads.append(offset + header - self._edge)
+                moof, self._edge = False, offset + size
+
+    @property
+    def known(self) -> int:
+        """Fragments whose headers are known."""
+        return len(self._heads)
+
+    @property
+    def stride(self) -> float:
+        """Bytes from one moof to the next; 0 where that is not known."""
+        if len(self._moofs) > 2:
+            self._stride = (self._moofs[-1] - self._moofs[0]) / (len(self._moofs) - 1)
+        return self._stride
+
+    @property
+    def head(self) -> int:
+        """Bytes from the end of the media data to behind the next mdat's header.
+
+        As many as were enough each time of late: a second request for the rest of a moof costs
+        more than some bytes of media beside the others.
+        """
+        return max(self._heads, default=READ_AHEAD - SPARE) + SPARE
+
+    @property
+    def dense(self) -> bool:
+        """Whether everything is read, since fragments are small beside their headers."""
+        return 0 < self.stride <= DENSE * (self.head + REQUEST_BYTES)
+
+    def ahead(self) -> int:
+        """Bytes to ask for next."""
+        if not self.dense:
+            self._window = 0
+            return self.head
+        self._window = min(max(2 * self._window, FIRST_WINDOW), LARGEST_WINDOW)
+        return self._window
+
+    def behind(self, need: ByteRange, scan: Scan) -> int:
+        """Where to stop reading that begins with what a scan needs."""
+        if scan.carried and not self.dense:
+            # The rest of a moof, and the header behind it.
+            return need.stop + SPARE
+        return need.start + self.ahead()
+
+    def expected(self, size: int) -> float:
+        """Bytes of headers in so many bytes of the file."""
+        return size / self.stride * self.head if self.stride else 0.0
+
+
+ENOUGH_TOPS = 16
+"""Reads whose boxes are looked at, to learn how fragments follow one another."""
+ENOUGH_KNOWN = 3
+"""Fragments whose distance is measured before passes are planned by it."""
+MOST_PASSES = 64
+"""Passes at once; a round of them is a few requests."""
+FRAGMENTS_EACH = 8
+"""Fragments, at least, for which a pass of its own is worth its search."""
+SEARCH_OF_HEADS = 0.25
+"""Bytes read to find moofs, for each byte of headers that is expected."""
+SEARCH_OF_FILE, FEW_PASSES = 1 / 128, 16
+"""Where that is more: bytes read to find moofs for so many passes, for each byte of the file."""
+LEAST_SEARCH, LEAST_PART = 1 << 19, 1 / 16
+"""Bytes that may be read to find moofs in any file, up to a part of it."""
+SEARCH_COST = 0.65
+"""Bytes read until a moof is found, in distances between two of them."""
+KEPT_BACK = 0.25
+"""Part of the search that is kept for passes that are begun later."""
+LONGEST_SEARCH = 6
+"""Distances between moofs after which a search is given up."""
+WINDOWS = 1 << 11, 1 << 16
+"""Least and most bytes of one read of a search; it takes a quarter of a fragment."""
+MOST_WASTE = 4
+"""Bytes that a pass may read, in parts of what its stretch of the file should take."""
+SOME_WASTE = 1 << 16
+"""Bytes that any pass may read."""
+MOST_BOX = 16
+"""How many times larger than the headers of late a moof may be that is found or read ahead."""
+SOME_BOX = 1 << 12
+"""Bytes of a moof that may be found in any file."""
+MARGIN = 1.25
+"""How much larger than what is expected the budget must be for anything to be read ahead."""
+
+MOOF_START = b"moof\0\0\0\x10mfhd"
+"""What a moof begins with behind its size: its type, and the header of its mfhd (8.8.5)."""
+OVERLAP = len(MOOF_START) + 3
+"""Bytes in which a moof may begin that goes on in the next piece."""
+
+
+def moof_in(data: bytes | bytearray, largest: int = 1 << 20) -> int | None:
+    r"""Where what looks like a moof of a possible size begins, or None.
+
+    >>> moof_in(b"..\0\0\1\0moof\0\0\0\x10mfhd"), moof_in(b"moof")
+    (2, None)
+    """
+    at = data.find(MOOF_START, 4)
+    while at >= 0:
+        header = read_header(data, at - 4)
+        if header is not None and 24 <= header.size <= largest:
+            return at - 4
+        at = data.find(MOOF_START, at + 1)
+    return None
+
+
+class Ahead(Scan):
+    """A pass that begins at a moof in the middle of the file, which may be none.
+
+    Args:
+        target: from here on its beginning is searched for.
+        pace: of the fragments elsewhere in the file.
+
+    Attributes:
+        begin: where it began; None while that is searched for.
+        limit: where the next pass begins, or is searched for.
+    """
+
+    def __init__(self, target: int, pace: Pace) -> None:
+        super().__init__(target)
+        self.target = self.limit = target
+        self.begin: int | None = None
+        self.pace, self._elsewhere = Pace(pace), Pace(pace)
+        self._over = False
+        self._spent = 0
+        self._looked = target
+        self._searched = bytearray()
+        self._window = int(min(max(pace.stride / 4, WINDOWS[0]), WINDOWS[1]))
+        self._longest = int(LONGEST_SEARCH * pace.stride) + SOME_WASTE
+        self._largest = MOST_BOX * pace.head + SOME_BOX
+        self._kept: list[bytes | bytearray] = []
+        self._tops: list[Rows] = []
+
+    def take_buffered(self, kept: bytes | bytearray, top: Rows, fits: Fits | None = None) -> None:
+        """Keep what was met until it counts."""
+        self._kept.append(kept)
+        self._tops.append(top)
+        self.pace.note(top)
+
+    @property
+    def wants(self) -> ByteRange | None:
+        """What to read next; None where nothing is, for now or for good."""
+        if self._over:
+            return None
+        if self.begin is None:
+            stop = min(self._looked + self._window, self.limit)
+            return ByteRange(self._looked, stop) if self._looked < stop else None
+        need = self.need
+        if need is None or need.stop - self.position > self._largest or need.start >= self.limit:
+            return None
+        # What is met here may be made up: it is not read faster than it is believed.
+        most = max(self._most - self._spent, self._elsewhere.head)
+        stop = min(self.pace.behind(need, self), self.limit, need.start + most)
+        return ByteRange(need.start, max(stop, need.stop))
+
+    @property
+    def _most(self) -> int:
+        """Bytes that this pass may have read, by what is known elsewhere in the file."""
+        stretch = self.position - (self.target if self.begin is None else self.begin)
+        return int(MOST_WASTE * self._elsewhere.expected(stretch)) + SOME_WASTE
+
+    @property
+    def edge(self) -> int:
+        """Where the pass before it ends."""
+        return self.target if self.begin is None else self.begin
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing was found to begin at."""
+        return self.begin is None and (self._over or self._looked >= self.limit)
+
+    def give(self, data: bytes, start: int) -> int:
+        """Take what was read; returns how much of it, or of what was read before, was in vain."""
+        self._over |= not data
+        if self.begin is None:
+            self._search(data)
+            return len(data)
+        self._spent += len(data)
+        self._feed(data, start)
+        if self._spent > self._most:
+            self._over = True
+            return self._spent
+        return 0
+
+    def _search(self, data: bytes) -> None:
+        self._searched += data
+        self._looked += len(data)
+        found = moof_in(self._searched, self._largest)
+        if found is None:
+            del self._searched[:-OVERLAP]
+            self._over |= self._looked - self.target > self._longest
+            return
+        self.begin = self._looked - len(self._searched) + found
+        self.stand(self.begin, DONE, b"")
+        self._feed(bytes(self._searched[found:]), self.begin)
+        self._searched.clear()
+
+    def _feed(self, data: bytes, start: int) -> None:
+        try:
+            self.feed(data, start)
+        except FormatError:
+            self._over = True
+
+    def hand_over(self, scan: Scan) -> None:
+        """Give a scan that has come to where this pass began all that it met."""
+        if self._tops:
+            scan.take_buffered(b"".join(self._kept), np.concatenate(self._tops))
+        scan.go_on_from(self)
+
+
+class _Passes:
+    """The scan, and the passes ahead of it, in file order."""
+
+    def __init__(self, source: Source, scan: Scan) -> None:
+        self.source, self.scan = source, scan
+        self.pace = Pace()
+        self.ahead: list[Ahead] = []
+        self.most = 0
+        self.search_left = 0.0
+        self.planned = source.connections < 2
+        self._noted = 0
+        self._note()
+
+    def round(self) -> bool:
+        """Read what every pass wants next; False where the scan is over."""
+        if not self.planned and self.pace.known >= ENOUGH_KNOWN and self.pace.stride:
+            self._plan()
+        self._begin_more()
+        first = self._wanted()
+        if first is None:
+            return False
+        asked = [(one, wants) for one in self.ahead if (wants := one.wants) is not None]
+        if asked and self._fits([first, *(wants for _, wants in asked)]):
+            data, *others = self.source.read_many([first, *(wants for _, wants in asked)])
+        else:
+            data, asked, others = read_there(self.source, first), [], []
+        if not feed(self.source, self.scan, data, first.start):
+            return False
+        for (one, wants), read in zip(asked, others, strict=True):
+            self.search_left -= one.give(read, wants.start)
+        self._settle()
+        return True
+
+    def _wanted(self) -> ByteRange | None:
+        """What the scan needs next, and as much behind it as is likely to be needed."""
+        need, size = needed(self.source, self.scan), self.source.size
+        if need is None:
+            return None
+        early = self.scan.position < FIRST_GUESS
+        stop = need.start + FIRST_GUESS if early else self.pace.behind(need, self.scan)
+        if self.ahead:
+            stop = min(stop, self.ahead[0].edge)
+        stop = max(stop, need.stop)
+        return ByteRange(need.start, stop if size is None else min(stop, size))
+
+    def _fits(self, ranges: list[ByteRange]) -> bool:
+        """Whether the budget holds reads that are made together."""
+        source = self.source
+        size = sum(one.size for one in ranges)
+        return (source.max_bytes is None or source.bytes_read + size <= source.max_bytes) and (
+            source.max_requests is None or source.requests + len(ranges) <= source.max_requests
+        )
+
+    def _note(self) -> None:
+        """Learn from what the scan met since the last time."""
+        tops = self.scan.tops()
+        for top in tops[max(self._noted, len(tops) - ENOUGH_TOPS) :]:
+            self.pace.note(top)
+        self._noted = len(tops)
+
+    def _plan(self) -> None:
+        """Decide how many passes there are to be, and begin most of them."""
+        size, at = self.source.size, self.scan.position
+        if size is None:
+            return
+        self.planned = True
+        stride, rest = self.pace.stride, size - at
+        cost = SEARCH_COST * stride
+        search = max(
+            SEARCH_OF_HEADS * self.pace.expected(rest),
+            min(SEARCH_OF_FILE * size, FEW_PASSES * cost),
+            min(LEAST_SEARCH, LEAST_PART * rest),
+        )
+        most = min(MOST_PASSES, rest / stride / FRAGMENTS_EACH, search * (1 - KEPT_BACK) / cost)
+        if self.pace.dense:
+            most = min(most, self.source.connections, rest / LARGEST_WINDOW)
+        if most >= 2 and self._affords(rest, search, most):
+            self.most, self.search_left = int(most), search
+            step = rest // self.most
+            self.ahead = [Ahead(at + n * step, self.pace) for n in range(1, self.most)]
+            self._limit()
+
+    def _affords(self, rest: int, search: float, passes: float) -> bool:
+        """Whether the budget holds all that is read ahead beside what one pass would read."""
+        source, count = self.source, rest / self.pace.stride
+        if source.max_bytes is not None:
+            heads = rest if self.pace.dense else self.pace.expected(rest)
+            wanted = MARGIN * (heads + count * REQUEST_BYTES) + search
+            if source.bytes_read + wanted > source.max_bytes:
+                return False
+        if source.max_requests is not None:
+            left = source.max_requests - source.requests
+            # Where one pass alone would not get there either, several may.
+            return left > MARGIN * count + 4 * passes or left < count
+        return True
+
+    def _settle(self) -> None:
+        """Let the scan take what was met from where it is now; drop what began at no moof."""
+        self._note()
+        self.ahead = [one for one in self.ahead if not one.lost]
+        while self.ahead and (begin := self.ahead[0].begin) is not None:
+            if begin > self.scan.position:
+                break
+            one = self.ahead.pop(0)
+            if begin == self.scan.position:
+                one.hand_over(self.scan)
+                self._note()
+        self._limit()
+
+    def _limit(self) -> None:
+        """Let each pass end where the next one begins."""
+        limit = self.source.size or 0
+        for one in reversed(self.ahead):
+            one.limit = limit
+            limit = one.edge
+
+    def _begin_more(self) -> None:
+        """Halve the longest stretches that are left where passes have ended."""
+        cost = SEARCH_COST * self.pace.stride
+        while self.busy < self.most and self.search_left > cost:
+            size = self.source.size or 0
+            stops = [*(one.edge for one in self.ahead), size]
+            places = [self.scan.position, *(one.position for one in self.ahead)]
+            rests = [stop - at for at, stop in zip(places, stops, strict=True)]
+            longest = max(range(len(rests)), key=rests.__getitem__)
+            if rests[longest] < 2 * FRAGMENTS_EACH * self.pace.stride:
+                return
+            middle = places[longest] + rests[longest] // 2
+            self.ahead.insert(longest, Ahead(middle, self.pace))
+            self._limit()
+
+    @property
+    def busy(self) -> int:
+        """Passes that go on, the scan among them."""
+        return 1 + sum(one.wants is not None for one in self.ahead)
+
+
+def read_remote(source: Source, scan: Scan) -> None:
+    """Hop through a remote source, at several places at once where that is worth it."""
+    passes = _Passes(source, scan)
+    while passes.round():
+        pass

@@ -1,0 +1,357 @@
+"""When a fragment's samples play, and the tables that follow: the only place that knows.
+
+Times (ISO/IEC 14496-12, 8.8.12): tfdt, PIFF's tfxd where there is none, else the end of the
+fragment before. Positions come from `positions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.errors import LimitExceeded
+from fragdex.fragments.findings import Findings
+from fragdex.fragments.table import FARTHEST, NULL, FragmentFlags, FragmentTable, Int64, SyncTable
+from fragdex.indexing.batch import Trafs, track_ids
+from fragdex.indexing.positions import (
+    EVERY,
+    MDAT_HEADER,
+    Layout,
+    Positions,
+    Which,
+    begins,
+    chained,
+    rows_of,
+)
+from fragdex.indexing.runs import Runs, SyncPoints
+
+FEW_TRACKS = 8
+"""Tracks up to which each is picked out by comparing; many more are sorted."""
+
+Mask = npt.NDArray[np.bool_]
+Settled = tuple[FragmentTable, SyncTable]
+
+
+@dataclass(slots=True)
+class TrackState:
+    """What goes on from one part of a file to the next.
+
+    Attributes:
+        next_dts: decode time of the next sample, where nothing else says it.
+        samples, rows: samples and fragments so far.
+        short_time: decode time of the last traf if its tfdt has 32 bits, which run over.
+        began: decode time of the last traf that has samples.
+
+    >>> TrackState().samples
+    0
+    """
+
+    next_dts: int = 0
+    samples: int = 0
+    rows: int = 0
+    short_time: int | None = None
+    began: int | None = None
+
+
+@dataclass(slots=True)
+class _Track:
+    trafs: Int64
+    runs: Int64
+    points: Int64
+
+
+def resolve(
+    trafs: Trafs,
+    runs: Runs,
+    points: SyncPoints,
+    where: Positions,
+    layout: Layout,
+    states: dict[int, TrackState],
+    findings: Findings,
+) -> dict[int, Settled]:
+    """The tables of every track that the trafs name; sync runs are not joined yet.
+
+    Args:
+        trafs, runs, points: what the batches say; `trafs.moof` counts in `layout.moof`.
+        where: the positions of the runs.
+        states: track_ID → where it goes on; brought up to date.
+        findings: odd things are noted here.
+    """
+    tables = {}
+    for track, chosen in _by_track(trafs, runs, points):
+        mine, run, point = (
+            trafs.rows(chosen.trafs),
+            runs.rows(chosen.runs),
+            points.rows(chosen.points),
+        )
+        run = Runs.of(run.columns() | {"traf": np.searchsorted(chosen.trafs, run.traf)})
+        point = SyncPoints.of(point.columns() | {"run": np.searchsorted(chosen.runs, point.run)})
+        here = Positions(
+            where.start[chosen.runs], where.repaired[chosen.trafs], where.outside[chosen.trafs]
+        )
+        state = states.setdefault(track, TrackState())
+        tables[track] = track_tables(track, mine, run, point, here, layout, state, findings)
+    return tables
+
+
+def _by_track(trafs: Trafs, runs: Runs, points: SyncPoints) -> Iterator[tuple[int, _Track]]:
+    """The rows of each track, by track_ID."""
+    if not len(trafs):
+        return
+    track = trafs.track
+    if (track == track[0]).all():
+        every = (np.arange(len(table)) for table in (trafs, runs, points))
+        yield int(track[0]), _Track(*every)
+        return
+    by_run = track if _same_rows(runs.traf, trafs) else track[runs.traf]
+    by_point = by_run if _same_rows(points.run, runs) else by_run[points.run]
+    ids = track_ids(track)
+    if len(ids) <= FEW_TRACKS:
+        for one in ids:
+            mine = np.flatnonzero(track == one)
+            my_runs = mine if by_run is track else np.flatnonzero(by_run == one)
+            my_points = my_runs if by_point is by_run else np.flatnonzero(by_point == one)
+            yield one, _Track(mine, my_runs, my_points)
+        return
+    parts = []
+    for column in (track, by_run, by_point):
+        order = np.argsort(column, kind="stable")
+        parts.append(np.split(order, np.searchsorted(column[order], ids[1:])))
+    for one, mine, my_runs, my_points in zip(ids, *parts, strict=True):
+        yield one, _Track(mine, my_runs, my_points)
+
+
+def _same_rows(owner: Int64, owners: Runs | Trafs) -> bool:
+    """Whether every row owns exactly one, in order."""
+    n = len(owners)
+    return len(owner) == n and bool((owner == np.arange(n)).all())
+
+
+def track_tables(
+    track: int,
+    mine: Trafs,
+    run: Runs,
+    point: SyncPoints,
+    where: Positions,
+    layout: Layout,
+    state: TrackState,
+    findings: Findings,
+) -> Settled:
+    """The tables of one track; sync runs are not joined yet.
+
+    Args:
+        track: track_ID.
+        mine, run, point: of this track alone; `run.traf` counts in `mine`, `point.run` in `run`.
+        where: the positions of these runs and trafs.
+        layout: `mine.moof` counts in it.
+        state: where the track goes on; brought up to date.
+        findings: odd things are noted here.
+    """
+    n, start = len(mine), where.start
+    traf = rows_of(run.traf, n)
+    new_row = begins(mine.moof)
+    heads: Which = EVERY if new_row.all() else np.flatnonzero(new_row)
+    row_of_traf: Which = EVERY if heads is EVERY else np.cumsum(new_row) - 1
+    row = _through(row_of_traf, traf)
+    rows = int(new_row.sum())
+
+    # Decode times: a chain over the trafs, then one over the runs of each traf.
+    timed = mine.time != NULL
+    advance = _added(traf, run.duration, n) + mine.gap
+    _need_room(advance, run.duration, 0 if timed[0] else state.next_dts)
+    anchor, value = timed, mine.time
+    if not timed[0]:
+        anchor, value = timed.copy(), np.where(timed, mine.time, state.next_dts)
+        anchor[0] = True
+    with np.errstate(over="ignore"):
+        traf_dts = run_dts = chained(anchor, value, advance)
+        if traf is not EVERY:
+            run_dts = chained(begins(run.traf), traf_dts[traf], run.duration)
+    _note_times(track, mine, traf_dts, advance, layout, state, findings)
+
+    count = _added(row, run.count, rows)
+    sample_start = np.cumsum(count) - count + state.samples
+    run_sample = sample_start
+    if row is not EVERY:
+        run_sample = np.cumsum(run.count) - run.count + state.samples
+    dts = traf_dts[heads]
+    filled = run.count > 0
+    if not filled.all():
+        kept, row_kept = run.rows(filled), _through(row, np.flatnonzero(filled))
+        start_kept, run_dts_kept = start[filled], run_dts[filled]
+    else:
+        kept, row_kept, start_kept, run_dts_kept = run, row, start, run_dts
+    cts_min = _edge(np.minimum, row_kept, run_dts_kept + kept.cts_min, dts)
+    cts_end = _edge(np.maximum, row_kept, run_dts_kept + kept.cts_end, dts)
+    data_start, data_stop = _data_range(row_kept, start_kept, kept.size, rows)
+
+    flags = np.zeros(rows, np.uint32)
+    for which, flag in (
+        (where.repaired, FragmentFlags.REPAIRED),
+        (where.outside, FragmentFlags.OUTSIDE),
+        (~timed, FragmentFlags.NO_TFDT),
+        (mine.base != NULL, FragmentFlags.DECLARED_BASE),
+    ):
+        if which.any():
+            flags[_through(row_of_traf, np.flatnonzero(which))] |= np.uint32(flag)
+
+    point_run = rows_of(point.run, len(run))
+    sample = run_sample[point_run] + point.index
+    point_row, point_dts = _through(row, point.run), run_dts[point_run]
+    sync = np.full(rows, -1)
+    if len(point_row):
+        first = np.flatnonzero(begins(point_row))
+        with_sync = point_row[first]
+        sync[with_sync] = sample[first] - sample_start[with_sync]
+    moof = mine.moof[heads]
+    offset, stop = layout.start[moof], layout.stop[moof]
+    before = (data_start != NULL) & (data_start < offset)
+    own = layout.own_first[moof]
+    before &= own < len(layout.mdat_start)
+    if before.any():
+        # One producer writes the mdat in front of its moof.
+        head = layout.mdat_start[np.minimum(own, len(layout.mdat_start) - 1)] - MDAT_HEADER
+        stop = np.where(before & (data_stop <= offset), layout.moof_stop[moof], stop)
+        offset = np.where(before & (head <= data_start), head, offset)
+    offset, stop = _with_data(offset, stop, data_start, data_stop, layout)
+    fragments = FragmentTable(
+        offset=offset,
+        size=stop - offset,
+        moof_offset=layout.moof[moof],
+        data_start=data_start,
+        data_stop=data_stop,
+        dts=dts,
+        duration=_added(row_of_traf, advance, rows),
+        cts_min=cts_min,
+        cts_end=cts_end,
+        sample_start=sample_start,
+        sample_count=count,
+        sync=sync,
+        flags=flags,
+    )
+    table = SyncTable(
+        cts=point_dts + point.cts,
+        dts=point_dts + point.dts,
+        step=point.step,
+        count=point.count,
+        sample=sample,
+        sample_step=np.ones_like(sample),
+        fragment=point_row + state.rows,
+    )
+    with np.errstate(over="ignore"):
+        state.next_dts = int(traf_dts[-1] + advance[-1])
+    state.samples += int(count.sum())
+    state.rows += rows
+    return fragments, table
+
+
+def _need_room(advance: Int64, durations: Int64, start: int) -> None:
+    """Refuse durations that add up to what no recording lasts: the times would leave 64 bits."""
+    # Floats do not wrap; a single run lasts less than 2^60 ticks.
+    total = max(float(np.abs(part).sum(dtype=np.float64)) for part in (advance, durations))
+    if total >= FARTHEST / 2 or abs(start) + total >= FARTHEST * 1.5:
+        raise LimitExceeded(
+            "the samples of a track last too long",
+            path="moof/traf",
+            expected="less than 2^60 ticks",
+            found=f"about {total:.3g}, from {start} on",
+        )
+
+
+def _through(outer: Which, inner: Any) -> Any:
+    """Rows that are named through others: those of `outer` that `inner` names."""
+    return inner if outer is EVERY else outer[inner]  # type: ignore[index]
+
+
+def _data_range(row: Which, start: Int64, size: Int64, rows: int) -> tuple[Int64, Int64]:
+    """First byte and end of the runs of each row; runs of no bytes lie nowhere."""
+    sized = size > 0
+    if not sized.all():
+        row, start, size = _through(row, np.flatnonzero(sized)), start[sized], size[sized]
+    null = np.full(rows, NULL)
+    return _edge(np.minimum, row, start, null), _edge(np.maximum, row, start + size, null)
+
+
+def _with_data(
+    offset: Int64, stop: Int64, data_start: Int64, data_stop: Int64, layout: Layout
+) -> tuple[Int64, Int64]:
+    """Extents that hold the samples: as far as the mdats that these lie in, wherever they are."""
+    mdats = layout.mdat_start
+    out = (data_start != NULL) & ((data_start < offset) | (data_stop > stop))
+    if not out.any() or not len(mdats):
+        return offset, stop
+    first = np.searchsorted(mdats, data_start, side="right") - 1
+    last = np.searchsorted(mdats, data_stop, side="left") - 1
+    out &= (first >= 0) & (last >= 0)
+    out &= (data_start < layout.mdat_stop[first]) & (data_stop <= layout.mdat_stop[last])
+    return (
+        np.where(out, np.minimum(offset, mdats[first] - MDAT_HEADER), offset),
+        np.where(out, np.maximum(stop, layout.mdat_stop[last]), stop),
+    )
+
+
+def _added(group: Which, values: Int64, groups: int) -> Int64:
+    """Sum of the values of each group; groups are sorted."""
+    if isinstance(group, slice):
+        return values
+    out = np.zeros(groups, np.int64)
+    if len(group):
+        first = np.flatnonzero(begins(group))
+        out[group[first]] = np.add.reduceat(values, first)
+    return out
+
+
+def _edge(pick: np.ufunc, group: Which, values: Int64, default: Int64) -> Int64:
+    """Least or greatest value of each group; the default where a group has none."""
+    if isinstance(group, slice):
+        return values
+    out = default.copy()
+    if len(group):
+        first = np.flatnonzero(begins(group))
+        out[group[first]] = pick.reduceat(values, first)
+    return out
+
+
+def _note_times(
+    track: int,
+    trafs: Trafs,
+    dts: Int64,
+    advance: Int64,
+    layout: Layout,
+    state: TrackState,
+    findings: Findings,
+) -> None:
+    def note(which: Mask, code: str, message: str) -> None:
+        where = np.flatnonzero(which)
+        if len(where):
+            at = int(layout.moof[trafs.moof[where[0]]])
+            findings.add(code, message, offset=at, path="moof/traf", track=track, count=len(where))
+
+    kind = trafs.time_kind
+    short = kind == 1
+    if not short.all():
+        note(kind == 0, "no-tfdt", "no tfdt; decode times continue from the fragment before")
+        far = (kind != 0) & (trafs.time == NULL)
+        note(far, "far-tfdt", "the decode time is further than 2^61 ticks from 0; it is ignored")
+        negative = (kind == 2) & (trafs.time < 0) & ~far
+        note(negative, "negative-tfdt", "the decode time is 2^63 or more; it was read as negative")
+    back = np.zeros(len(dts), np.bool_)
+    back[1:] = short[1:] & short[:-1] & (np.diff(dts) < -(2**31))
+    back[0] = short[0] and state.short_time is not None and dts[0] - state.short_time < -(2**31)
+    state.short_time = int(dts[-1]) if short[-1] else None
+    note(back, "tfdt-wrapped", "a 32-bit decode time falls back by more than 2^31 ticks")
+    lasting = np.flatnonzero(advance > 0)
+    if len(lasting):
+        began = np.append(dts[lasting[0]] - 1 if state.began is None else state.began, dts[lasting])
+        again = np.zeros(len(dts), np.bool_)
+        again[lasting] = np.diff(began) <= 0
+        note(
+            again & ~back & (kind != 0),
+            "time-again",
+            "a fragment begins no later than the one before it, as one that comes twice does",
+        )
+        state.began = int(dts[lasting[-1]])

@@ -1,0 +1,120 @@
+"""Samples lie in the same chunks and places in C and in Python; nothing else is read."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fragdex.indexing import native
+from fragdex.indexing.native_plain import chunk_starts_plain, places_plain
+
+WORDS = st.sampled_from([0, 1, 5, 6, 2**32 - 1])
+PLACES = st.sampled_from([0, 1, 5, 6, 11, 2**32, 2**63 - 1, 2**63 - 6, -(2**63), -1])
+
+
+def numbers(values):
+    return np.array(values, np.int64)
+
+
+def outcome(places, size, start, offset, first, count):
+    into = np.full(count, -7)
+    try:
+        return places(numbers(size), numbers(start), numbers(offset), first, into), into.tolist()
+    except ValueError:
+        return "refused"
+
+
+@st.composite
+def chunks(draw):
+    """Tables in which each sample has a size and a chunk; chunks may be empty."""
+    first, count = draw(st.integers(0, 5)), draw(st.integers(1, 8))
+    stop = first + count
+    sizes = draw(st.lists(WORDS, min_size=stop, max_size=stop + 2))
+    start = [draw(st.integers(0, first))]
+    start = sorted([*start, *draw(st.lists(st.integers(start[0], stop - 1), max_size=6))])
+    offset = draw(st.lists(PLACES, min_size=len(start), max_size=len(start)))
+    return sizes[:1] if draw(st.booleans()) else sizes, start, offset, first, count
+
+
+def one_by_one(size, start, offset, first, count):
+    """Each sample by itself, as 8.7.4 says it."""
+    found, ends = [], []
+    for sample in range(first, first + count):
+        chunk = max(k for k in range(len(start)) if start[k] <= sample)
+        each = size * (sample + 1) if len(size) == 1 else size
+        place = offset[chunk] + sum(each[start[chunk] : sample])
+        found.append(_wrapped(place))
+        ends.append(_wrapped(place + each[sample]))
+    return all(a >= b for a, b in zip(found[1:], ends, strict=False)), found
+
+
+def _wrapped(number):
+    return (number + 2**63) % 2**64 - 2**63
+
+
+@given(chunks())
+def test_samples_lie_where_their_chunk_and_those_before_say(tables):
+    expected = one_by_one(*tables)
+    assert outcome(places_plain, *tables) == expected
+    assert outcome(native.places, *tables) == expected
+
+
+@given(
+    st.lists(WORDS, max_size=4),
+    st.lists(st.tuples(st.integers(-2, 9) | st.just(2**62), PLACES), max_size=4),
+    st.integers(-2, 6) | st.just(2**63 - 2),
+    st.integers(0, 4),
+)
+def test_impossible_tables_are_refused(size, given_chunks, first, count):
+    start, offset = ([c[k] for c in given_chunks] for k in (0, 1))
+    tables = size, start, offset, first, count
+    found = outcome(places_plain, *tables)
+    assert outcome(native.places, *tables) == found
+    if not size or not start or start[0] > first:
+        assert found == "refused" or (not size and not first and not count)
+
+
+def test_columns_of_different_lengths_are_refused():
+    for places in (native.places, places_plain):
+        with pytest.raises(ValueError, match="differ in length"):
+            places(numbers([1]), numbers([0]), numbers([]), 0, numbers([0]))
+
+
+def starts(chunk_starts, rows, chunks, stride=12, first=0, each=4):
+    """What is told, or that it is refused; what is written counts only where it is told."""
+    into = np.full(chunks, -7)
+    packed = np.array(rows, ">u4").tobytes() if not isinstance(rows, bytes) else rows
+    try:
+        held = chunk_starts(packed, stride, first, each, into)
+    except ValueError:
+        return "refused"
+    return held if held is None else (held, into.tolist())
+
+
+ENTRIES = st.lists(st.tuples(st.integers(0, 9) | WORDS, WORDS, st.just(1)), min_size=1, max_size=6)
+
+
+@given(ENTRIES, st.integers(0, 8))
+def test_chunks_begin_behind_the_samples_of_those_before(entries, chunks):
+    found = starts(native.chunk_starts, entries, chunks)
+    assert starts(chunk_starts_plain, entries, chunks) == found
+    numbers_of_chunks = [first for first, _, _ in entries]
+    if numbers_of_chunks != sorted(numbers_of_chunks):
+        assert found is None
+        return
+    counts = []
+    for chunk in range(1, chunks + 1):
+        holds = [each for first, each, _ in entries if first <= chunk]
+        counts.append(holds[-1] if holds else entries[0][1])
+    assert found == (sum(counts), [sum(counts[:k]) for k in range(chunks)])
+
+
+PLACE = st.integers(-2, 14) | st.sampled_from([2**16, 2**62])
+
+
+@given(st.binary(max_size=40), PLACE, PLACE, PLACE, st.integers(0, 4))
+def test_impossible_rows_are_refused(rows, stride, first, each, chunks):
+    found = starts(native.chunk_starts, rows, chunks, stride, first, each)
+    assert starts(chunk_starts_plain, rows, chunks, stride, first, each) == found
+    if stride < 4 or not rows or len(rows) % stride or not 0 <= max(first, each) <= stride - 4:
+        assert found == "refused"

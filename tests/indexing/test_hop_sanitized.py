@@ -1,0 +1,115 @@
+"""The hop's tests run once more where each wrong access, overflow and leak of the C code fails.
+
+The hop is compiled with AddressSanitizer and UndefinedBehaviorSanitizer into a folder of its own,
+and a child process loads it in place of the one that is installed.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from fragdex.indexing import native
+
+ROOT = Path(__file__).parents[2]
+TESTS = (
+    "tests/indexing/test_hop_hostile.py",
+    "tests/indexing/test_chunks.py",
+    "tests/indexing/test_sums.py",
+    "tests/indexing/test_shapes.py",
+    "tests/indexing/test_reading.py",
+    "src/fragdex/indexing/native.py",
+)
+LEFT_OUT = "not budget and not every_way_of_reading and not does_not_tell_its_length"
+"""Slow, and they call the hop no other way than the others do."""
+FLAGS = (
+    *("-shared", "-fPIC", "-g", "-O1", "-fno-omit-frame-pointer", "-DPy_LIMITED_API=0x030B0000"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+)
+CHILD = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("fragdex._hop", sys.argv[1])
+sys.modules["fragdex._hop"] = module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from fragdex.indexing import native
+assert native.compiled is module
+"""
+RUN_TESTS = """
+import pytest
+sys.exit(pytest.main(sys.argv[2:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    """gcc and its AddressSanitizer; without them the tests are skipped."""
+    if native.compiled is None or sys.platform != "linux":
+        pytest.skip("the hop was not compiled, or not for Linux")
+    try:
+        asked = subprocess.run(
+            ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no gcc")
+    runtime = Path(asked.stdout.strip())
+    if not runtime.is_absolute():
+        pytest.skip("gcc has no libasan.so (on Debian: libgcc-12-dev)")
+    return runtime.resolve()
+
+
+@pytest.fixture(scope="module")
+def sanitized(compiler, tmp_path_factory):
+    """sanitized(program, *arguments): a child with the sanitized hop, and what was reported."""
+    folder = tmp_path_factory.mktemp("sanitized")
+    built = folder / "_hop.abi3.so"
+    sources = sorted(str(path) for path in (ROOT / "src" / "fragdex").glob("_hop*.c"))
+    headers = sysconfig.get_path("include")
+    subprocess.run(["gcc", *FLAGS, f"-I{headers}", *sources, "-o", built], check=True)
+    # Nothing of a run that counts lines or draws colours.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COV", "PYTEST"))}
+    environment |= {
+        "LD_PRELOAD": str(compiler),
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(ROOT / "tests"),
+        "ASAN_OPTIONS": f"detect_leaks=1:allocator_may_return_null=1:log_path={folder}/report",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={folder}/report",
+        # The interpreter leaves things behind, too: only what the hop left is a failure.
+        "LSAN_OPTIONS": "exitcode=0:report_objects=0",
+    }
+
+    def run(program, *arguments):
+        command = [sys.executable, "-c", CHILD + program, str(built), *map(str, arguments)]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        reports = "".join(path.read_text() for path in folder.glob("report.*"))
+        for path in folder.glob("report.*"):
+            path.unlink()
+        return done, reports
+
+    started, reports = run("")
+    if started.returncode or "fatal error" in reports:
+        pytest.skip(
+            f"no process runs under the sanitizers here: {(started.stderr + reports)[:300]}"
+        )
+    return run
+
+
+def ours(reports):
+    """What was reported of the hop; leaks of the interpreter are left out."""
+    found = re.split(r"\n\n+", reports)
+    return "\n\n".join(
+        part for part in found if "leak of" not in part or re.search(r"/_hop[\w.]*", part)
+    )
+
+
+def test_the_hops_tests_under_the_sanitizers(sanitized):
+    # What the sanitizers write as they end the process must not wait in a pipe of pytest's.
+    options = ("-q", "-x", "--capture=sys", "-pno:cacheprovider", "-k", LEFT_OUT)
+    done, reports = sanitized(RUN_TESTS, *options, "--hypothesis-profile=short", *TESTS)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:] + ours(reports)[:6000]
+    assert "_hop" not in ours(reports), ours(reports)[:6000]

@@ -1,0 +1,341 @@
+"""A remote file read at several places at once has the index that a local one has."""
+
+import contextlib
+import random
+import threading
+from unittest import mock
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.boxes import make_box
+from fragdex.errors import BudgetExceeded, FragdexError, SourceChanged
+from fragdex.indexing import remote
+from fragdex.sources import Source
+from fragdex.sources.batch import Batch
+from fragdex.testing import Faults, RangeServer, movie
+from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
+from fragdex.testing.file_strategies import files
+from fragdex.testing.files import Brand, Other, make_file
+from fragdex.testing.fragments import Fragment
+from fragdex.testing.tracks import Moov, Track
+from laws import brute
+
+
+class Remote(Source):
+    """Bytes behind a network that is not there; counts rounds."""
+
+    def __init__(self, data, connections=16, **budget):
+        super().__init__("remote", size=len(data), remote=True, **budget)
+        self.connections = connections
+        self.data = data
+        self.rounds = 0
+
+    def read_up_to(self, range):
+        self.rounds += 1
+        cut = self._spend(range)
+        return bytes(self.data[cut.start : cut.stop])
+
+    def read_many(self, ranges):
+        rounds = self.rounds
+        found = super().read_many(ranges)
+        self.rounds = rounds + 1
+        return found
+
+
+@contextlib.contextmanager
+def eager():
+    """Passes are begun as soon and as often as can be, also in the smallest files."""
+    with contextlib.ExitStack() as stack:
+        for name, value in {
+            "FIRST_GUESS": 8,
+            "ENOUGH_KNOWN": 1,
+            "FRAGMENTS_EACH": 1,
+            "WINDOWS": (16, 64),
+            "LEAST_PART": 64,
+            "SOME_WASTE": 1 << 12,
+        }.items():
+            stack.enter_context(mock.patch.object(remote, name, value))
+        stack.enter_context(mock.patch.object(remote, "DENSE", 0))
+        stack.enter_context(mock.patch.object(remote.Pace, "stride", property(lambda _: 100.0)))
+        yield
+
+
+def indexed(what, **options):
+    """The exact index, or the kind of error."""
+    try:
+        return fragdex.index(what, exact=True, **options)
+    except FragdexError as error:
+        return type(error)
+
+
+def same(found, true):
+    if isinstance(true, type) or isinstance(found, type):
+        assert found is true
+    else:
+        brute.same(found, true)
+
+
+def payloads(data):
+    """(start, stop) of the media data, by size and type alone."""
+    at = 0
+    while at + 8 <= len(data):
+        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        header = 16 if size == 1 else 8
+        size = int.from_bytes(data[at + 8 : at + 16], "big") if size == 1 else size
+        if size < header:
+            return
+        if kind == b"mdat":
+            yield at + header, min(at + size, len(data))
+        at += size
+
+
+SIGNATURE = b"moof\0\0\0\x10mfhd"
+
+
+@st.composite
+def decoys(draw, made):
+    """The same boxes, with what looks like moofs, true ones and chains of others in the mdats."""
+    data = bytearray(made.data)
+    fake = b"".join(
+        draw(st.sampled_from([24, 40, 200, 1 << 19, 0xFFFFFFFF, 3])).to_bytes(4, "big")
+        + SIGNATURE
+        + draw(st.binary(max_size=12))
+        for _ in range(draw(st.integers(1, 3)))
+    )
+    starts = [at - 4 for at in range(len(data)) if data[at : at + 4] == b"moof"]
+    real = b"".join(data[at : at + 120] for at in starts[:2])
+    for start, stop in payloads(made.data):
+        filler = draw(st.sampled_from([b"\0", fake, real, b"\0\0\0\x08free", fake + real]))
+        shift = draw(st.integers(0, 7))
+        data[start:stop] = (b"\0" * shift + filler * (1 + (stop - start) // len(filler or b"x")))[
+            : stop - start
+        ]
+    return bytes(data)
+
+
+@given(files(), st.data())
+def test_the_index_is_that_of_the_same_bytes_here(made, data):
+    drawn = data.draw(decoys(made)) if made.data else made.data
+    cut = drawn[: data.draw(st.integers(0, len(drawn)))] if data.draw(st.booleans()) else drawn
+    remote = Remote(cut)
+    with eager():
+        found = indexed(remote)
+    same(found, indexed(cut))
+    event("passes" if remote.rounds < remote.requests else "one pass")
+    # Hostile or not: nothing is read again and again.
+    assert remote.bytes_read <= 4 * len(cut) + 4096
+    assert remote.requests <= len(cut) + 16
+
+
+def film(sizes, *, lead=(), tracks=1, mdats=1, seed=1):
+    """A fragment of a second for each size in bytes; media bytes are noise."""
+    rng = random.Random(seed)
+    parts = [Brand(), Moov(tuple(Track(1 + n, "video", 25, trex=(1, 0, 0)) for n in range(tracks)))]
+    for number, size in enumerate(sizes):
+        parts += [Other(one) for one in lead]
+        count = 20 + rng.randrange(10)
+        samples = tuple(
+            Sample(size // count // tracks, 1, NON_SYNC if n else SYNC) for n in range(count)
+        )
+        parts.append(
+            Fragment(tuple(Traf(1 + t, (Run(samples),), tfdt=30 * number) for t in range(tracks)))
+        )
+        parts += [Other(make_box("mdat", data=bytes(900)))] * (mdats - 1)
+    data = bytearray(make_file(*parts).data)
+    for start, stop in payloads(bytes(data)):
+        data[start:stop] = rng.randbytes(stop - start)
+    return bytes(data)
+
+
+def steady(count=400, size=30_000):
+    return [size] * count
+
+
+def variable(count=400, size=30_000, seed=7):
+    rng = random.Random(seed)
+    return [int(size * rng.lognormvariate(0, 0.7)) + 100 for _ in range(count)]
+
+
+FILMS = {
+    "steady": film(steady()),
+    "variable": film(variable()),
+    "two tracks": film(variable(), tracks=2),
+    "led by styp, prft and emsg": film(
+        variable(),
+        lead=(
+            make_box("styp", major_brand="msdh", minor_version=0, compatible_brands=["msdh"]),
+            make_box("free", data=bytes(40)),
+        ),
+    ),
+    "several mdats": film(variable(), mdats=3),
+}
+
+
+@pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
+def test_few_rounds_and_few_bytes(data):
+    alone, together = Remote(data, connections=1), Remote(data)
+    true, found = indexed(alone), indexed(together)
+    same(found, true)
+    assert together.rounds <= alone.rounds / 8
+    assert together.requests <= 1.4 * alone.requests
+    assert together.bytes_read <= alone.bytes_read + 1_000_000
+
+
+@pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
+def test_few_requests_where_the_server_answers_several_ranges(data):
+    alone = Remote(data, connections=1)
+    true = indexed(alone)
+    with RangeServer(data) as server:
+        found = indexed(server.url)
+        same(found, true)
+        assert len(server.requests) <= alone.requests / 5
+        assert server.bytes_sent == found.how.bytes_read
+
+
+def test_fragments_of_a_frame_are_read_in_windows():
+    data = film(steady(3000, 150))
+    source = Remote(data)
+    same(indexed(source), indexed(data))
+    assert source.requests < 30
+    assert source.bytes_read <= 1.2 * len(data)
+
+
+def test_a_source_that_reads_one_after_the_other():
+    """A source of one's own need not be used by several threads."""
+    threads = set()
+
+    class Mine(Source):
+        def __init__(self, data):
+            super().__init__("mine", size=len(data), remote=True)
+            self.data = data
+
+        def read_up_to(self, range):
+            threads.add(threading.get_ident())
+            cut = self._spend(range)
+            return self.data[cut.start : cut.stop]
+
+    data = film(steady(60))
+    source = Mine(data)
+    same(indexed(source), indexed(data))
+    assert threads == {threading.get_ident()}
+    assert source.bytes_read < len(data) / 5
+
+
+@pytest.fixture
+def no_thread_is_left():
+    """The threads of a reader end with it, whatever happened."""
+    before = set(threading.enumerate())
+    yield
+    left = set(threading.enumerate()) - before
+    assert not [one for one in left if one.name.startswith("fragdex")]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(single_ranges=True),
+        Faults(single_ranges=True, at_once=4),
+        Faults(etag="none"),
+        Faults(http_1_0=True),
+        Faults(unknown_total=True),
+        Faults(status=503, after=5, times=9),
+        Faults(drop_connections=True, after=5, times=9),
+        Faults(short_answers=100, after=5, times=9),
+        Faults(several_damaged=77),
+    ],
+    ids=lambda faults: str(faults)[7:60],
+)
+def test_servers_of_all_kinds(faults, no_thread_is_left):
+    data = FILMS["variable"][:5_000_000]
+    with RangeServer(data, faults=faults) as server:
+        same(indexed(server.url), indexed(data))
+
+
+def test_an_object_that_changes_under_way(no_thread_is_left):
+    data = FILMS["variable"]
+    with RangeServer(data) as server:
+        server.faults_for = lambda _: (
+            setattr(server, "content", data if len(server.requests) < 9 else data[::-1]) or Faults()
+        )
+        with pytest.raises(SourceChanged):
+            fragdex.index(server.url, exact=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 500), st.integers(1, 2_000_000))
+def test_a_budget_is_never_passed(requests, size):
+    data = FILMS["variable"]
+    source = Remote(data, max_requests=requests, max_bytes=size)
+    with contextlib.suppress(BudgetExceeded):
+        same(fragdex.index(source, exact=True), indexed(data))
+    assert source.requests <= requests
+    assert source.bytes_read <= size
+
+
+@pytest.mark.parametrize("data", FILMS.values(), ids=FILMS)
+def test_a_budget_that_one_pass_keeps_is_enough(data):
+    alone = Remote(data, connections=1)
+    true = indexed(alone)
+    tight = Remote(data, max_requests=alone.requests, max_bytes=alone.bytes_read)
+    same(indexed(tight), true)
+
+
+def test_more_requests_at_once_help_where_one_pass_would_not_get_there():
+    data = FILMS["variable"]
+    with RangeServer(data) as server:
+        same(indexed(server.url, max_requests=100), indexed(data))
+
+
+class TestHostile:
+    def cost(self, data):
+        source = Remote(data)
+        same(indexed(source), indexed(data))
+        return source
+
+    def with_media(self, filler):
+        data = bytearray(FILMS["steady"])
+        for start, stop in payloads(FILMS["steady"]):
+            data[start:stop] = (filler * (1 + (stop - start) // len(filler)))[: stop - start]
+        return bytes(data)
+
+    @pytest.mark.parametrize(
+        "filler",
+        [
+            (24).to_bytes(4, "big") + SIGNATURE + bytes(8),
+            (1 << 20).to_bytes(4, "big") + SIGNATURE + bytes(8),
+            (24).to_bytes(4, "big") + SIGNATURE + bytes(8) + b"\0\0\x10\0free",
+            (24).to_bytes(4, "big") + SIGNATURE + bytes(8) + b"\x7f\0\0\0mdat",
+            (24).to_bytes(4, "big") + SIGNATURE + bytes(8) + b"\0\0\0\0mdat",
+            (24).to_bytes(4, "big") + SIGNATURE + bytes(8) + b"\0\0\0\x01mdat" + b"\xff" * 8,
+        ],
+        ids=["dense moofs", "large moofs", "far ones", "past the end", "to the end", "impossible"],
+    )
+    def test_media_that_looks_like_moofs_costs_little(self, filler):
+        honest = Remote(FILMS["steady"], connections=1)
+        indexed(honest)
+        source = self.cost(self.with_media(filler))
+        assert source.requests <= 2 * honest.requests
+        assert source.bytes_read <= 6 * honest.bytes_read + 2_000_000
+
+    def test_a_copy_of_the_file_in_its_media_data(self):
+        inner = film(steady(50, 20_000))
+        start, _ = next(payloads(FILMS["steady"]))
+        data = bytearray(film([2_000_000, *steady(100)]))
+        start, _ = next(payloads(bytes(data)))
+        data[start : start + len(inner)] = inner
+        self.cost(bytes(data))
+
+
+def test_a_batch_of_nothing():
+    assert Batch(3).run([], int) == []
+
+
+def test_what_looks_like_a_moof():
+    data = movie(fragments=2)
+    at = remote.moof_in(data)
+    assert data[at + 4 : at + 8] == b"moof"
+    assert remote.moof_in(b"\0\0\0\x01" + SIGNATURE) is None
+    assert remote.moof_in(b"\0\0" + SIGNATURE) is None
