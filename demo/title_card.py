@@ -20,7 +20,7 @@ def missing() -> str | None:
         import av  # noqa: F401
         import PIL  # noqa: F401
 
-        from fragdex.service.errors import EngineUnavailable
+        from fragdex.errors import EngineUnavailable
         from fragdex.service.renders.browser.finding import find_engine
     except ImportError as error:
         return f"{error.name} is not installed (pip install 'fragdex[service]')"

@@ -27,6 +27,8 @@ ROOMS = (
     "box_header",
     "digest",
     "webhook_signature",
+    "outgoing",
+    "traces",
     "sources",
     "boxes",
     "fragments",
@@ -47,12 +49,9 @@ ROOMS = (
 )
 # The same inside the service. `app` puts everything together; it stands last.
 SERVICE_ROOMS = (
-    "errors",
-    "traces",
     "logs",
     "metrics",
     "config",
-    "outgoing",
     "processes",
     "store",
     "records",

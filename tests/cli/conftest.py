@@ -81,7 +81,7 @@ def fixtures(root) -> Path:
 def chromium():
     """Skips what needs a browser where there is none."""
     finding = pytest.importorskip("fragdex.service.renders.browser.finding")
-    from fragdex.service.errors import EngineUnavailable
+    from fragdex.errors import EngineUnavailable
 
     try:
         finding.find_engine()

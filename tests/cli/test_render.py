@@ -22,7 +22,7 @@ p { margin: 0; width: 40px; height: 90px; background: #fff; animation: go 1s lin
 @pytest.fixture(scope="session")
 def _chromium():
     finding = pytest.importorskip("fragdex.service.renders.browser.finding")
-    from fragdex.service.errors import EngineUnavailable
+    from fragdex.errors import EngineUnavailable
 
     try:
         finding.find_engine()

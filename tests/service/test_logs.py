@@ -8,7 +8,7 @@ import uuid
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.jobs import engine
 from fragdex.service.jobs.work import JobOptions
 from fragdex.service.logs import JsonFormatter, OncePerMinute, SafeFormatter, explained

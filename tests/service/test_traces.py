@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from fragdex.service.logs import SafeFormatter
-from fragdex.service.traces import Traces, current_ids, inner_span, trace_context
+from fragdex.traces import Traces, current_ids, inner_span, trace_context
 from service.serving import API, serving
 
 TRACE, ABOVE = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

@@ -41,7 +41,6 @@ from fragdex.service.resumable import routes as resumable
 from fragdex.service.resumable.running import RunningUploads
 from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
-from fragdex.service.traces import Traces
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.transcriptions.readiness import engine_state
@@ -67,6 +66,7 @@ from fragdex.service.web.watching import Watcher
 from fragdex.service.webhooks import operations as webhook_operations
 from fragdex.service.webhooks import routes as webhooks
 from fragdex.service.webhooks import worker as delivering
+from fragdex.traces import Traces
 
 __all__ = [
     "ROUTERS",

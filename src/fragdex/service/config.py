@@ -26,7 +26,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from fragdex.service.errors import ConfigError
+from fragdex.errors import ConfigError
 
 __all__ = ["DEFAULT", "MOST_TOKEN_SECONDS", "Settings", "load_settings"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fragdex.service.metrics import Metrics
     from fragdex.service.records.database import Database
     from fragdex.service.store.contract import Store
-    from fragdex.service.traces import Traces
+    from fragdex.traces import Traces
 
 
 class _Closing(Protocol):

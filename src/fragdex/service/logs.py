@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sqlalchemy.exc import DBAPIError
 
-from fragdex.service.traces import current_ids
+from fragdex.traces import current_ids
 
 __all__ = [
     "REQUEST_ID",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from fragdex.errors import ConfigError
 from fragdex.service.config import Settings
-from fragdex.service.errors import ConfigError
 from fragdex.service.jobs.api import upgrade as upgrade_engine
 from fragdex.service.records import migrations
 from fragdex.service.records.database import Database

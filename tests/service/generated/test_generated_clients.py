@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.renders.browser.finding import find_engine
 from service.working import fixture_bytes
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.images.probe import kind_of, probe
 from service.images.conftest import claimed_png, claimed_webp, made
 

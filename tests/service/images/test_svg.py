@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.images.svg import measure_svg
 
 NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'

@@ -8,9 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 import fragdex
-from fragdex.errors import SourceNotFound, TrackNotFound
+from fragdex.errors import RecordNotFound, SourceNotFound, TrackNotFound
 from fragdex.formats import fidx
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.isobmff import forms, indexing, opened, operations, seeking, tracks
 from fragdex.service.isobmff.model import NewFile, NewTrack
 from fragdex.service.records import blobs, keys, trash

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.isobmff import single_flight
 from fragdex.service.isobmff.single_flight import SingleFlight, SingleFlightCache
 

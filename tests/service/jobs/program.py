@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.jobs.api import PARENTS, SLICES, JobOptions, Jobs, Work
 from fragdex.service.records.database import Database
 

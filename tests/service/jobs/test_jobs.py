@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from fragdex.errors import ConfigError
 from fragdex.service.config import Settings
-from fragdex.service.errors import ConfigError
 from fragdex.service.jobs.api import JOBS, PARENTS, SLICES, WEBHOOKS
 from fragdex.service.records.state_metrics import StateMetrics
 

@@ -8,7 +8,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("deaths")]
 

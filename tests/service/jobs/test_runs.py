@@ -5,11 +5,13 @@ import threading
 import pytest
 from sqlalchemy import select, update
 
-from fragdex.errors import MalformedBox, NotISOBMFF, SourceUnavailable
-from fragdex.service.errors import (
+from fragdex.errors import (
     EngineUnavailable,
     InvalidRequest,
+    MalformedBox,
+    NotISOBMFF,
     ServiceError,
+    SourceUnavailable,
     StoreFull,
     Unavailable,
     Unprocessable,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from fragdex.service.errors import TooManyRequests
+from fragdex.errors import TooManyRequests
 from fragdex.service.jobs import turns
 from fragdex.service.jobs.work import JOBS, SLICES
 from fragdex.service.records import tables

@@ -1,6 +1,6 @@
 import pytest
 
-from fragdex.service.errors import Unavailable, Unprocessable
+from fragdex.errors import Unavailable, Unprocessable
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.processes.failures import Failures
 from fragdex.service.processes.walls import Walls

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fragdex.errors import SourceUnavailable
-from fragdex.service.errors import StoreFull, Unavailable, Unprocessable
+from fragdex.errors import SourceUnavailable, StoreFull, Unavailable, Unprocessable
 from fragdex.service.processes.failures import CRASHES
 from fragdex.service.processes.folders import OwnFolder, take_file
 from fragdex.service.processes.idle import Idle

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.images import process as images
 from fragdex.service.processes import landlock, seccomp
 from fragdex.service.processes.child import ChildProcess

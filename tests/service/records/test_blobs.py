@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from fragdex import ByteRange
-from fragdex.errors import SourceNotFound
-from fragdex.service.errors import Unavailable
+from fragdex.errors import SourceNotFound, Unavailable
 from fragdex.service.records import blobs, deletion, tables, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant, new_id

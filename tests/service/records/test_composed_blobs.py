@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from fragdex import ByteRange
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.store_check import check_store
 from fragdex.service.records.tenant_limits import stored_bytes

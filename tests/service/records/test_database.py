@@ -12,7 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
-from fragdex.service.errors import ConfigError, StoreFull, Unavailable
+from fragdex.errors import ConfigError, StoreFull, Unavailable
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant

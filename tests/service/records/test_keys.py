@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import InvalidRequest, RecordNotFound, Unauthenticated
+from fragdex.errors import InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.records import keys, tables
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant

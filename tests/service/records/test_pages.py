@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fragdex.service.errors import InvalidRequest
+from fragdex.errors import InvalidRequest
 from fragdex.service.records import pages, tables
 from fragdex.service.records.identifiers import instant, new_id
 

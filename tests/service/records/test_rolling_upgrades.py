@@ -11,7 +11,7 @@ import importlib
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import ConfigError
+from fragdex.errors import ConfigError
 from fragdex.service.records import migrations, tables
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant, new_id

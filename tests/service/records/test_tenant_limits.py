@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from fragdex.errors import FragdexError
-from fragdex.service.errors import InvalidRequest, QuotaExceeded, TooManyRequests
+from fragdex.errors import FragdexError, InvalidRequest, QuotaExceeded, TooManyRequests
 from fragdex.service.jobs.api import JobOptions, Jobs
 from fragdex.service.records import blobs, deletion, tables
 from fragdex.service.records.identifiers import instant, new_id

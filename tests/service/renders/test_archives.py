@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fragdex.service.errors import ServiceError, TooLarge, Unprocessable
+from fragdex.errors import ServiceError, TooLarge, Unprocessable
 from fragdex.service.renders.archives import Bounds, examine, unpack
 
 NUMBERS = itertools.count()

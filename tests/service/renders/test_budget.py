@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import InvalidRequest, PageFailed
+from fragdex.errors import InvalidRequest, PageFailed
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import parting, slicing
 from fragdex.service.renders.browser.model import PageFacts

@@ -7,7 +7,7 @@ import json
 import av
 import pytest
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.page_data import check
 from service.serving import API
 

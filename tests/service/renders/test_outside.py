@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.outgoing import is_public
+from fragdex.outgoing import is_public
 from fragdex.service.renders.hosts import AllowedHosts
 from fragdex.service.renders.outside import NOTHING, Answer, Blocked, FirstOf
 

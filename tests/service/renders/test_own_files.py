@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.renders.outside import Answer, Blocked
 from fragdex.service.renders.own_files import MAX_BYTES, OwnFiles
 from fragdex.service.web.in_process import InProcess

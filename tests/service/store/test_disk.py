@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from fragdex import ByteRange
-from fragdex.errors import SourceNotFound
-from fragdex.service.errors import ConfigError, StoreFull, Unavailable
+from fragdex.errors import ConfigError, SourceNotFound, StoreFull, Unavailable
 from fragdex.service.store import disk_draft, open_store
 from fragdex.service.store.disk import JUST_NOW_S, DiskStore
 from service.store.conformance import CONTENT

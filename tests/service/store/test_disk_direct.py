@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fragdex.errors import StoreFull
 from fragdex.service.config import Settings
-from fragdex.service.errors import StoreFull
 from fragdex.service.store import disk, disk_direct, open_store
 from fragdex.service.store.disk_direct import BLOCK, BUFFER, LEAST, Buffers, DirectFile
 

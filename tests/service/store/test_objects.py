@@ -4,7 +4,7 @@ import pytest
 from obstore.store import S3Store
 
 from fragdex import ByteRange
-from fragdex.service.errors import ConfigError, Unavailable
+from fragdex.errors import ConfigError, Unavailable
 from fragdex.service.store import object_draft, open_store
 from fragdex.service.store.object_requests import PART_BYTES
 from fragdex.service.store.objects import ObjectStore

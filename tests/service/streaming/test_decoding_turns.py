@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.streaming import decoding_turns
 from fragdex.service.streaming.decoding_turns import DecodingTurns
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import fragdex
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.renders.browser.finding import find_engine
 from service.survival.processes import md5_of, until
 from service.transcriptions.working import SPEECH, sound_file

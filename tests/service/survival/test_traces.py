@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.renders.browser.finding import find_engine
 from service.survival.collecting import collecting
 from service.survival.processes import Site, until

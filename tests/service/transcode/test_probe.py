@@ -5,7 +5,7 @@ import io
 import pytest
 
 from fragdex.boxes import build, parse
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.transcode.probe import opened, probe
 from frames.films import film as film_of
 

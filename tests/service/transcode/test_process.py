@@ -9,7 +9,7 @@ import pytest
 
 import fragdex
 from decoding.filming import MATRICES, shown_by
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.transcode.made import SCRUB_TRACK
 from fragdex.service.transcode.process import process_file
 from fragdex.testing import check_bmff

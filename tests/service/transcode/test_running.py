@@ -8,7 +8,7 @@ from pathlib import Path
 import av
 import pytest
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.transcode import running
 

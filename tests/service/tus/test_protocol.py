@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.errors import InvalidRequest
+from fragdex.errors import InvalidRequest
 from fragdex.service.records import deletion, tables
 from fragdex.service.records.identifiers import instant
 from fragdex.service.tus.operations import expire

@@ -14,7 +14,7 @@ import sys
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import Conflict
+from fragdex.errors import Conflict
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.tenant_limits import stored_bytes

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from fragdex import ByteRange
-from fragdex.service.errors import StoreFull, Unavailable
+from fragdex.errors import StoreFull, Unavailable
 from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.uploads import begin, hashing, receive, state

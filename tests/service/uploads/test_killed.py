@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fragdex import ByteRange
-from fragdex.service.errors import UploadBusy
+from fragdex.errors import UploadBusy
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
 from fragdex.service.uploads import begin, receive, state

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from fragdex import ByteRange
-from fragdex.service.errors import RecordNotFound, StoreFull, Unprocessable
+from fragdex.errors import RecordNotFound, StoreFull, Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import new_id
 from fragdex.service.uploads import Arrival, begin, receiving, state, upload_session

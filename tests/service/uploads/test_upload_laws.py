@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fragdex import ByteRange
-from fragdex.service.errors import Unprocessable, UploadGap
+from fragdex.errors import Unprocessable, UploadGap
 from fragdex.service.records import blobs
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import new_id

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from fragdex import ByteRange, Indexer, index
-from fragdex.errors import MalformedBox
-from fragdex.service.errors import (
+from fragdex.errors import (
     InvalidRequest,
+    MalformedBox,
     RecordNotFound,
     TooLarge,
     Unavailable,

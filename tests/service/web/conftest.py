@@ -8,7 +8,7 @@ import pytest
 from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
-from fragdex.service.errors import RecordNotFound, Unprocessable
+from fragdex.errors import RecordNotFound, Unprocessable
 from fragdex.service.isobmff.model import TrackBytes
 from fragdex.service.unprocessed.progress import whole
 from fragdex.service.web.auth import Asking, InContext

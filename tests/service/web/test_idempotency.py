@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.records.tables import replays
 from fragdex.service.web import idempotency
 from service.serving import client_of

@@ -3,9 +3,9 @@
 import pytest
 from starlette.testclient import TestClient
 
+from fragdex.errors import Unavailable
 from fragdex.service.app import close_context, make_app, make_worker_app, open_context
 from fragdex.service.config import Settings
-from fragdex.service.errors import Unavailable
 from fragdex.service.web.in_process import InProcess
 from service.serving import API
 

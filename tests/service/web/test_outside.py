@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fragdex.service.errors import StoreFull, Unavailable
+from fragdex.errors import StoreFull, Unavailable
 from fragdex.service.records.database import Database
 from service.serving import serving
 

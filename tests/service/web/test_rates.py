@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from fragdex.service.errors import TooManyRequests
+from fragdex.errors import TooManyRequests
 from fragdex.service.records import rate_leases
 from fragdex.service.records.database import Database
 from fragdex.service.records.migrations import upgrade

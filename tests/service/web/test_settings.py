@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from fragdex.errors import ConfigError
 from fragdex.service.config import Settings, load_settings
-from fragdex.service.errors import ConfigError
 
 
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.errors import RecordNotFound
+from fragdex.errors import RecordNotFound
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.renders import progress

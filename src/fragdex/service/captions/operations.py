@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from fragdex import ByteRange
-from fragdex.errors import MalformedCaptions
+from fragdex.errors import InvalidRequest, MalformedCaptions, Unprocessable
 from fragdex.service.captions.model import (
     PARSERS,
     CaptionFacts,
@@ -18,7 +18,6 @@ from fragdex.service.captions.model import (
     type_of,
 )
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import InvalidRequest, Unprocessable
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.tables import caption_files
 from fragdex.service.uploads import Arrival, Arrived

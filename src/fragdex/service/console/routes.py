@@ -14,7 +14,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from fragdex.service.errors import RecordNotFound
+from fragdex.errors import RecordNotFound
 from fragdex.service.web.negotiation import has_already
 from fragdex.service.web.routing import HeadRoute
 

@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
+from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.captions import operations as captions
 from fragdex.service.captions.model import CaptionFacts
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.files import rows
 from fragdex.service.files.model import (
     AnyFile,

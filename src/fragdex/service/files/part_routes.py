@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fragdex.service.errors import (
+from fragdex.errors import (
     Conflict,
     QuotaExceeded,
     RecordNotFound,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import Query, Request, Response
 
-from fragdex.service.errors import NotReady, RecordNotFound, Unprocessable
+from fragdex.errors import NotReady, RecordNotFound, Unprocessable
 from fragdex.service.files import operations, part_routes, track_routes
 from fragdex.service.files.model import (
     AnyFile,

@@ -7,9 +7,9 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import Depends, Query, Request, Response
 
-from fragdex.errors import IndexMismatch
-from fragdex.service.errors import (
+from fragdex.errors import (
     Conflict,
+    IndexMismatch,
     RecordNotFound,
     RequestTimedOut,
     TooLarge,

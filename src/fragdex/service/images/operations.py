@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from fragdex.errors import InvalidRequest
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import InvalidRequest
 from fragdex.service.images.model import TYPES, ImageList, ImageRecord, NewImage, type_of
 from fragdex.service.images.process import Prober
 from fragdex.service.records.identifiers import md5_bytes

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 
 __all__ = ["Size", "kind_of", "probe"]
 

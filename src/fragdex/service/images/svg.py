@@ -10,7 +10,7 @@ from xml.etree.ElementTree import ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 
 __all__ = ["measure_svg"]
 

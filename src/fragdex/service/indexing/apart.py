@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex import Source
+from fragdex.errors import Unavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unavailable
 from fragdex.service.indexing.child import CHILD, reads
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.processes.failures import Failures

@@ -12,24 +12,22 @@ from fragdex.errors import (
     DamagedIndex,
     IndexMismatch,
     InexactIndex,
+    InvalidRequest,
     MissingExtra,
     NoSyncSample,
-    SourceNotFound,
-    TrackNotFound,
-    UnverifiedSync,
-)
-from fragdex.formats import FORMS as ALL_FORMS
-from fragdex.service.context import ServiceContext
-from fragdex.service.errors import (
-    InvalidRequest,
     NotAcceptable,
     NotReady,
     RecordNotFound,
     RequestTimedOut,
+    SourceNotFound,
     TooLarge,
+    TrackNotFound,
     Unavailable,
     Unprocessable,
+    UnverifiedSync,
 )
+from fragdex.formats import FORMS as ALL_FORMS
+from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff import forms, indexing, opened, operations, seeking
 from fragdex.service.isobmff.model import FileRecord, SeekAnswer
 from fragdex.service.isobmff.router import router

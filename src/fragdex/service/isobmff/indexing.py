@@ -17,10 +17,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fragdex import FragmentIndex
-from fragdex.errors import FormatError, IndexMismatch
+from fragdex.errors import FormatError, IndexMismatch, Unavailable, Unprocessable
 from fragdex.formats import fidx, wire
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.isobmff.model import FileRecord
 from fragdex.service.isobmff.operations import FILES
 from fragdex.service.outbox import emit

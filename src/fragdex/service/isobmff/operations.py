@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import RecordNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.isobmff.model import (
     FileList,
     FileRecord,

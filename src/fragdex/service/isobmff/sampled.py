@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Final
 
 from fragdex import FragmentIndex
+from fragdex.errors import RecordNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.isobmff.model import IndexKeys

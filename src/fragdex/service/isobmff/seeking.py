@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from fragdex import NULL
+from fragdex.errors import InvalidRequest
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import InvalidRequest
 from fragdex.service.isobmff.model import Place, SeekAnswer
 from fragdex.service.isobmff.opened import chosen_track, opened
 from fragdex.service.isobmff.operations import index_keys

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final, Generic, TypeVar
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.isobmff.opened import LRUCache
 
 __all__ = ["SingleFlight", "SingleFlightCache"]

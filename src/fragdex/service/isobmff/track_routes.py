@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from fragdex.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import MAX_TRACK_ID, NewTrack, TrackList, TrackRecord
 from fragdex.service.isobmff.router import router

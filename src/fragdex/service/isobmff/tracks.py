@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import TrackIndex
+from fragdex.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.isobmff.model import NewTrack, TrackBytes, TrackList, TrackRecord
 from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.records import deletion

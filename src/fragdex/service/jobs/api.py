@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from fragdex.errors import ConfigError, TooManyRequests, Unavailable
 from fragdex.service.config import Settings
-from fragdex.service.errors import ConfigError, TooManyRequests, Unavailable
 from fragdex.service.jobs import turns
 from fragdex.service.jobs.engine import Engine, Order, upgrade
 from fragdex.service.jobs.runs import Runs
@@ -35,7 +35,7 @@ from fragdex.service.metrics import Metrics
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import jobs
 from fragdex.service.records.tenant_limits import limits_of
-from fragdex.service.traces import Traces
+from fragdex.traces import Traces
 
 __all__ = [
     "JOBS",

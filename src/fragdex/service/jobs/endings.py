@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from fragdex.errors import FragdexError, MissingExtra
-from fragdex.service.errors import ConfigError, ServiceError, Unavailable
+from fragdex.errors import ConfigError, FragdexError, MissingExtra, ServiceError, Unavailable
 from fragdex.service.jobs.work import Job, SliceFailed
 from fragdex.service.logs import explained
 

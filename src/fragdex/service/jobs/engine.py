@@ -19,11 +19,11 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions
 from fragdex.service.logs import REQUEST_ID, explained
 from fragdex.service.records.database import Database
-from fragdex.service.traces import Traces, trace_context
+from fragdex.traces import Traces, trace_context
 
 __all__ = ["SELDOM", "Engine", "Order", "upgrade"]
 

@@ -16,8 +16,7 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import insert, select, update
 
-from fragdex.errors import SourceUnavailable
-from fragdex.service.errors import Unavailable
+from fragdex.errors import SourceUnavailable, Unavailable
 from fragdex.service.jobs import turns
 from fragdex.service.jobs.endings import log_done, log_failure
 from fragdex.service.jobs.work import (

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select, update
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.jobs import turns
 from fragdex.service.jobs.engine import SELDOM, Engine, Order
 from fragdex.service.jobs.work import SLICES, Job, JobOptions, SliceFailed

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fragdex.errors import FragdexError
-from fragdex.service.errors import ConfigError, EngineUnavailable, ServiceError, Unavailable
+from fragdex.errors import ConfigError, EngineUnavailable, FragdexError, ServiceError, Unavailable
 
 __all__ = [
     "JOBS",

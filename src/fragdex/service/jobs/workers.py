@@ -27,7 +27,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, select, update
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.jobs.engine import Engine
 from fragdex.service.jobs.work import JobOptions
 from fragdex.service.logs import explained

@@ -25,7 +25,7 @@ from fragdex.service.processes.limits import data_left
 from fragdex.service.processes.lines import Lines
 from fragdex.service.processes.sessions import end_session, exit_code
 from fragdex.service.processes.walls import Walls
-from fragdex.service.traces import Value, inner_span
+from fragdex.traces import Value, inner_span
 
 __all__ = ["ChildProcess"]
 

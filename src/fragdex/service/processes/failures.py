@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fragdex import errors as library
-from fragdex.errors import FragdexError, UndecodableMedia
-from fragdex.service import errors as service
-from fragdex.service.errors import ServiceError, StoreFull, Unavailable, Unprocessable
+from fragdex import errors as kinds
+from fragdex.errors import (
+    FragdexError,
+    ServiceError,
+    StoreFull,
+    Unavailable,
+    UndecodableMedia,
+    Unprocessable,
+)
 
 __all__ = ["CRASHES", "Failures", "error_as_json", "error_of_json"]
 
@@ -91,14 +96,12 @@ def error_as_json(error: FragdexError) -> dict[str, Any]:
 def error_of_json(plain: Mapping[str, Any]) -> FragdexError:
     """The same error again.
 
-    >>> error_of_json(error_as_json(library.TrackNotFound("there is no track 3", found=3)))
+    >>> error_of_json(error_as_json(kinds.TrackNotFound("there is no track 3", found=3)))
     TrackNotFound('there is no track 3')
     """
     more = dict(plain)
     name, message = more.pop("kind"), more.pop("message")
-    kind: type[FragdexError] = (
-        getattr(service, name, None) or getattr(library, name, None) or FragdexError
-    )
+    kind: type[FragdexError] = getattr(kinds, name, None) or FragdexError
     if kind is UndecodableMedia:
         made = UndecodableMedia(message, advice=more["advice"])
         made.start, made.stop = more["start"], more["stop"]

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 
 try:
     import fcntl

@@ -25,7 +25,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.records import tables, trash
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id

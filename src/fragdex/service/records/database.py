@@ -23,7 +23,7 @@ from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from fragdex.service.errors import ConfigError, ServiceError, StoreFull, Unavailable
+from fragdex.errors import ConfigError, ServiceError, StoreFull, Unavailable
 from fragdex.service.records.fast_reads import FastReads
 
 __all__ = ["DELETION_GRACE", "Database", "deletion_grace", "insert"]

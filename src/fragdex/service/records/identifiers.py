@@ -8,8 +8,7 @@ from typing import overload
 import uuid_utils
 
 from fragdex.digest import Digest, parse_digest
-from fragdex.errors import InvalidDigest
-from fragdex.service.errors import InvalidRequest
+from fragdex.errors import InvalidDigest, InvalidRequest
 
 __all__ = ["first_id", "instant", "md5_bytes", "md5_text", "new_id", "rfc3339"]
 

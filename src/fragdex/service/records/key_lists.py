@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from fragdex.service.errors import RecordNotFound
+from fragdex.errors import RecordNotFound
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
+from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import first_id, instant, new_id

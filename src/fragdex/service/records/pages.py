@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.service.errors import InvalidRequest
+from fragdex.errors import InvalidRequest
 
 __all__ = ["CURSOR", "DEFAULT_LIMIT", "MAX_LIMIT", "PAGE_BYTES", "Page", "last_id", "page"]
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from pydantic import ByteSize, Field, TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
-from fragdex.service.errors import InvalidRequest, QuotaExceeded, RecordNotFound
+from fragdex.errors import InvalidRequest, QuotaExceeded, RecordNotFound
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import blobs, keys, metadata, tenants, uploads

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, Self
 
-from fragdex.service.errors import TooLarge, Unprocessable
+from fragdex.errors import TooLarge, Unprocessable
 
 __all__ = ["Bounds", "Contents", "examine", "unpack"]
 

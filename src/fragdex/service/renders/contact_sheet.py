@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.model import Notes
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.plan import Wanted, frames_of, settled

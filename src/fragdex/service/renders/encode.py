@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from fragdex.service.errors import BrowserGone
+from fragdex.errors import BrowserGone
 from fragdex.service.renders.encoders import ENCODER, options, settle, usual_class
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.line import rows_of_line

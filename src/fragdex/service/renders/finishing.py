@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 import fragdex
+from fragdex.errors import BrowserGone, Unavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import BrowserGone, Unavailable
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.jobs.api import Job
 from fragdex.service.outbox import emit

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from fragdex.service.outgoing import (
+from fragdex.outgoing import (
     Address,
     AddressRefused,
     PinnedHTTPS,

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.model import Notes, PageFacts
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.glyphs import missing_fonts

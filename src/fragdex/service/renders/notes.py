@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from fragdex.errors import ServiceError
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import ServiceError
 from fragdex.service.records.tables import render_parts
 from fragdex.service.renders.browser.model import Notes
 

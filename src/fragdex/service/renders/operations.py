@@ -11,8 +11,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, NotReady, RecordNotFound, TooLarge
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id

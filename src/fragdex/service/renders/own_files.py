@@ -19,8 +19,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
+from fragdex.errors import RecordNotFound, TooLarge, Unavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound, TooLarge, Unavailable
 from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.isobmff.tracks import FAMILY as TRACKS
 from fragdex.service.isobmff.tracks import track_name

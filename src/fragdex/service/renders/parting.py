@@ -10,8 +10,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import EngineUnavailable, PageFailed
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import EngineUnavailable, PageFailed
 from fragdex.service.records import deletion
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import seams, slice_cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, Crop, View
 from fragdex.service.renders.films import Film

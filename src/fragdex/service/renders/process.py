@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex.service.errors import BrowserGone, EngineUnavailable, PageFailed
+from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.processes.failures import Failures
 from fragdex.service.processes.folders import take_file

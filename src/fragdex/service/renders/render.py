@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.errors import BrowserGone, PageFailed
 from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.timing import View

@@ -23,8 +23,8 @@ from pydantic import (
 from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
+from fragdex.errors import InvalidRequest, TooLarge
 from fragdex.service.config import Settings
-from fragdex.service.errors import InvalidRequest, TooLarge
 from fragdex.service.renders.browser.timing import SCALE_STEP, SCALES, Crop
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of

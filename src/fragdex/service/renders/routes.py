@@ -9,10 +9,16 @@ from typing import Final
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
 
-from fragdex.errors import FragdexError
+from fragdex.errors import (
+    Conflict,
+    FragdexError,
+    InvalidRequest,
+    NotReady,
+    RecordNotFound,
+    TooLarge,
+)
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, InvalidRequest, NotReady, RecordNotFound, TooLarge
 from fragdex.service.renders import operations, progress
 from fragdex.service.renders.model import (
     TYPES,

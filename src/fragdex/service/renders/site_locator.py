@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from fragdex.service.errors import InvalidRequest
+from fragdex.errors import InvalidRequest
 from fragdex.service.renders.outside import NOTHING, Outside
 from fragdex.service.renders.site import Folder, OpenAsset, Site
 

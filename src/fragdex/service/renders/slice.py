@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from fragdex.service.errors import BrowserGone
+from fragdex.errors import BrowserGone
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.byterange import ByteRange
+from fragdex.errors import EngineUnavailable, Unavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import EngineUnavailable, Unavailable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import render_parts, render_slices, renders

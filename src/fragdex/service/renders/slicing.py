@@ -10,8 +10,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import PageFailed
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import PageFailed
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.records.tenant_limits import limits_of

@@ -21,8 +21,8 @@ from typing import Any, Final
 from sqlalchemy.engine import Row
 
 from fragdex.byterange import ByteRange
+from fragdex.errors import Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.renders.archives import Bounds, unpack
 from fragdex.service.renders.browser.model import Limits

@@ -8,11 +8,10 @@ from typing import Any, Final
 from fastapi import Request
 from starlette.responses import Response as Answer
 
-from fragdex.errors import FragdexError
-from fragdex.service.context import ServiceContext
-from fragdex.service.errors import (
+from fragdex.errors import (
     ChecksumMismatch,
     Forbidden,
+    FragdexError,
     QuotaExceeded,
     RecordNotFound,
     TooLarge,
@@ -26,6 +25,7 @@ from fragdex.service.errors import (
     UploadLengthMismatch,
     UploadOffsetMismatch,
 )
+from fragdex.service.context import ServiceContext
 from fragdex.service.files.model import AnyFile
 from fragdex.service.records.identifiers import instant
 from fragdex.service.resumable.structured_fields import CONTENT_TYPE, item, limits

@@ -8,9 +8,8 @@ from typing import Final
 from anyio.to_thread import run_sync
 from fastapi import Request, Response
 
-from fragdex.errors import FragdexError
-from fragdex.service.context import ServiceContext
-from fragdex.service.errors import (
+from fragdex.errors import (
+    FragdexError,
     InvalidRequest,
     RecordNotFound,
     Unprocessable,
@@ -20,6 +19,7 @@ from fragdex.service.errors import (
     UploadLengthMismatch,
     UploadOffsetMismatch,
 )
+from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations as files
 from fragdex.service.resumable.answers import (
     COMPLETE,

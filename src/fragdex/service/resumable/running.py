@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from fragdex.service.errors import UploadBusy
+from fragdex.errors import UploadBusy
 
 __all__ = ["RunningUpload", "RunningUploads", "running_of"]
 

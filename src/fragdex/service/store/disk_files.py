@@ -15,8 +15,7 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
-from fragdex.errors import FragdexError, SourceNotFound
-from fragdex.service.errors import StoreFull, Unavailable
+from fragdex.errors import FragdexError, SourceNotFound, StoreFull, Unavailable
 
 __all__ = [
     "NO_FOLLOW",

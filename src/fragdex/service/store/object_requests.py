@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore import exceptions
 
-from fragdex.errors import FragdexError, SourceNotFound
-from fragdex.service.errors import Unavailable
+from fragdex.errors import FragdexError, SourceNotFound, Unavailable
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import obstore
 
 from fragdex import ByteRange, Source, open_source
-from fragdex.errors import InvalidRange
-from fragdex.service.errors import Unavailable
+from fragdex.errors import InvalidRange, Unavailable
 from fragdex.service.store.contract import PIECE_BYTES, checked, gives_back, local_copy
 from fragdex.service.store.object_draft import HeldBytes, ObjectDraft
 from fragdex.service.store.object_requests import listing, object_errors, put_whole, remove

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from fragdex.service.errors import ConfigError
+from fragdex.errors import ConfigError
 from fragdex.service.store.contract import Store
 from fragdex.service.store.disk import DiskStore
 from fragdex.service.store.disk_files import PRIVATE, SHARED

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 
 __all__ = ["DecodingTurns"]
 

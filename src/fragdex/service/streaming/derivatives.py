@@ -10,8 +10,8 @@ from typing import Any, Final
 from anyio.to_thread import run_sync
 
 from fragdex.decoding.key_frames import nearest_sync
+from fragdex.errors import RecordNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.indexing.apart import run_in_child
 from fragdex.service.isobmff.sampled import cached_for
 from fragdex.service.processes.folders import OwnFolder

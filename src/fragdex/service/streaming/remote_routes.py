@@ -16,8 +16,10 @@ from fragdex.errors import (
     InexactIndex,
     LimitExceeded,
     NoSyncSample,
+    RecordNotFound,
+    Unavailable,
+    Unprocessable,
 )
-from fragdex.service.errors import RecordNotFound, Unavailable, Unprocessable
 from fragdex.service.streaming.remote_titles import SCRUB, RemoteTitle, RemoteTitles
 from fragdex.service.streaming.responses import BYTES, token_of, view_response
 from fragdex.service.web.auth import Asking, InContext, own_origin

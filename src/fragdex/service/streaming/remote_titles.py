@@ -13,9 +13,8 @@ import numpy as np
 
 import fragdex
 from fragdex import ByteRange, FragmentIndex, Source
-from fragdex.errors import SourceChanged, SourceError
+from fragdex.errors import InvalidRequest, SourceChanged, SourceError, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import InvalidRequest, Unprocessable
 from fragdex.service.indexing.apart import in_turn, run_in_child
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.isobmff.single_flight import SingleFlightCache

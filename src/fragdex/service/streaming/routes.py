@@ -16,24 +16,22 @@ from pydantic import Field
 from fragdex.byterange import ByteRange
 from fragdex.errors import (
     BuildError,
+    Conflict,
     FormatError,
     InexactIndex,
+    InvalidRequest,
     LimitExceeded,
     NoSyncSample,
+    NotReady,
+    RecordNotFound,
     SourceChanged,
     SourceNotFound,
     TrackNotFound,
-    UndecodableMedia,
-)
-from fragdex.service.context import ServiceContext
-from fragdex.service.errors import (
-    Conflict,
-    InvalidRequest,
-    NotReady,
-    RecordNotFound,
     Unavailable,
+    UndecodableMedia,
     Unprocessable,
 )
+from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.records.blobs import used_by
 from fragdex.service.records.derived import DerivedFile

@@ -13,9 +13,8 @@ import sqlalchemy as sa
 
 import fragdex
 from fragdex import FragmentIndex, Source, TrackIndex
-from fragdex.errors import TrackNotFound
+from fragdex.errors import NotReady, TrackNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import NotReady
 from fragdex.service.isobmff.opened import LRUCache
 from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.isobmff.sampled import sampled_index, sampled_index_key

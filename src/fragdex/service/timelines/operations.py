@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import FILES
 from fragdex.service.records import deletion

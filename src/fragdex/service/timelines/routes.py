@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fragdex.service.errors import InvalidRequest, RecordNotFound
+from fragdex.errors import InvalidRequest, RecordNotFound
 from fragdex.service.streaming.routes import title_routes
 from fragdex.service.timelines import operations
 from fragdex.service.timelines.model import NewTimeline, TimelineList, TimelineRecord

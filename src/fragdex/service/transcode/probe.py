@@ -18,7 +18,7 @@ from av.container import InputContainer
 from av.stream import Disposition
 
 from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 
 __all__ = ["FileInfo", "StreamInfo", "codec_of", "opened", "probe", "streams_of"]
 

@@ -12,8 +12,7 @@ import av.error
 
 import fragdex
 from fragdex.decoding.codec import is_short_of_memory
-from fragdex.errors import FragdexError
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import FragdexError, Unprocessable
 from fragdex.service.transcode.copied_ranges import COPIED_RANGE, copied_ranges
 from fragdex.service.transcode.made import SCRUB_TRACK, Made
 from fragdex.service.transcode.probe import StreamInfo, opened, probe

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex.service.errors import Unprocessable
+from fragdex.errors import Unprocessable
 from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.processes.child import ChildProcess
 from fragdex.service.processes.failures import Failures

@@ -19,8 +19,8 @@ import av
 import av.error
 from av.container import InputContainer
 
+from fragdex.errors import Unprocessable
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
-from fragdex.service.errors import Unprocessable
 from fragdex.service.transcode.playable import why_not_begun, why_not_played
 from fragdex.service.transcode.probe import LONGEST_SECONDS, codec_of, streams_of
 

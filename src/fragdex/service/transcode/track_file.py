@@ -19,9 +19,9 @@ import av
 import fragdex
 from fragdex import ByteRange, open_source, parse, parse_box
 from fragdex.boxes import build
+from fragdex.errors import Unprocessable
 from fragdex.formats.clip_movie import with_next_id
 from fragdex.formats.embed import walked
-from fragdex.service.errors import Unprocessable
 
 __all__ = ["MOST_HOLE_SECONDS", "SEGMENT_SECONDS", "TrackFile", "hole_after"]
 

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import ByteRange, Source
-from fragdex.errors import FormatError
+from fragdex.errors import FormatError, NotReady
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import NotReady
 from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.exact import exact_index
 from fragdex.service.isobmff import operations as isobmff

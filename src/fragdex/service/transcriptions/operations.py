@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import TrackIndex
+from fragdex.errors import Conflict, NotReady, RecordNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, NotReady, RecordNotFound
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.outbox import emit

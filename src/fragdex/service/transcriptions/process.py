@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex import FragmentIndex, Source
+from fragdex.errors import EngineUnavailable, Unprocessable
 from fragdex.formats import fidx
-from fragdex.service.errors import EngineUnavailable, Unprocessable
 from fragdex.service.indexing.child import ParentSource, reads
 from fragdex.service.processes.channel import Channel, opened
 from fragdex.service.processes.child import Answer, ChildProcess

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fragdex.errors import EngineUnavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import EngineUnavailable
 from fragdex.service.transcriptions.engines import ENGINES, EngineChoice, need_package
 from fragdex.service.transcriptions.process import Child
 from fragdex.service.transcriptions.records import choice_of

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Body, Depends, Path, Request, Response
 
-from fragdex.service.errors import Conflict, NotReady, RecordNotFound, Unprocessable
+from fragdex.errors import Conflict, NotReady, RecordNotFound, Unprocessable
 from fragdex.service.transcriptions import operations
 from fragdex.service.transcriptions.model import (
     BegunTranscription,

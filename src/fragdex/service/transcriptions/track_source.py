@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fragdex import FragmentIndex, TrackIndex
+from fragdex.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
 from fragdex.service.indexing.exact import exact_index
 from fragdex.service.isobmff import operations
 from fragdex.service.isobmff.opened import alone, opened

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import fragdex
 from fragdex import FragmentIndex, Source, open_source
-from fragdex.service.errors import Unavailable
+from fragdex.errors import Unavailable
 from fragdex.service.transcriptions.engines import EngineChoice
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import Child

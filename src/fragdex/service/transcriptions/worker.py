@@ -15,8 +15,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
+from fragdex.errors import Unavailable, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.outbox import emit
 from fragdex.service.records.database import insert

@@ -11,8 +11,8 @@ from typing import IO, Final
 from anyio.to_thread import run_sync
 from fastapi import Request
 
+from fragdex.errors import ChecksumMismatch, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import ChecksumMismatch, Unprocessable
 from fragdex.service.tus import operations
 from fragdex.service.tus.operations import ResumableUpload
 from fragdex.service.tus.protocol import Checksum

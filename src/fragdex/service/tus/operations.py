@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
+from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.captions.model import type_of as captions_of
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.files import operations as files
 from fragdex.service.files.model import FileType, NewAnyFile
 from fragdex.service.images.model import type_of as image_of

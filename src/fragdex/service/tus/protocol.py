@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any, Final
 
-from fragdex.service.errors import InvalidRequest
+from fragdex.errors import InvalidRequest
 
 __all__ = [
     "CHECKSUMS",

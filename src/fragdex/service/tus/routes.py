@@ -9,15 +9,15 @@ from anyio.to_thread import run_sync
 from fastapi import Request, Response
 from starlette.responses import Response as Answer
 
-from fragdex.errors import FragdexError
-from fragdex.service.context import ServiceContext
-from fragdex.service.errors import (
+from fragdex.errors import (
+    FragdexError,
     InvalidRequest,
     TooLarge,
     UnsupportedMediaType,
     UnsupportedVersion,
     UploadGap,
 )
+from fragdex.service.context import ServiceContext
 from fragdex.service.tus import operations
 from fragdex.service.tus.appending import append
 from fragdex.service.tus.operations import ResumableUpload

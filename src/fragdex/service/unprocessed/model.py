@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from fragdex import errors as library
-from fragdex.service import errors as service
+from fragdex import errors as kinds
 from fragdex.service.web.fields import (
     ApiModel,
     ByteSize,
@@ -66,8 +65,8 @@ class Problem(ApiModel):
         if kept is None:
             return None
         name = str(kept.get("error", ""))
-        error = getattr(service, name, None) or getattr(library, name, None)
-        row = row_of(error if isinstance(error, type) else service.ServiceError)
+        error = getattr(kinds, name, None)
+        row = row_of(error if isinstance(error, type) else kinds.ServiceError)
         detail = str(kept.get("detail") or row.title)
         return cls(type=row.type, title=row.title, status=row.status, detail=detail)
 

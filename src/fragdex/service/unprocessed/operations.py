@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import open_index
+from fragdex.errors import Unavailable, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unavailable, Unprocessable
 from fragdex.service.isobmff.indexing import store_index, store_saved
 from fragdex.service.jobs.api import problem_of
 from fragdex.service.outbox import emit

@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import FragmentIndex, open_index
-from fragdex.errors import FragdexError
+from fragdex.errors import Conflict, FragdexError, Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, Unprocessable
 from fragdex.service.indexing.apart import IN_THREAD
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.records import blobs

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Depends, Response
 
-from fragdex.service.errors import Conflict, RecordNotFound, Unprocessable
+from fragdex.errors import Conflict, RecordNotFound, Unprocessable
 from fragdex.service.unprocessed import operations, processing
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,

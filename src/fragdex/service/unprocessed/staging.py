@@ -16,8 +16,8 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from fragdex.errors import Unavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unavailable
 from fragdex.service.jobs.api import Job
 from fragdex.service.records import blobs, trash
 from fragdex.service.records.database import insert

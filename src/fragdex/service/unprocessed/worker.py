@@ -17,8 +17,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unprocessable
 from fragdex.service.isobmff.operations import register
 from fragdex.service.jobs.api import Job, Work
 from fragdex.service.outbox import emit

@@ -13,9 +13,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fragdex import ByteRange
-from fragdex.errors import FragdexError, SourceNotFound, SourceUnavailable
+from fragdex.errors import (
+    FragdexError,
+    SourceNotFound,
+    SourceUnavailable,
+    StoreFull,
+    Unavailable,
+    Unprocessable,
+)
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import StoreFull, Unavailable, Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, md5_text, new_id
 from fragdex.service.store.contract import Draft

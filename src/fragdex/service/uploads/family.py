@@ -17,10 +17,9 @@ from typing import Annotated, Any, Protocol, TypeVar
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from fragdex.errors import FragdexError
+from fragdex.errors import FragdexError, NotReady, RecordNotFound
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import NotReady, RecordNotFound
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.uploads.model import Arrival

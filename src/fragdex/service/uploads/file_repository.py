@@ -14,8 +14,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import NotReady, TooLarge
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import NotReady, TooLarge
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, md5_text, new_id, rfc3339

@@ -13,8 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from fragdex.errors import FragdexError
-from fragdex.service.errors import Unavailable
+from fragdex.errors import FragdexError, Unavailable
 from fragdex.service.uploads.model import Watcher
 from fragdex.service.uploads.ordered_workers import FairBudget, OrderedWorker
 

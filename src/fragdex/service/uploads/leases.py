@@ -20,8 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex.errors import FragdexError
-from fragdex.service.errors import RecordNotFound, UploadBusy
+from fragdex.errors import FragdexError, RecordNotFound, UploadBusy
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import new_id
 from fragdex.service.records.tables import uploads

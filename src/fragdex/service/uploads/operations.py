@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from sqlalchemy.engine import Connection
 
+from fragdex.errors import Unprocessable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Unprocessable
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, md5_text
 from fragdex.service.records.tables import uploads

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from fragdex.errors import Conflict, RecordNotFound, Unavailable, UploadGap
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, RecordNotFound, Unavailable, UploadGap
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import uploads
 from fragdex.service.records.tenant_limits import need_within_quota

@@ -14,7 +14,7 @@ from contextvars import copy_context
 from functools import cache, partial
 from typing import TypeVar
 
-from fragdex.service.errors import ServiceError
+from fragdex.errors import ServiceError
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.ordered_workers import FairBudget, SerialExecutor
 from fragdex.service.uploads.upload_session import UploadSession

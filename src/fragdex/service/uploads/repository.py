@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import RecordNotFound
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound
 from fragdex.service.records.pages import page
 from fragdex.service.web.fields import Listed
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from starlette.requests import Request
 
-from fragdex.errors import FragdexError
-from fragdex.service.errors import (
+from fragdex.errors import (
+    FragdexError,
     RecordNotFound,
     RequestTimedOut,
     StoreFull,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fragdex import ByteRange, parse_content_range
-from fragdex.errors import InvalidRange
-from fragdex.service.errors import InvalidRequest, TooLarge, Unprocessable, UploadGap
+from fragdex.errors import InvalidRange, InvalidRequest, TooLarge, Unprocessable, UploadGap
 from fragdex.service.uploads.model import Upload
 
 __all__ = ["announced", "span_of"]

@@ -17,9 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from fragdex import ByteRange
-from fragdex.errors import FragdexError
+from fragdex.errors import FragdexError, RecordNotFound, Unavailable, Unprocessable, UploadGap
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound, Unavailable, Unprocessable, UploadGap
 from fragdex.service.store.contract import Draft
 from fragdex.service.uploads import completion, leases
 from fragdex.service.uploads.hashing import AHEAD, Hashes, held

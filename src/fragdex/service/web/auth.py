@@ -17,8 +17,8 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from sqlalchemy import select
 
+from fragdex.errors import Forbidden, Unauthenticated, Unavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Forbidden, Unauthenticated, Unavailable
 from fragdex.service.records import keys, tables
 from fragdex.service.records.key_uses import KeyUses
 from fragdex.service.web import tokens

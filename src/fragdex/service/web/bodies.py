@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 
-from fragdex.service.errors import RequestTimedOut, TooLarge
+from fragdex.errors import RequestTimedOut, TooLarge
 
 __all__ = ["body", "in_thread", "pieces"]
 

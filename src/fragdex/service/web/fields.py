@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
-from fragdex.service.errors import RecordNotFound
+from fragdex.errors import RecordNotFound
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import CURSOR, DEFAULT_LIMIT, MAX_LIMIT
 

@@ -10,11 +10,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fragdex.errors import FragdexError
 from fragdex.service.logs import REQUEST_ID, explained, request_id_of
 from fragdex.service.metrics import Metrics
-from fragdex.service.traces import ActiveSpan, Traces
 from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import unexpected
+from fragdex.traces import ActiveSpan, Traces
 
 __all__ = ["SAFETY", "Front"]
 

@@ -28,9 +28,8 @@ from sqlalchemy.exc import IntegrityError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fragdex.errors import FragdexError
+from fragdex.errors import Conflict, FragdexError, IdempotencyMismatch, InvalidRequest
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, IdempotencyMismatch, InvalidRequest
 from fragdex.service.records.tables import replays
 from fragdex.service.records.tenant_limits import need_within_quota
 

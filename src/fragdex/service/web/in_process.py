@@ -18,11 +18,11 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp, Message, Scope
 
-from fragdex.service.errors import TooLarge, Unavailable
+from fragdex.errors import TooLarge, Unavailable
 from fragdex.service.records.keys import READ
-from fragdex.service.traces import trace_context
 from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
+from fragdex.traces import trace_context
 
 __all__ = ["InProcess", "Reply"]
 

@@ -16,8 +16,8 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Request, Response
 from pydantic import Field
 
+from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
 from fragdex.service.logs import audit
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, rfc3339

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Request
 from pydantic import Field
 
+from fragdex.errors import Forbidden, InvalidRequest
 from fragdex.service.config import MOST_TOKEN_SECONDS
-from fragdex.service.errors import Forbidden, InvalidRequest
 from fragdex.service.records import keys
 from fragdex.service.web import tokens
 from fragdex.service.web.auth import Asking, Authenticator, InContext, own_origin

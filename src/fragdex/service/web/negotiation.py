@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fragdex.service.errors import NotAcceptable
+from fragdex.errors import NotAcceptable
 
 __all__ = ["chosen", "etag_of", "has_already"]
 

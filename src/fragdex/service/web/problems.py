@@ -20,10 +20,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from fragdex import errors as library
-from fragdex.errors import FragdexError
-from fragdex.service import errors as service
-from fragdex.service.errors import ServiceError
+from fragdex import errors as kinds
+from fragdex.errors import FragdexError, ServiceError
 from fragdex.service.logs import explained
 from fragdex.service.web.prefix import public_path
 
@@ -63,66 +61,66 @@ class Row(NamedTuple):
 
 PROBLEMS: dict[type[FragdexError], Row] = {
     # ---- the service's own
-    service.ServiceError: Row(500, "fault", "A fault of the service"),
-    service.RecordNotFound: Row(404, "not-found", "No such record"),
-    service.Unauthenticated: Row(401, "unauthenticated", "A key is needed"),
-    service.Forbidden: Row(403, "forbidden", "The key or token does not allow this"),
-    service.InvalidRequest: Row(422, "invalid-request", "The request breaks a rule"),
-    service.IdempotencyMismatch: Row(
+    kinds.ServiceError: Row(500, "fault", "A fault of the service"),
+    kinds.RecordNotFound: Row(404, "not-found", "No such record"),
+    kinds.Unauthenticated: Row(401, "unauthenticated", "A key is needed"),
+    kinds.Forbidden: Row(403, "forbidden", "The key or token does not allow this"),
+    kinds.InvalidRequest: Row(422, "invalid-request", "The request breaks a rule"),
+    kinds.IdempotencyMismatch: Row(
         422, "idempotency-mismatch", "The Idempotency-Key belongs to another request"
     ),
-    service.Unprocessable: Row(422, "unprocessable", "The bytes are not what was announced"),
-    service.PageFailed: Row(422, "page-failed", "The page cannot be rendered"),
-    service.BrowserGone: Row(503, "browser-gone", "The browser ended"),
-    service.Conflict: Row(409, "conflict", "The record's state does not allow this now"),
-    service.UploadGap: Row(409, "upload-gap", "Bytes before this chunk are missing"),
-    service.UploadOffsetMismatch: Row(
+    kinds.Unprocessable: Row(422, "unprocessable", "The bytes are not what was announced"),
+    kinds.PageFailed: Row(422, "page-failed", "The page cannot be rendered"),
+    kinds.BrowserGone: Row(503, "browser-gone", "The browser ended"),
+    kinds.Conflict: Row(409, "conflict", "The record's state does not allow this now"),
+    kinds.UploadGap: Row(409, "upload-gap", "Bytes before this chunk are missing"),
+    kinds.UploadOffsetMismatch: Row(
         409, "mismatching-upload-offset", "Mismatching Upload Offset", True
     ),
-    service.UploadCompleted: Row(400, "completed-upload", "Upload Is Completed", True),
-    service.UploadLengthMismatch: Row(
+    kinds.UploadCompleted: Row(400, "completed-upload", "Upload Is Completed", True),
+    kinds.UploadLengthMismatch: Row(
         400, "inconsistent-upload-length", "Inconsistent Upload Length Values", True
     ),
-    service.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
-    service.NotReady: Row(409, "not-ready", "It is not ready"),
-    service.TooLarge: Row(413, "too-large", "More than this service takes"),
-    service.QuotaExceeded: Row(413, "quota-exceeded", "The tenant stores as much as it may"),
-    service.TooManyRequests: Row(429, "too-many-requests", "Too many requests"),
-    service.RequestTimedOut: Row(408, "request-timed-out", "The request stopped coming"),
-    service.NotAcceptable: Row(406, "not-acceptable", "This format is not available"),
-    service.UnsupportedMediaType: Row(415, "unsupported-media-type", "The body has another type"),
-    service.UnsupportedVersion: Row(412, "unsupported-version", "The protocol has another version"),
-    service.ChecksumMismatch: Row(460, "checksum-mismatch", "The bytes have another checksum"),
-    service.StoreFull: Row(507, "store-full", "No room left"),
-    service.Unavailable: Row(503, "unavailable", "Not available at the moment"),
-    service.EngineUnavailable: Row(503, "engine-unavailable", "A part of the service is missing"),
-    service.ConfigError: Row(500, "misconfigured", "The service is set up wrongly"),
+    kinds.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
+    kinds.NotReady: Row(409, "not-ready", "It is not ready"),
+    kinds.TooLarge: Row(413, "too-large", "More than this service takes"),
+    kinds.QuotaExceeded: Row(413, "quota-exceeded", "The tenant stores as much as it may"),
+    kinds.TooManyRequests: Row(429, "too-many-requests", "Too many requests"),
+    kinds.RequestTimedOut: Row(408, "request-timed-out", "The request stopped coming"),
+    kinds.NotAcceptable: Row(406, "not-acceptable", "This format is not available"),
+    kinds.UnsupportedMediaType: Row(415, "unsupported-media-type", "The body has another type"),
+    kinds.UnsupportedVersion: Row(412, "unsupported-version", "The protocol has another version"),
+    kinds.ChecksumMismatch: Row(460, "checksum-mismatch", "The bytes have another checksum"),
+    kinds.StoreFull: Row(507, "store-full", "No room left"),
+    kinds.Unavailable: Row(503, "unavailable", "Not available at the moment"),
+    kinds.EngineUnavailable: Row(503, "engine-unavailable", "A part of the service is missing"),
+    kinds.ConfigError: Row(500, "misconfigured", "The service is set up wrongly"),
     # ---- the library's: what a caller's bytes and numbers are guilty of
-    library.FragdexError: Row(500, "library-fault", "A fault of the library"),
-    library.FormatError: Row(422, "bad-format", "The bytes break the rules of their format"),
-    library.NotISOBMFF: Row(422, "not-isobmff", "This is not an ISO base media file"),
-    library.MalformedBox: Row(422, "malformed-box", "A box contradicts the standard"),
-    library.TruncatedInput: Row(422, "truncated", "The file ends too early"),
-    library.LimitExceeded: Row(422, "limit-exceeded", "A claimed number passes a limit"),
-    library.DamagedIndex: Row(422, "damaged-index", "The index cannot be trusted"),
-    library.MalformedCaptions: Row(422, "malformed-captions", "The captions cannot be read"),
-    library.InvalidDigest: Row(422, "invalid-md5", "This is not an md5"),
-    library.BuildError: Row(422, "cannot-write", "A value does not fit this form"),
-    library.InvalidRange: Row(422, "invalid-range", "These positions make no range"),
-    library.TrackNotFound: Row(404, "no-such-track", "No such track"),
-    library.InexactIndex: Row(422, "inexact-index", "The index holds no samples"),
-    library.UndecodableMedia: Row(422, "undecodable-media", "The media cannot be decoded"),
-    library.UnverifiedSync: Row(422, "unverified-sync", "Sync samples cannot be verified"),
-    library.NoSyncSample: Row(422, "no-sync-sample", "There is nowhere to seek to"),
-    library.IndexMismatch: Row(422, "index-mismatch", "The index does not describe this file"),
+    kinds.FragdexError: Row(500, "library-fault", "A fault of the library"),
+    kinds.FormatError: Row(422, "bad-format", "The bytes break the rules of their format"),
+    kinds.NotISOBMFF: Row(422, "not-isobmff", "This is not an ISO base media file"),
+    kinds.MalformedBox: Row(422, "malformed-box", "A box contradicts the standard"),
+    kinds.TruncatedInput: Row(422, "truncated", "The file ends too early"),
+    kinds.LimitExceeded: Row(422, "limit-exceeded", "A claimed number passes a limit"),
+    kinds.DamagedIndex: Row(422, "damaged-index", "The index cannot be trusted"),
+    kinds.MalformedCaptions: Row(422, "malformed-captions", "The captions cannot be read"),
+    kinds.InvalidDigest: Row(422, "invalid-md5", "This is not an md5"),
+    kinds.BuildError: Row(422, "cannot-write", "A value does not fit this form"),
+    kinds.InvalidRange: Row(422, "invalid-range", "These positions make no range"),
+    kinds.TrackNotFound: Row(404, "no-such-track", "No such track"),
+    kinds.InexactIndex: Row(422, "inexact-index", "The index holds no samples"),
+    kinds.UndecodableMedia: Row(422, "undecodable-media", "The media cannot be decoded"),
+    kinds.UnverifiedSync: Row(422, "unverified-sync", "Sync samples cannot be verified"),
+    kinds.NoSyncSample: Row(422, "no-sync-sample", "There is nowhere to seek to"),
+    kinds.IndexMismatch: Row(422, "index-mismatch", "The index does not describe this file"),
     # ---- the library's: the service reads its own store through it
-    library.SourceError: Row(503, "source-error", "Reading stored bytes failed"),
-    library.SourceNotFound: Row(404, "bytes-not-found", "The bytes are not here any more"),
-    library.SourceUnavailable: Row(503, "source-unavailable", "The store does not answer"),
-    library.SourceChanged: Row(503, "source-changed", "Stored bytes changed while being read"),
-    library.RangeIgnored: Row(503, "range-ignored", "The store does not answer ranges"),
-    library.BudgetExceeded: Row(503, "budget-exceeded", "A reading budget was used up"),
-    library.MissingExtra: Row(503, "missing-extra", "A package of the service is missing"),
+    kinds.SourceError: Row(503, "source-error", "Reading stored bytes failed"),
+    kinds.SourceNotFound: Row(404, "bytes-not-found", "The bytes are not here any more"),
+    kinds.SourceUnavailable: Row(503, "source-unavailable", "The store does not answer"),
+    kinds.SourceChanged: Row(503, "source-changed", "Stored bytes changed while being read"),
+    kinds.RangeIgnored: Row(503, "range-ignored", "The store does not answer ranges"),
+    kinds.BudgetExceeded: Row(503, "budget-exceeded", "A reading budget was used up"),
+    kinds.MissingExtra: Row(503, "missing-extra", "A package of the service is missing"),
 }
 
 HTTP: dict[int, Row] = {
@@ -137,16 +135,16 @@ HTTP: dict[int, Row] = {
 
 # What these say may name the machine's own paths and addresses.
 SILENT: tuple[type[FragdexError], ...] = (
-    library.SourceError,
-    library.MissingExtra,
-    service.ConfigError,
+    kinds.SourceError,
+    kinds.MissingExtra,
+    kinds.ConfigError,
 )
 
 
 def row_of(error: type[BaseException]) -> Row:
     """The row of the nearest ancestor.
 
-    >>> row_of(service.UploadGap).status, row_of(library.NotISOBMFF).slug
+    >>> row_of(kinds.UploadGap).status, row_of(kinds.NotISOBMFF).slug
     (409, 'not-isobmff')
     """
     for ancestor in error.__mro__:
@@ -263,7 +261,7 @@ def install(app: FastAPI) -> None:
 
 def _is_of_a_file(error: FragdexError) -> bool:
     """Whether bytes were refused, and not a parameter or a field."""
-    return row_of(type(error)).status == 422 and not isinstance(error, service.InvalidRequest)
+    return row_of(type(error)).status == 422 and not isinstance(error, kinds.InvalidRequest)
 
 
 def _methods_at(app: FastAPI, path: str) -> list[str]:
@@ -298,7 +296,7 @@ def _invalid(found: Iterable[Any]) -> Response:
     where = first.get("header") or first.get("parameter")
     where = where or first["pointer"].removeprefix("#").lstrip("/") or "the body"
     detail = f"{where}: {first['detail']}"
-    return problem(PROBLEMS[service.InvalidRequest], detail, errors=errors)
+    return problem(PROBLEMS[kinds.InvalidRequest], detail, errors=errors)
 
 
 _SAID: Final[Mapping[str, str]] = {
@@ -369,7 +367,7 @@ def sentence_of(one: Mapping[str, Any]) -> str:
 def answers(*errors: type[FragdexError]) -> dict[int | str, dict[str, Any]]:
     """What these errors answer, for the `responses` of a route.
 
-    >>> sorted(answers(service.RecordNotFound, service.UploadGap, service.UploadBusy))
+    >>> sorted(answers(kinds.RecordNotFound, kinds.UploadGap, kinds.UploadBusy))
     [404, 409]
     """
     by_status: dict[int, list[str]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 
-from fragdex.service.errors import TooManyRequests
+from fragdex.errors import TooManyRequests
 
 __all__ = ["MAX_KEYS", "Rates", "too_many"]
 
@@ -21,7 +21,7 @@ class Rates:
     (None, None)
     >>> rates.take("key")
     Traceback (most recent call last):
-    fragdex.service.errors.TooManyRequests: this key may make 1 request a second
+    fragdex.errors.TooManyRequests: this key may make 1 request a second
     """
 
     def __init__(self, per_second: float, burst: int) -> None:

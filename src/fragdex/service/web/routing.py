@@ -23,12 +23,10 @@ from starlette.responses import Response
 from starlette.routing import Match, compile_path, get_name
 from starlette.types import Message, Receive, Scope, Send
 
-from fragdex.errors import FragdexError
-from fragdex.service.config import Settings
-from fragdex.service.context import ServiceContext
-from fragdex.service.errors import (
+from fragdex.errors import (
     Conflict,
     Forbidden,
+    FragdexError,
     IdempotencyMismatch,
     InvalidRequest,
     RequestTimedOut,
@@ -38,6 +36,8 @@ from fragdex.service.errors import (
     Unauthenticated,
     Unavailable,
 )
+from fragdex.service.config import Settings
+from fragdex.service.context import ServiceContext
 from fragdex.service.records.keys import READ, WRITE
 from fragdex.service.web.auth import READING, SCHEME, TOKEN_SCHEME, authenticate
 from fragdex.service.web.bodies import body

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from fragdex.service.errors import InvalidRequest, Unauthenticated
+from fragdex.errors import InvalidRequest, Unauthenticated
 
 if TYPE_CHECKING:
     from jwt.types import Options

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from anyio.to_thread import run_sync
 
+from fragdex.errors import RecordNotFound, Unavailable
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import RecordNotFound, Unavailable
 from fragdex.service.logs import explained
 
 __all__ = ["LAST", "Event", "Look", "Watcher", "look_once"]

@@ -10,9 +10,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service import outbox
 from fragdex.service.context import ServiceContext
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
 from fragdex.service.records.pages import page

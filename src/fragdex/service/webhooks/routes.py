@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Response
 
-from fragdex.service.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.fields import DEFAULT_LIMIT, Cursor, Limit, RecordId

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from fragdex.service.outgoing import (
+from fragdex.outgoing import (
     Address,
     AddressRefused,
     PinnedHTTP,

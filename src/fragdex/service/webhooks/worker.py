@@ -24,10 +24,10 @@ from fragdex.service.jobs.api import WEBHOOKS, Job, Work
 from fragdex.service.records import keys
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import webhook_deliveries, webhooks
-from fragdex.service.traces import inner_span, trace_context
 from fragdex.service.webhooks.model import DeliveryStatus
 from fragdex.service.webhooks.schedule import pause
 from fragdex.service.webhooks.sending import Answer, NotSent, Sender
+from fragdex.traces import inner_span, trace_context
 from fragdex.webhook_signature import secret_text, sign
 
 __all__ = ["WORK", "secret_of"]

@@ -11,7 +11,7 @@ import pytest
 
 from fragdex.cli import doctor as doctoring
 from fragdex.cli.doctor import CHECKS, Part, State, doctor
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.renders.browser import finding, updates
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.renders import readiness
 from fragdex.service.renders.browser import finding, sandbox
 from fragdex.service.renders.browser.finding import find_engine

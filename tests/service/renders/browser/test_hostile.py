@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from fragdex.service.errors import BrowserGone, EngineUnavailable, PageFailed, TooLarge
+from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed, TooLarge
 from fragdex.service.renders.browser import pipe, running
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.stage import Stage

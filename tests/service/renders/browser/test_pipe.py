@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from fragdex.service.errors import BrowserGone
+from fragdex.errors import BrowserGone
 from fragdex.service.renders.browser import cbor
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fragdex.service.errors import BrowserGone, EngineUnavailable
+from fragdex.errors import BrowserGone, EngineUnavailable
 from fragdex.service.renders.browser import process
 from fragdex.service.renders.browser.finding import Engine
 from fragdex.service.renders.browser.process import Chromium

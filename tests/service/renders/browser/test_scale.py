@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.errors import TooLarge
+from fragdex.errors import TooLarge
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import SCALES, View

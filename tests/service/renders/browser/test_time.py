@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.service.errors import BrowserGone
+from fragdex.errors import BrowserGone
 from fragdex.service.renders.browser.pipe import Pipe
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View, instant_us, protocol_ms

@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View, instant_us

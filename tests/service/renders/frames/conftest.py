@@ -2,7 +2,7 @@
 
 import pytest
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.renders.browser.finding import find_engine
 
 

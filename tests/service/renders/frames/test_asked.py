@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders import seams, slice
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.stage import Stage

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fragdex
-from fragdex.service.errors import BrowserGone
+from fragdex.errors import BrowserGone
 from fragdex.service.renders.encode import Encoding
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.join import join

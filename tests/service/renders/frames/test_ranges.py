@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders import seams
 from fragdex.service.renders.films import Film
 from fragdex.service.renders.plan import Wanted

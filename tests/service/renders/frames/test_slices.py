@@ -15,7 +15,7 @@ import av
 import numpy as np
 import pytest
 
-from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.errors import BrowserGone, PageFailed
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.renders.browser.timing import instant_us
 from fragdex.service.renders.outside import Answer

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.renders.browser.finding import find_engine
 from fragdex.service.renders.browser.stage import Stage
 from fragdex.service.renders.browser.timing import View

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from service.renders.page_media.films import beeps, number_at, numbered, one_colour
 
 LOG = """<script>const log = [];

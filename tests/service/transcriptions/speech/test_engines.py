@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fragdex
-from fragdex.service.errors import EngineUnavailable, InvalidRequest
+from fragdex.errors import EngineUnavailable, InvalidRequest
 from fragdex.service.transcriptions.engines import (
     ENGINES,
     EngineChoice,

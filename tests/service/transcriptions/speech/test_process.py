@@ -10,8 +10,13 @@ import time
 import pytest
 
 import fragdex
-from fragdex.errors import TrackNotFound, UndecodableMedia
-from fragdex.service.errors import EngineUnavailable, InvalidRequest, Unavailable
+from fragdex.errors import (
+    EngineUnavailable,
+    InvalidRequest,
+    TrackNotFound,
+    Unavailable,
+    UndecodableMedia,
+)
 from fragdex.service.transcriptions.engines import EngineChoice
 from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.process import Child

@@ -16,7 +16,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex.service.errors import ConfigError
+from fragdex.errors import ConfigError
 from fragdex.service.records.database import Database
 from fragdex.service.records.tables import PREFIX, schema
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 
 __all__ = ["ADVICE", "OLDEST", "Engine", "find_engine", "need_supported", "version_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.scripts import CLOCK, script
 from fragdex.service.renders.browser.timing import View, instant_us

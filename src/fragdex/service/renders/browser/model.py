@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from fragdex.service.errors import TooLarge
+from fragdex.errors import TooLarge
 from fragdex.service.renders.browser.timing import View
 
 __all__ = [

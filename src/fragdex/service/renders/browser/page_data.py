@@ -10,7 +10,7 @@ import json
 from html.parser import HTMLParser
 from typing import Final
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 
 __all__ = ["check", "giving"]
 
@@ -60,7 +60,7 @@ def check(page: bytes, data: bytes) -> None:
     >>> check(html, b'{"title": 7}')  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    fragdex.service.errors.PageFailed: the data do not agree ...: /title: 7 is not of type 'string'
+    fragdex.errors.PageFailed: the data do not agree ...: /title: 7 is not of type 'string'
     """
     reader = _Schema()
     reader.feed(page.decode("utf-8", "replace"))

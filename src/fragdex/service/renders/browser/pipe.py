@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from fragdex.service.errors import BrowserGone
+from fragdex.errors import BrowserGone
 from fragdex.service.renders.browser import cbor
 
 __all__ = ["Pipe", "ProtocolError"]

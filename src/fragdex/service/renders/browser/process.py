@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.processes.sessions import exit_code
 from fragdex.service.renders.browser.finding import ADVICE, Engine

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.errors import BrowserGone, PageFailed
 from fragdex.service.renders.browser.finding import Engine, need_supported
 from fragdex.service.renders.browser.model import Limits, Notes
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser import page_data
 from fragdex.service.renders.browser.bridge import Bridge
 from fragdex.service.renders.browser.clocks import Clock

@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from fragdex.service.errors import BrowserGone
+from fragdex.errors import BrowserGone
 from fragdex.service.renders.browser.pipe import Pipe, ProtocolError
 from fragdex.service.renders.browser.timing import (
     GRID_US,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.browser.clocks import Clock
 from fragdex.service.renders.browser.console import text_of
 from fragdex.service.renders.browser.model import Limits

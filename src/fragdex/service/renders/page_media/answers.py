@@ -16,8 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from fragdex.errors import FragdexError
-from fragdex.service.errors import ServiceError
+from fragdex.errors import FragdexError, ServiceError
 from fragdex.service.renders.outside import Blocked
 from fragdex.service.renders.page_media.contract import MediaAnswer
 from fragdex.service.renders.page_media.opening import Opener, data_of

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 
 from fragdex.decoding.mixing import Floats
-from fragdex.errors import FragdexError
-from fragdex.service.errors import ServiceError
+from fragdex.errors import FragdexError, ServiceError
 from fragdex.service.renders.outside import Blocked
 from fragdex.service.renders.page_media.opening import OpenMedia
 from fragdex.service.renders.page_media.strips import SAMPLE_RATE, SoundStrip

@@ -9,7 +9,7 @@ from fractions import Fraction
 from importlib.resources import files
 from typing import Any, Final
 
-from fragdex.service.errors import PageFailed
+from fragdex.errors import PageFailed
 from fragdex.service.renders.page_media.answers import FAULTS, Answers, why
 from fragdex.service.renders.page_media.contract import ENDPOINT, MediaAnswer, Staged
 from fragdex.service.renders.page_media.opening import Opener

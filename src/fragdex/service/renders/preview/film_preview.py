@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex.errors import FragdexError
-from fragdex.service.errors import BrowserGone, PageFailed
+from fragdex.errors import BrowserGone, FragdexError, PageFailed
 from fragdex.service.renders.browser.model import Notes
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.films import Film

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex.service.errors import EngineUnavailable, InvalidRequest
+from fragdex.errors import EngineUnavailable, InvalidRequest
 from fragdex.service.transcriptions.engines.contract import Engine, EngineChoice
 
 __all__ = ["ENGINES", "fetched", "make_engine", "need_package"]

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.service.errors import InvalidRequest
+from fragdex.errors import InvalidRequest
 from fragdex.service.transcriptions.words import Word
 
 __all__ = ["Engine", "EngineChoice", "Sound", "model_files", "need_language"]

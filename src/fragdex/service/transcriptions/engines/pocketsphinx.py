@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.transcriptions.engines.choosing import need_package
 from fragdex.service.transcriptions.engines.contract import EngineChoice, Sound, model_files
 from fragdex.service.transcriptions.words import Word

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fragdex.service.errors import EngineUnavailable
+from fragdex.errors import EngineUnavailable
 from fragdex.service.transcriptions.engines.choosing import need_package
 from fragdex.service.transcriptions.engines.contract import EngineChoice, Sound
 from fragdex.service.transcriptions.words import Word
