@@ -111,7 +111,7 @@ def test_no_two_draw_the_same(way):
 def test_what_decides_about_imports_starts_an_interpreter():
     plain = dict(os.environ)
     command = [sys.executable, "-m", "fragdex", "info"]
-    child = [sys.executable, "-P", "-B", "-m", "fragdex.service.processes.start", "module", "{}"]
+    child = [sys.executable, "-P", "-B", "-m", "fragdex.sandbox.start", "module", "{}"]
     assert forkserver.program_of(command, plain)
     assert forkserver.program_of(child, {"PATH": plain["PATH"], "HOME": "."})
     for name in (

@@ -99,7 +99,7 @@ def test_a_copy_is_put_together_of_what_the_library_says(stored, tmp_path, data)
 
 def test_files_of_a_child_stay_in_the_folder_that_takes_them(tmp_path, monkeypatch, pytestconfig):
     """A child that was taken over names no file of ours."""
-    monkeypatch.setenv("PYTHONPATH", str(pytestconfig.rootpath / "tests/service/processes"))
+    monkeypatch.setenv("PYTHONPATH", str(pytestconfig.rootpath / "tests/sandbox"))
     do = SimpleNamespace(__module__="inside", __name__="files_elsewhere")
     made = run_in_child(lambda: fragdex.open_source(b"film"), 4, do, taken=tmp_path)
     assert [(tmp_path / name).resolve() for name in made["files"]] == [tmp_path / "made"]

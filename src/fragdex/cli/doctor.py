@@ -188,8 +188,9 @@ def _updates(package: Any) -> list[Part]:
 def walls() -> list[Part]:
     """What is around the processes that open the files of strangers."""
     try:
-        check = importlib.import_module("fragdex.service.processes.check")
-        missing = check.missing_walls()
+        from fragdex.sandbox.child import missing_walls
+
+        missing = missing_walls()
     except (ImportError, MissingExtra) as error:
         return [Part("walls", State.MISSING, str(error), "pip install 'fragdex[service]'")]
     except (FragdexError, RuntimeError, OSError) as error:

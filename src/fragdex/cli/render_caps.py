@@ -11,7 +11,6 @@ from typing import Annotated, Final
 
 import typer
 
-from fragdex.cli.serving import service
 from fragdex.errors import FragdexError
 
 __all__ = ["Caps", "MaxCost", "MaxSeconds"]
@@ -80,7 +79,9 @@ class Caps:
         if cost is not None:
             if not os.path.exists("/proc/self/stat"):
                 raise typer.BadParameter("--max-cost: this system does not tell processor time")
-            processor = service("processes.sessions").ProcessorTime(os.getpid())
+            from fragdex.sandbox.processes import ProcessorTime
+
+            processor = ProcessorTime(os.getpid())
             self._caps.append(_Cap("--max-cost", cost, processor.seconds, "s of processor time"))
         self._looked = began - _LOOK_SECONDS
         self._first: tuple[float, int, list[float]] | None = None

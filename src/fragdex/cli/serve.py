@@ -17,6 +17,7 @@ from fragdex.cli.serving import (
     settings_of,
     share_one_arena,
 )
+from fragdex.errors import ConfigError
 
 __all__ = ["serve"]
 
@@ -44,6 +45,8 @@ def serve(
       fragdex serve
       fragdex serve --host 0.0.0.0 --port 8000 --data /srv/fragdex
     """
+    from fragdex.sandbox.child import log_missing_walls
+
     settings = settings_of(
         config,
         host=host,
@@ -61,10 +64,10 @@ def serve(
     raise_file_limit()
     app_module, keys = service("app"), service("records.keys")
     context = app_module.open_context(settings)
-    service("processes.check").log_missing_walls()
+    log_missing_walls()
     if not keys.has_keys(context.database):
         if not is_loopback(settings.host):
-            raise service("errors").ConfigError(
+            raise ConfigError(
                 f"there is no key yet, and {settings.host} is reachable by others",
                 advice="create one first: fragdex key create, with the same --data or database",
             )

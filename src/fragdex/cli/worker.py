@@ -11,6 +11,7 @@ from typing import Any
 from fragdex.cli import options, serving
 from fragdex.cli.output import json_line
 from fragdex.cli.serving import log_to_stderr, service, settings_of, share_one_arena
+from fragdex.errors import ConfigError
 
 __all__ = ["worker"]
 
@@ -36,6 +37,8 @@ def worker(
       fragdex worker --data /srv/fragdex
       fragdex worker --database-url postgresql+psycopg://media@db/fragdex --store-url s3://media
     """
+    from fragdex.sandbox.child import log_missing_walls
+
     settings = settings_of(
         config,
         data=data,
@@ -46,9 +49,7 @@ def worker(
         log_level=log_level,
     )
     if not settings.job_workers:
-        raise service("errors").ConfigError(
-            f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do"
-        )
+        raise ConfigError(f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do")
     log_to_stderr(settings)
     share_one_arena()
     app = service("app")
@@ -56,7 +57,7 @@ def worker(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
     context = app.open_context(settings)
-    service("processes.check").log_missing_walls()
+    log_missing_walls()
     if json:
         workers = {"job_workers": settings.job_workers, "slice_workers": settings.slice_workers}
         print(json_line(workers), end="", flush=True)

@@ -1,14 +1,12 @@
 """The self-hosted media service: `fragdex serve`, over the library's public names.
 
 config      settings, and where each value comes from
-errors      what a caller may have done wrong, on top of the library's errors; knows no HTTP
 store       bytes by key: local disk, object stores
 records     tables, migrations, identifiers, tenants and keys
 jobs        the interface to the engine, and the failure detector
 context       the parts above, put together: what every operation is given
 web         errors → status, byte ranges, events, authentication
 uploads     bytes that arrive in chunks, durable and resumable
-processes   child processes with walls around them, for the bytes of strangers
 transcode   uploaded media files → tracks
 renders     pages, frame by frame: a family, and `fragdex render` without any service
 isobmff, images, unprocessed, captions, files

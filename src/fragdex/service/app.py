@@ -16,6 +16,8 @@ from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import APIRouter, FastAPI
 
 from fragdex.errors import FragdexError
+from fragdex.sandbox.folders import sweep_temporary
+from fragdex.sandbox.processes import share_memory_among
 from fragdex.service.captions import routes as captions
 from fragdex.service.config import Settings
 from fragdex.service.console import routes as console
@@ -26,8 +28,6 @@ from fragdex.service.isobmff import routes as isobmff
 from fragdex.service.jobs.api import Jobs, Work, options_of
 from fragdex.service.logs import audit, explained
 from fragdex.service.opening import open_database, store_of
-from fragdex.service.processes.folders import sweep_temporary
-from fragdex.service.processes.limits import share_memory_among
 from fragdex.service.records import blobs, deletion, keys, rate_leases, trash
 from fragdex.service.records.disk_space import Reserve, disks_nearly_full
 from fragdex.service.records.identifiers import instant

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fragdex.service.processes.folders import make_locked, sweep
+from fragdex.sandbox.folders import make_locked, sweep
 
 if TYPE_CHECKING:
     from fragdex.service.config import Settings

@@ -9,7 +9,7 @@ import av
 import pytest
 
 from fragdex.errors import Unprocessable
-from fragdex.service.processes.child import ChildProcess
+from fragdex.sandbox.child import ChildProcess
 from fragdex.service.transcode import running
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from fragdex.sandbox.channel import Channel, opened
+from fragdex.sandbox.child import ChildProcess, Failures, Idle
+from fragdex.sandbox.walls import Walls
 from fragdex.service.images.probe import Size, probe
-from fragdex.service.processes.channel import Channel, opened
-from fragdex.service.processes.child import ChildProcess
-from fragdex.service.processes.failures import Failures
-from fragdex.service.processes.idle import Idle
-from fragdex.service.processes.walls import Walls
 
 __all__ = ["Prober", "main"]
 

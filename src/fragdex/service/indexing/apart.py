@@ -15,12 +15,11 @@ from typing import Any, Final
 
 from fragdex import Source
 from fragdex.errors import Unavailable
+from fragdex.sandbox.child import ChildProcess, Failures
+from fragdex.sandbox.folders import take_file
+from fragdex.sandbox.walls import Walls
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import CHILD, reads
-from fragdex.service.processes.child import ChildProcess
-from fragdex.service.processes.failures import Failures
-from fragdex.service.processes.folders import take_file
-from fragdex.service.processes.walls import Walls
 
 __all__ = ["IN_THREAD", "in_turn", "run_apart", "run_in_child"]
 

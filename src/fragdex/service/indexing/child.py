@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from fragdex import ByteRange, FragmentIndex, Source, index, open_source, package
 from fragdex.errors import FragdexError, LimitExceeded
+from fragdex.sandbox.channel import Channel, opened
+from fragdex.sandbox.child import Answer
 from fragdex.seeking.model import SourceInfo
-from fragdex.service.processes.channel import Channel, opened
-from fragdex.service.processes.child import Answer
 
 __all__ = ["CHILD", "INDEX", "ParentSource", "exact", "main", "reads", "sampled"]
 

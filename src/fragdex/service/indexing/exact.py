@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import fragdex
 from fragdex import FragmentIndex, open_index
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import IN_THREAD, run_apart
 from fragdex.service.indexing.child import INDEX, exact
-from fragdex.service.processes.folders import OwnFolder
 
 __all__ = ["exact_index"]
 

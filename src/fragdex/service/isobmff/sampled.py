@@ -11,12 +11,12 @@ from typing import Final
 
 from fragdex import FragmentIndex
 from fragdex.errors import RecordNotFound
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.isobmff.model import IndexKeys
 from fragdex.service.isobmff.opened import opened
-from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records import blobs, derived
 from fragdex.service.records.blobs import Blob
 

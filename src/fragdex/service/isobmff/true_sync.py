@@ -12,13 +12,13 @@ from fractions import Fraction
 import fragdex
 from fragdex import TrackIndex
 from fragdex.errors import BudgetExceeded
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import IN_THREAD, run_apart
 from fragdex.service.isobmff import tracks
 from fragdex.service.isobmff.model import IndexKeys
 from fragdex.service.isobmff.opened import alone
 from fragdex.service.isobmff.true_sync_child import true_time, verified
-from fragdex.service.processes.folders import OwnFolder
 
 __all__ = ["verified_time"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import fragdex
 from fragdex import FragmentIndex, Source, open_index
 from fragdex.errors import TrackNotFound
-from fragdex.service.processes.channel import opened
+from fragdex.sandbox.channel import opened
 
 __all__ = ["true_time", "verified"]
 

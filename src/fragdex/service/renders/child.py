@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from fragdex.service.processes.channel import Channel, opened
-from fragdex.service.processes.sessions import end_descendants
+from fragdex.sandbox.channel import Channel, opened
+from fragdex.sandbox.processes import end_descendants
 from fragdex.service.renders import messages
 from fragdex.service.renders.browser.model import Limits
 from fragdex.service.renders.browser.sandbox import NO_SANDBOX

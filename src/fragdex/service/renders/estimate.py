@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-from fragdex.service.processes.sessions import ProcessorTime, memory_below
+from fragdex.sandbox.processes import ProcessorTime, memory_below
 from fragdex.service.renders.browser.model import Notes
 from fragdex.service.renders.browser.timing import View
 from fragdex.service.renders.contact_sheet import film_of

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex.service.processes.idle import Idle
-from fragdex.service.processes.sessions import ProcessorTime
+from fragdex.sandbox.child import Idle
+from fragdex.sandbox.processes import ProcessorTime
 from fragdex.service.renders import seams
 from fragdex.service.renders.browser.model import Limits, PageFacts
 from fragdex.service.renders.browser.timing import View

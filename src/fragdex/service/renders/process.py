@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
-from fragdex.service.processes.child import ChildProcess
-from fragdex.service.processes.failures import Failures
-from fragdex.service.processes.folders import take_file
-from fragdex.service.processes.limits import memory_of_one
-from fragdex.service.processes.walls import Walls
+from fragdex.sandbox.child import ChildProcess, Failures
+from fragdex.sandbox.folders import take_file
+from fragdex.sandbox.processes import memory_of_one
+from fragdex.sandbox.walls import Walls
 from fragdex.service.renders import messages
 from fragdex.service.renders.browser.finding import VARIABLE, find_engine
 from fragdex.service.renders.browser.model import Limits, PageFacts

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from fragdex import ByteRange, Source
 from fragdex.errors import SourceNotFound
-from fragdex.service.processes.folders import OwnFolder
+from fragdex.sandbox.folders import OwnFolder
 
 PIECE_BYTES = 256 << 10
 """The largest piece that `Store.read` yields."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import fragdex
 from fragdex import Source
-from fragdex.service.processes.channel import opened
+from fragdex.sandbox.channel import opened
 
 __all__ = ["measure", "picture", "sheets", "waveform"]
 

@@ -11,10 +11,10 @@ from anyio.to_thread import run_sync
 
 from fragdex.decoding.key_frames import nearest_sync
 from fragdex.errors import RecordNotFound
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import run_in_child
 from fragdex.service.isobmff.sampled import cached_for
-from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records import blobs, derived
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.derived import DerivedFile

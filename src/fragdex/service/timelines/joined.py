@@ -17,10 +17,10 @@ from typing import Any, Final, Literal, TypeVar
 import fragdex
 from fragdex import ByteRange, FragmentIndex, Source
 from fragdex.errors import TrackNotFound
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import SourceInfo
 from fragdex.service.indexing.apart import in_turn, run_in_child
 from fragdex.service.isobmff.single_flight import SingleFlightCache
-from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records.blobs import Blob
 from fragdex.service.streaming.stored_titles import Medium, Title
 from fragdex.service.timelines import child

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import Unprocessable
-from fragdex.service.processes.channel import Channel, opened
-from fragdex.service.processes.child import ChildProcess
-from fragdex.service.processes.failures import Failures
-from fragdex.service.processes.folders import take_file
-from fragdex.service.processes.limits import data_left, memory_of_one
-from fragdex.service.processes.walls import Walls
+from fragdex.sandbox.channel import Channel, opened
+from fragdex.sandbox.child import ChildProcess, Failures
+from fragdex.sandbox.folders import take_file
+from fragdex.sandbox.processes import data_left, memory_of_one
+from fragdex.sandbox.walls import Walls
 from fragdex.service.transcode.made import Made
 
 __all__ = ["main", "run"]

@@ -16,13 +16,13 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex import ByteRange, Source
 from fragdex.errors import FormatError, NotReady
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.exact import exact_index
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.indexing import set_index, store_index
 from fragdex.service.jobs.api import Job
-from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import isobmff_files, transcriptions

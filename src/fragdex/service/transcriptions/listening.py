@@ -12,8 +12,8 @@ from typing import Any, Final
 from sqlalchemy.engine import Row
 
 from fragdex import Source
+from fragdex.sandbox.child import Idle
 from fragdex.service.context import ServiceContext
-from fragdex.service.processes.idle import Idle
 from fragdex.service.transcriptions.process import Child
 from fragdex.service.transcriptions.records import choice_of
 from fragdex.service.transcriptions.track_source import sound_of

@@ -16,12 +16,11 @@ from typing import Any, Final
 from fragdex import FragmentIndex, Source
 from fragdex.errors import EngineUnavailable, Unprocessable
 from fragdex.formats import fidx
+from fragdex.sandbox.channel import Channel, opened
+from fragdex.sandbox.child import Answer, ChildProcess, Failures
+from fragdex.sandbox.processes import memory_of_one
+from fragdex.sandbox.walls import Walls
 from fragdex.service.indexing.child import ParentSource, reads
-from fragdex.service.processes.channel import Channel, opened
-from fragdex.service.processes.child import Answer, ChildProcess
-from fragdex.service.processes.failures import Failures
-from fragdex.service.processes.limits import memory_of_one
-from fragdex.service.processes.walls import Walls
 from fragdex.service.transcriptions.engines import Engine, EngineChoice, make_engine
 from fragdex.service.transcriptions.engines.choosing import fetched
 from fragdex.service.transcriptions.engines.contract import need_language

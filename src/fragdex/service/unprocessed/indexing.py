@@ -10,10 +10,10 @@ from typing import Any
 
 from fragdex import Source, index
 from fragdex.errors import FragdexError, SourceUnavailable
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import run_apart
 from fragdex.service.indexing.child import INDEX
-from fragdex.service.processes.folders import OwnFolder
 from fragdex.service.unprocessed.arrival import usable
 from fragdex.service.unprocessed.as_it_came import why_not
 

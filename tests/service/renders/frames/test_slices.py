@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.service.processes.folders import OwnFolder
+from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.renders.browser.timing import instant_us
 from fragdex.service.renders.outside import Answer
 from fragdex.service.renders.plan import View, Wanted, plan

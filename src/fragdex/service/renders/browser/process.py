@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from fragdex.errors import EngineUnavailable
-from fragdex.service.processes.folders import OwnFolder
-from fragdex.service.processes.sessions import exit_code
+from fragdex.sandbox.folders import OwnFolder
+from fragdex.sandbox.processes import exit_code
 from fragdex.service.renders.browser.finding import ADVICE, Engine
 from fragdex.service.renders.browser.flags import flags
 from fragdex.service.renders.browser.timing import View

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from fragdex.errors import SourceUnavailable, StoreFull, Unavailable, Unprocessable
-from fragdex.service.processes.failures import CRASHES
-from fragdex.service.processes.folders import OwnFolder, take_file
-from fragdex.service.processes.idle import Idle
-from fragdex.service.processes.walls import Walls
+from fragdex.sandbox.child import CRASHES, Idle
+from fragdex.sandbox.folders import OwnFolder, take_file
+from fragdex.sandbox.walls import Walls
+from sandbox.conftest import FAILURES
 from service.descendants import gone
-from service.processes.conftest import FAILURES
 
 pytestmark = pytest.mark.true_start
 
@@ -150,9 +149,9 @@ def test_a_child_knows_no_secret(inside, monkeypatch, tmp_path):
 
 ALONE = """
 import sys, threading
-from fragdex.service.processes.child import ChildProcess
-from fragdex.service.processes.failures import Failures
-from fragdex.service.processes.walls import Walls
+from fragdex.sandbox.child import ChildProcess
+from fragdex.sandbox.child import Failures
+from fragdex.sandbox.walls import Walls
 child = ChildProcess("inside", Walls(256 << 20, 1 << 20), Failures("it", "this"))
 child.do("path")
 print(child.pid, child.folder, flush=True)
@@ -165,7 +164,7 @@ def test_a_child_ends_with_its_parent_and_its_folder_goes_with_the_next(
 ):
     scratch = Path("/tmp", f"test-{os.getpid()}")  # where its user comes through
     scratch.mkdir(mode=0o711)
-    path = str(pytestconfig.rootpath / "tests" / "service" / "processes")
+    path = str(pytestconfig.rootpath / "tests" / "sandbox")
     with subprocess.Popen(
         [sys.executable, "-c", ALONE], text=True, stdout=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": path},
@@ -241,7 +240,7 @@ def test_signals_that_crashes_send_have_names():
 
 BESIDE = """
 import subprocess, sys
-from fragdex.service.processes.sessions import end_session
+from fragdex.sandbox.processes import end_session
 one, other = (subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in range(2))
 end_session(one.pid)
 one.kill()

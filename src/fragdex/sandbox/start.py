@@ -1,4 +1,4 @@
-"""What a child runs first: `python -m fragdex.service.processes.start MODULE WALLS`.
+"""What a child runs first: `python -m fragdex.sandbox.start MODULE WALLS`.
 
 The walls stand before the module is imported; whatever it prints goes to the log of its parent.
 """
@@ -12,7 +12,7 @@ import socket
 import sys
 from contextlib import suppress
 
-from fragdex.service.processes.walls import Walls, shut_in
+from fragdex.sandbox.walls import Walls, shut_in
 
 __all__ = ["main"]
 
@@ -24,8 +24,7 @@ def main() -> None:
     missing = shut_in(Walls(**{**more, "readable": tuple(more["readable"])}))
     with suppress(OSError):
         os.nice(5)  # requests come first
-    from fragdex.service.processes.channel import Channel
-    from fragdex.service.processes.lines import Lines
+    from fragdex.sandbox.channel import Channel, Lines
 
     channel = Channel(Lines(socket.socket(fileno=os.dup(0))), missing)
     channel.send(missing=missing)

@@ -1,9 +1,8 @@
 import pytest
 
 from fragdex.errors import Unavailable, Unprocessable
-from fragdex.service.processes.child import ChildProcess
-from fragdex.service.processes.failures import Failures
-from fragdex.service.processes.walls import Walls
+from fragdex.sandbox.child import ChildProcess, Failures
+from fragdex.sandbox.walls import Walls
 
 WALLS = Walls(256 << 20, 1 << 20)
 FAILURES = Failures("the test process", "this file", Unprocessable, Unavailable)
@@ -12,7 +11,7 @@ FAILURES = Failures("the test process", "this file", Unprocessable, Unavailable)
 @pytest.fixture
 def inside(monkeypatch, pytestconfig):
     """Starts children that run `inside.py`, and ends them."""
-    monkeypatch.setenv("PYTHONPATH", str(pytestconfig.rootpath / "tests" / "service" / "processes"))
+    monkeypatch.setenv("PYTHONPATH", str(pytestconfig.rootpath / "tests" / "sandbox"))
     made = []
 
     def start(walls=WALLS, **more):

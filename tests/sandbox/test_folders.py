@@ -6,9 +6,9 @@ import sys
 import time
 from pathlib import Path
 
+from fragdex.sandbox.folders import sweep
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
-from fragdex.service.processes.folders import sweep
 
 MAKER = """
 import sys, time

@@ -1,4 +1,4 @@
-"""The parent's side of a child: started behind walls, given jobs, listened to, ended."""
+"""The parent's side of a child: started behind walls, given jobs, listened to, ended, kept."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
-from fragdex.errors import FragdexError, SourceUnavailable
-from fragdex.service.processes.failures import Failures, error_as_json, error_of_json
-from fragdex.service.processes.folders import OwnFolder
-from fragdex.service.processes.limits import data_left
-from fragdex.service.processes.lines import Lines
-from fragdex.service.processes.sessions import end_session, exit_code
-from fragdex.service.processes.walls import Walls
+from fragdex.errors import (
+    FragdexError,
+    ServiceError,
+    SourceUnavailable,
+    StoreFull,
+    Unavailable,
+    Unprocessable,
+)
+from fragdex.sandbox.channel import Channel, Lines, error_as_json, error_of_json
+from fragdex.sandbox.folders import OwnFolder
+from fragdex.sandbox.processes import data_left, end_session, exit_code
+from fragdex.sandbox.walls import Walls
 from fragdex.traces import Value, inner_span
-
-__all__ = ["ChildProcess"]
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +88,7 @@ class ChildProcess:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [
-                sys.executable, "-P", "-B", "-m", "fragdex.service.processes.start", module,
+                sys.executable, "-P", "-B", "-m", "fragdex.sandbox.start", module,
                 json.dumps(asdict(walls)),
             ],
             stdin=theirs.fileno(),
@@ -279,3 +282,151 @@ def _tell_missing(missing: tuple[str, ...]) -> None:
         _told.add(missing)
         for line in missing:
             _log.warning("walls of child processes: %s", line)
+
+
+# Signals that a program sends itself by its faults: what it was given broke it, and will again.
+CRASHES: Final = frozenset(
+    {"SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGXFSZ", "SIGTRAP", "SIGSYS"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What the end of a child means to whoever wanted its work.
+
+    Args:
+        what: which part of the service works there, and on what.
+        input: what it was given.
+        by_input: the error where the input is to blame: nobody tries again.
+        gone: the error where nobody knows that it is: somebody may try again.
+
+    >>> failures = Failures("the decoder", "this file")
+    >>> failures.ended("SIGSEGV", "")
+    Unprocessable('the decoder broke on this file')
+    >>> failures.ended("SIGKILL", "")
+    Unavailable('the decoder was ended by SIGKILL')
+    """
+
+    what: str
+    input: str
+    by_input: type[ServiceError] = Unprocessable
+    gone: type[ServiceError] = Unavailable
+
+    def memory(self) -> ServiceError:
+        """It took more memory than it may have."""
+        return self.by_input(f"{self.input} needs more memory than {self.what} may have")
+
+    def hung(self) -> ServiceError:
+        """It did not say a word for long."""
+        return self.by_input(f"{self.what} hung on {self.input}")
+
+    def ended(self, ending: str | int, words: str) -> Exception:
+        """It ended with a signal or an exit code, and wrote something last."""
+        # An interpreter that gives up for want of memory ends with SIGABRT.
+        if "MemoryError" in words and (isinstance(ending, int) or ending in CRASHES):
+            return self.memory()
+        if ending in CRASHES:
+            return self.by_input(f"{self.what} broke on {self.input}", found=ending)
+        if ending == "SIGXCPU":
+            return self.by_input(f"{self.input} takes {self.what} more processor time than it may")
+        if isinstance(ending, str):
+            return self.gone(f"{self.what} was ended by {ending}", retry_after=5)
+        if "File too large" in words:
+            return self.by_input(f"{self.what} would write more than it may of {self.input}")
+        if "No space left on device" in words:
+            return StoreFull(f"no room for what {self.what} makes", retry_after=60)
+        kind = RuntimeError if self.gone is Unavailable else self.gone
+        return kind(f"{self.what} ended with {ending}: {words}")
+
+
+class _Ends(Protocol):
+    def end(self) -> None:
+        """End it."""
+
+
+One = TypeVar("One", bound=_Ends)
+
+
+class Idle(Generic[One]):
+    """What is kept ready, by whatever wraps a child.
+
+    Args:
+        seconds: so long one is kept.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._kept: list[tuple[One, float]] = []
+        self._timer: threading.Timer | None = None
+
+    def take(self, fitness: Callable[[One], float | None]) -> One | None:
+        """The fittest one, of several the one kept last; it is kept no longer.
+
+        Args:
+            fitness: None: it does not fit at all.
+        """
+        with self._lock:
+            best: tuple[float, int] | None = None
+            for place, (one, _) in enumerate(self._kept):
+                fit = fitness(one)
+                if fit is not None:
+                    best = max((fit, place), best or (fit, place))
+            return None if best is None else self._kept.pop(best[1])[0]
+
+    def put(self, one: One, most: int) -> None:
+        """Keep one; of more than `most` those that have waited longest end."""
+        with self._lock:
+            self._kept.append((one, time.monotonic()))
+            gone = [old for old, _ in self._kept[:-most]]
+            del self._kept[:-most]
+            self._wake()
+        for old in gone:
+            old.end()
+
+    def each(self, do: Callable[[One], None]) -> None:
+        """Do something with each, while nobody takes it."""
+        with self._lock:
+            for one, _ in self._kept:
+                do(one)
+
+    def end(self, which: Callable[[One], bool] = lambda _: True) -> None:
+        """End some of them."""
+        self._end(lambda one, _: which(one))
+
+    def _end(self, which: Callable[[One, float], bool]) -> None:
+        with self._lock:
+            gone = [row for row in self._kept if which(*row)]
+            self._kept = [row for row in self._kept if row not in gone]
+        for one, _ in gone:
+            one.end()
+
+    def _wake(self) -> None:
+        if self._timer is None and self._kept:
+            self._timer = threading.Timer(self._seconds / 2, self._sweep)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _sweep(self) -> None:
+        self._end(lambda _, since: time.monotonic() - since > self._seconds)
+        with self._lock:
+            self._timer = None
+            self._wake()
+
+
+def main(channel: Channel) -> None:
+    """The child's part."""
+    channel.serve({"look": lambda: {"walls": channel.missing}})
+
+
+def missing_walls() -> list[str]:
+    """A sentence for each wall that this system does not have."""
+    failures = Failures("the trial of walls", "nothing")
+    with ChildProcess("fragdex.sandbox.child", Walls(1 << 30, 0), failures) as child:
+        found: list[str] = child.do("look")["walls"]
+    return found
+
+
+def log_missing_walls() -> None:
+    """Start a child, so that the log says what its walls lack; nobody waits for it."""
+    threading.Thread(target=missing_walls, name="walls", daemon=True).start()
