@@ -21,7 +21,7 @@ def missing() -> str | None:
         import PIL  # noqa: F401
 
         from fragdex.errors import EngineUnavailable
-        from fragdex.service.renders.browser.finding import find_engine
+        from fragdex.rendering.browser.finding import find_engine
     except ImportError as error:
         return f"{error.name} is not installed (pip install 'fragdex[service]')"
     try:

@@ -80,7 +80,7 @@ def screenshots(folder: Path) -> dict[str, Image.Image]:
     """The pages of BESIDE in an ordinary browser, its clocks replaced, its animations stopped."""
     from playwright.sync_api import sync_playwright
 
-    from fragdex.service.renders.browser.finding import find_engine
+    from fragdex.rendering.browser.finding import find_engine
 
     taken = {}
     with sync_playwright() as running:

@@ -174,7 +174,7 @@ def images(data: bytes) -> None:
 
 def archives(data: bytes) -> None:
     """The archive of a page: read through within its bounds."""
-    from fragdex.service.renders.archives import Bounds, examine
+    from fragdex.rendering.archives import Bounds, examine
 
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)

@@ -29,6 +29,8 @@ EVERYTHING = {
     "tests/conftest.py", "tests/forkserver.py", "tests/forked_workers.py", "tests/selection.py",
 }  # fmt: skip
 """Files that no import leads to, and that all tests stand on."""
+WITH_COMMANDS = [ROOT / "tests" / name for name in ("cli", "client", "service")]
+"""Folders of tests that run commands by their names."""
 COMPOSED = {"fragdex.service.app", "fragdex.cli.app", "fragdex.__main__"}
 HOP = ROOT / "src/fragdex/_hop_module.c"
 CODE = {".py", ".pyi", ".c", ".h"}
@@ -233,15 +235,13 @@ def _names_in(tree, path):
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             # a module that is started, or a program in a text
             found |= set(_MODULE.findall(node.value))
-            if path.is_relative_to(ROOT / "tests/cli"):
+            if any(path.is_relative_to(folder) for folder in WITH_COMMANDS):
                 found.add(f"fragdex.cli.{node.value}")
             if is_test:
                 found |= {_face().get(name, "") for name in _OF_FACE.findall(node.value)}
         elif isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
-            if called == "service":
-                found |= {f"fragdex.service.{text}" for text in texts}
             if called.endswith("import_module") and not texts and not is_test:
                 # which one is reckoned as it runs: those beside it
                 found |= {name for name, one in known.items() if one.parent == path.parent}

@@ -233,11 +233,11 @@ def test_words_are_completed_by_the_tab_key(typed, expected):
 
 def test_a_browser_that_is_here_is_not_said_to_be_missing(monkeypatch):
     """Where PyAV was missing, doctor said it of Chromium, and advised to install that."""
-    from fragdex.service.renders.browser import finding
+    from fragdex.rendering.browser import finding
 
     engine = finding.Engine(Path("/usr/bin/chromium"), False)
     monkeypatch.setattr(finding, "find_engine", lambda: engine)
-    monkeypatch.setitem(sys.modules, "fragdex.service.renders.process", None)
+    monkeypatch.setitem(sys.modules, "fragdex.rendering.process", None)
     parts = {part.name: part for part in doctor.browser()}
     assert parts["chromium"].state is not doctor.State.MISSING
     assert parts["renders"].state is doctor.State.MISSING

@@ -157,7 +157,7 @@ def test_renders_are_tested_with_the_oldest_browser_where_there_is_one(tmp_path)
     machine.program("dpkg-query", "printf 10.1")
     told = machine.run(f"{tests} {fetched}; render_tests_with_oldest_browser -k moving")
     assert f"{tmp_path}/.chromium-oldest/usr/lib/chromium/{SHELL} -m pytest" in told
-    assert "tests/service/renders" in told
+    assert "tests/rendering tests/service/renders" in told
     assert "-k moving" in told
     machine.program("dpkg-query", "printf 9.1")
     told = machine.run(f"{tests} {fetched}; render_tests_with_oldest_browser")

@@ -42,6 +42,9 @@ ROOMS = (
     "",
     "testing",
     "sandbox",
+    "transcode",
+    "speech",
+    "rendering",
     "origin",
     "service",
     "client",
@@ -62,7 +65,6 @@ SERVICE_ROOMS = (
     "indexing",
     "web",
     "uploads",
-    "transcode",
     "isobmff",
     "images",
     "captions",
@@ -87,6 +89,8 @@ CORE = {"numpy", "construct"}
 ROOMS_OF_EXTRAS = {
     "cli": {"typer", "rich"},
     "testing": {"hypothesis"},
+    "transcode": {"av"},
+    "rendering": {"av"},
     "origin": {"starlette"},
     "client": {"httpx", "httpx_sse", "msgspec"},
     "service": {
@@ -119,16 +123,16 @@ IMPORT_NAMES = {
 }
 
 # The service and its engines hold no state in modules, beside what stands below.
-WITHOUT_STATE = {"outgoing", "traces", "sandbox", "service"}
+WITHOUT_STATE = {"outgoing", "traces", "sandbox", "transcode", "speech", "rendering", "service"}
 # What functions of these rooms still change in a module of their own. State belongs to the context
 # or to an object that somebody owns: a new name fails, and so does one that is gone and still here.
 STATE_IN_MODULES = {
     "sandbox.child._told",
     "sandbox.processes._children",
-    "service.renders.browser.finding._version",
-    "service.renders.browser.scripts.script",
-    "service.renders.browser.sandbox.allows_sandbox",
-    "service.renders.repeats.repeat_unit",
+    "rendering.browser.finding._version",
+    "rendering.browser.scripts.script",
+    "rendering.browser.sandbox.allows_sandbox",
+    "rendering.repeats.repeat_unit",
 }
 CHANGING = {
     *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "move_to_end", "pop"),

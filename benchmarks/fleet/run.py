@@ -43,7 +43,7 @@ from results import Report  # noqa: E402
 from rounds import Measured  # noqa: E402
 from watching import SLICES, Watch  # noqa: E402
 
-from fragdex.service.transcriptions.whole import transcribe  # noqa: E402
+from fragdex.speech.transcribe import transcribe  # noqa: E402
 
 ROW = "killed in turn"
 ORDER = (PROXY, API, WORKER, STORE, DATABASE)

@@ -18,17 +18,17 @@ import av
 import numpy as np
 from measure import Measured, Row, Setting, Want
 
-from fragdex.service.renders.films import Film
-from fragdex.service.renders.lint import lint
-from fragdex.service.renders.plan import Wanted
-from fragdex.service.renders.pool import PageSource
-from fragdex.service.renders.render import render
-from fragdex.service.renders.site import Site
+from fragdex.rendering.films import Film
+from fragdex.rendering.lint import lint
+from fragdex.rendering.plan import Wanted
+from fragdex.rendering.pool import PageSource
+from fragdex.rendering.render import render
+from fragdex.rendering.site import Site
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
-from service.renders.libraries import moments
-from service.renders.libraries.lanes import LIBRARIES, Lanes
-from service.renders.pages import looking
+from rendering.libraries import moments
+from rendering.libraries.lanes import LIBRARIES, Lanes
+from rendering.pages import looking
 
 __all__ = ["again", "pages"]
 

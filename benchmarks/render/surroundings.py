@@ -9,7 +9,7 @@ from typing import Any
 import machine
 from remotion import Remotion
 
-from fragdex.service.renders.browser.finding import find_engine
+from fragdex.rendering.browser.finding import find_engine
 
 __all__ = ["browser", "surroundings"]
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 import fragdex
-from fragdex.service.transcriptions.engines import EngineChoice, make_engine
-from fragdex.service.transcriptions.process import Child
-from fragdex.service.transcriptions.slices import Listener
-from fragdex.service.transcriptions.words import Heard, Word, merged
+from fragdex.speech.engines import EngineChoice, make_engine
+from fragdex.speech.process import Child
+from fragdex.speech.slices import Listener
+from fragdex.speech.words import SliceTranscript, Word, merged
 
 WHOLE = 6_000_000
 """A slice longer than the tracks."""
@@ -44,7 +44,7 @@ class Hearing:
     audio_seconds: float
     track_bytes: int
     processor: float
-    heard: list[Heard] = field(default_factory=list)
+    heard: list[SliceTranscript] = field(default_factory=list)
 
 
 def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = False) -> Hearing:
@@ -67,7 +67,7 @@ def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = F
             todo: queue.SimpleQueue[int] = queue.SimpleQueue()
             for number in numbers:
                 todo.put(number)
-            heard: list[tuple[int, Heard]] = []
+            heard: list[tuple[int, SliceTranscript]] = []
 
             def work(place: int) -> None:
                 while True:

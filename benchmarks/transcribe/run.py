@@ -30,8 +30,8 @@ from rounds import Polite  # noqa: E402
 from rows import Row, Want  # noqa: E402
 
 import fragdex  # noqa: E402
-from fragdex.service.transcriptions.engines import EngineChoice  # noqa: E402
-from fragdex.service.transcriptions.process import Child  # noqa: E402
+from fragdex.speech.engines import EngineChoice  # noqa: E402
+from fragdex.speech.process import Child  # noqa: E402
 
 MIB = 1 << 20
 COMMAND = "./dev bench-transcribe"

@@ -80,7 +80,7 @@ def fixtures(root) -> Path:
 @pytest.fixture(scope="session")
 def chromium():
     """Skips what needs a browser where there is none."""
-    finding = pytest.importorskip("fragdex.service.renders.browser.finding")
+    finding = pytest.importorskip("fragdex.rendering.browser.finding")
     from fragdex.errors import EngineUnavailable
 
     try:

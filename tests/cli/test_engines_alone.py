@@ -1,4 +1,4 @@
-"""What renders and transcribes does so with its own extra alone, nothing of the service's."""
+"""What renders and transcribes does so with its own extra alone, and without the service."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def link(place, target):
 
 @pytest.fixture
 def python_of(tmp_path):
-    """python_of(*extras): an interpreter that has fragdex and these extras, and nothing else."""
+    """python_of(*extras): an interpreter that has fragdex with these extras, and no service."""
 
     def made(*extras):
         folder = tmp_path / "alone"
@@ -66,7 +66,13 @@ def python_of(tmp_path):
             for top in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
                 copy(Path(str(found.locate_file(top))), site / top)
         copy(Path(fragdex.__file__).parent, site / "fragdex")
-        return folder / "bin" / "python"
+        shutil.rmtree(site / "fragdex" / "service")
+        python = folder / "bin" / "python"
+        for package in ("pydantic", "sqlalchemy", "starlette"):
+            command = [python, "-c", f"import {package}"]
+            missing = subprocess.run(command, check=False, capture_output=True)
+            assert missing.returncode, f"the environment has {package}"
+        return python
 
     return made
 
@@ -85,16 +91,21 @@ def test_a_page_is_rendered(python_of, tmp_path, chromium):
     page = tmp_path / "page.html"
     page.write_text("<!doctype html><h1>Here</h1>")
     python = python_of("render")
-    missing = subprocess.run([python, "-c", "import sqlalchemy"], capture_output=True, check=False)
-    assert missing.returncode, "the environment has what it should not have"
     out = tmp_path / "out.mp4"
     run(python, "render", page, "-o", out, "--duration", "0.2", "--fps", "10", "--size", "64x48")
     assert fragdex.index(out, exact=True).tracks[0].sample_count == 2
     run(python, "render", page, "-o", tmp_path / "still.png", "--size", "64x48")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("name\nAda\n")
+    short = ("--duration", "0.2", "--fps", "10", "--size", "64x48")
+    run(python, "render", page, "-o", tmp_path / "{name}.mp4", "--data", rows, *short)
+    assert (tmp_path / "Ada.mp4").exists()
+    run(python, "render", page, "--check", *short)
+    run(python, "render", page, "-o", tmp_path / "sheet.png", "--contact-sheet", "2x1", *short)
 
 
 def test_speech_is_heard(python_of, tmp_path):
     pytest.importorskip("pocketsphinx")
     out = tmp_path / "said.vtt"
-    run(python_of("cli", "speech"), "transcribe", SPEECH / "pauses-flac.mp4", "-o", out)
+    run(python_of("speech"), "transcribe", SPEECH / "pauses-flac.mp4", "-o", out)
     assert "river" in out.read_text()

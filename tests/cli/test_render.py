@@ -21,7 +21,7 @@ p { margin: 0; width: 40px; height: 90px; background: #fff; animation: go 1s lin
 
 @pytest.fixture(scope="session")
 def _chromium():
-    finding = pytest.importorskip("fragdex.service.renders.browser.finding")
+    finding = pytest.importorskip("fragdex.rendering.browser.finding")
     from fragdex.errors import EngineUnavailable
 
     try:

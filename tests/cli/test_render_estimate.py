@@ -72,8 +72,8 @@ def test_the_film_of_a_picture_that_stays_is_foreseen_by_more_than_its_first_fra
     call, page, monkeypatch
 ):
     # a busy machine would see fewer places of the film
-    monkeypatch.setattr("fragdex.service.renders.estimate.ENOUGH_SECONDS", 600.0)
-    monkeypatch.setattr("fragdex.service.renders.estimate._MORE_SECONDS", 600.0)
+    monkeypatch.setattr("fragdex.rendering.estimate.ENOUGH_SECONDS", 600.0)
+    monkeypatch.setattr("fragdex.rendering.estimate._MORE_SECONDS", 600.0)
     page.write_text("<html style='background: linear-gradient(#fff, #000)'>" + "word " * 200)
     film = ("--duration", "60", "--jobs", "1", "--size", "640x360")
     told = json.loads(call("render", "--estimate", "page.html", "--json", *film).out)

@@ -195,7 +195,7 @@ def test_a_page_is_sent_with_the_files_that_it_names_and_no_others(page):
 
 
 def test_a_page_is_rendered_by_the_service(call, served, page, tmp_path, monkeypatch):
-    pytest.importorskip("fragdex.service.renders.browser.finding").find_engine()
+    pytest.importorskip("fragdex.rendering.browser.finding").find_engine()
     monkeypatch.chdir(tmp_path)
     given = ("--server", served.url, "--fps", "10")
     row = tmp_path / "row.json"

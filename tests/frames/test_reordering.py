@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.decoding.pictures import PictureReader
 from fragdex.decoding.samples import reorder_depth
-from fragdex.service.renders.page_media.files import FilePictures
+from fragdex.rendering.page_media.files import FilePictures
 from frames.films import FILMS, X264, film
 from frames.linear import linear, planes, same
 from frames.rewritten_sets import (

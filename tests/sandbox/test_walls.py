@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from fragdex.errors import Unprocessable
+from fragdex.rendering import process as renders
+from fragdex.rendering.site import Page
 from fragdex.sandbox import landlock, seccomp
 from fragdex.sandbox.child import ChildProcess
 from fragdex.sandbox.processes import memory_of_one, share_memory_among
 from fragdex.service.images import process as images
-from fragdex.service.renders import process as renders
-from fragdex.service.renders.site import Page
-from fragdex.service.transcode import running as media
-from fragdex.service.transcriptions import process as speech
-from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.speech import process as speech
+from fragdex.speech.engines import EngineChoice
+from fragdex.transcode import running as media
 from service.descendants import alive
 
 pytestmark = pytest.mark.true_start

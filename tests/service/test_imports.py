@@ -121,8 +121,8 @@ def test_what_is_used_seldom_is_imported_then(tmp_path):
 def test_what_draws_pages_waits_for_no_library_of_media_or_numbers():
     """A render begins with imports, in two processes one after the other."""
     program = (
-        "import sys, fragdex.service.renders.render, fragdex.service.renders.child\n"
-        "import fragdex.service.renders.slice\n"
+        "import sys, fragdex.rendering.render, fragdex.rendering.child\n"
+        "import fragdex.rendering.slice\n"
         "from fragdex.cli.options import parse_time\n"
         "parse_time('10')\n"
         "print(*{name.split('.')[0] for name in sys.modules})"

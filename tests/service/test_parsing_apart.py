@@ -11,7 +11,7 @@ from fragdex import service
 from fragdex.formats.captions_track import with_captions
 from fragdex.service.indexing.apart import IN_THREAD, run_apart, run_in_child
 from fragdex.service.indexing.exact import exact_index
-from fragdex.service.transcriptions.copying_child import MADE, PLACES, Pieces, pieces_of_copy
+from fragdex.speech.copies import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie
 from service.isobmff.conftest import context  # noqa: F401
 
@@ -27,7 +27,7 @@ WHERE = {
     "renders/page_media/medium.py": "a child",
     "timelines/child.py": "a child",
     "transcode/process.py": "a child",
-    "transcode/track_file.py": "a child",
+    "transcode/track_writers.py": "a child",
     "transcriptions/copying_child.py": "a child",
     "transcriptions/whole.py": "the library's: not called by the service",
     "unprocessed/indexing.py": "a child",

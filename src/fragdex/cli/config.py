@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fragdex.cli import options, serving
+from fragdex.cli import options, service_options
 from fragdex.cli.output import json_line
-from fragdex.cli.serving import settings_of
+from fragdex.cli.service_options import settings_of
 
 __all__ = ["config"]
 
 
 def config(
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
 ) -> int:
     """Show every setting of the service, its value, and where the value comes from.
 

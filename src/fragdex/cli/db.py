@@ -7,19 +7,20 @@ from typing import Annotated
 
 import typer
 
-from fragdex.cli import options, serving
+from fragdex.cli import options, service_options
+from fragdex.cli.extras import extra
 from fragdex.cli.output import json_line
 from fragdex.cli.report import complain
-from fragdex.cli.serving import service, settings_of
+from fragdex.cli.service_options import settings_of
 
 __all__ = ["check", "upgrade"]
 
 
 def upgrade(
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """Migrate the database to this version; does nothing if it is up to date.
 
@@ -28,9 +29,13 @@ def upgrade(
     Examples:
       fragdex db upgrade --database-url postgresql+psycopg://media@db/fragdex
     """
+    with extra("service"):
+        from fragdex.service.opening import open_database
+        from fragdex.service.records.migrations import known_versions
+
     settings = settings_of(config, data=data, database_url=database_url)
-    service("opening").open_database(settings).close()
-    version = service("records.migrations").known_versions()[-1]
+    open_database(settings).close()
+    version = known_versions()[-1]
     if json:
         print(json_line({"version": version}), end="")
     complain("the database is up to date")
@@ -43,10 +48,10 @@ def check(
         typer.Option("--contents", help="Read every byte and compare its SHA-256 as well."),
     ] = False,
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
-    store_url: serving.StoreUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+    store_url: service_options.StoreUrl = None,
 ) -> int:
     """Compare the store with the database: that every object is there, in its size.
 
@@ -57,12 +62,15 @@ def check(
       fragdex db check --data /srv/restored
       fragdex db check --contents --data /srv/fragdex
     """
+    with extra("service"):
+        from fragdex.service import opening
+        from fragdex.service.records.store_check import check_store
+
     settings = settings_of(config, data=data, database_url=database_url, store_url=store_url)
-    opening = service("opening")
     database = opening.open_database(settings, create=False)
     try:
         store = opening.store_of(settings)
-        found = service("records.store_check").check_store(database, store, contents=contents)
+        found = check_store(database, store, contents=contents)
     finally:
         database.close()
     if json:

@@ -12,11 +12,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fragdex.cli import options
 from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra
+
+if TYPE_CHECKING:
+    from fragdex.rendering.browser.updates import Package
+    from fragdex.speech.engines import EngineChoice
 
 __all__ = ["CHECKS", "Part", "State", "doctor"]
 
@@ -73,7 +77,7 @@ def library() -> list[Part]:
 def service() -> list[Part]:
     """What the media service needs."""
     try:
-        importlib.import_module("fragdex.service.app")
+        import fragdex.service.app  # noqa: F401 — whether it can be imported
     except (ImportError, MissingExtra) as error:
         return [Part("service", State.MISSING, str(error), "pip install 'fragdex[service]'")]
     return [Part("service", State.OK, "fragdex serve, fragdex worker")]
@@ -83,14 +87,14 @@ def media() -> list[Part]:
     """Decoding and encoding."""
     advice = "pip install 'fragdex[media]'"
     try:
-        av = importlib.import_module("av")
+        import av
+        from av.codec import Codec
     except ImportError:
         return [Part("media", State.MISSING, "no PyAV", advice)]
-    codec = importlib.import_module("av.codec").Codec
     missing = []
     for name in ("libx264", "aac"):
         try:
-            codec(name, "w")
+            Codec(name, "w")
         except ValueError:
             missing.append(name)
     said = f"PyAV {av.__version__}"
@@ -105,10 +109,10 @@ def stills() -> list[Part]:
 
     try:
         found = version("pillow")
-        features = importlib.import_module("PIL.features")
+        import PIL.features
     except (ImportError, PackageNotFoundError):
         return [Part("stills", State.MISSING, "no Pillow", "pip install 'fragdex[service]'")]
-    lacking = [name for name in ("jpg", "zlib", "webp") if not features.check(name)]
+    lacking = [name for name in ("jpg", "zlib", "webp") if not PIL.features.check(name)]
     if lacking:
         return [Part("stills", State.LIMITED, f"Pillow {found} without {', '.join(lacking)}")]
     return [Part("stills", State.OK, f"Pillow {found}")]
@@ -116,24 +120,23 @@ def stills() -> list[Part]:
 
 def browser() -> list[Part]:
     """Chromium, tried with a page; its sandbox."""
+    from fragdex.rendering.browser import finding, updates
+
     advice = "pip install 'fragdex[render]'"
-    try:
-        finding = importlib.import_module("fragdex.service.renders.browser.finding")
-    except (ImportError, MissingExtra) as error:
-        return [Part("renders", State.MISSING, str(error), advice)]
     try:
         engine = finding.find_engine()
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
     began = time.monotonic()
     try:
-        process = importlib.import_module("fragdex.service.renders.process")
-        timing = importlib.import_module("fragdex.service.renders.browser.timing")
-        site = importlib.import_module("fragdex.service.renders.site")
-        view = timing.View(64, 64)
+        from fragdex.rendering.browser.timing import View
+        from fragdex.rendering.process import Child
+        from fragdex.rendering.site import Page
+
+        view = View(64, 64)
         with (
             tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
-            process.Child(site.Page("<p>fragdex")) as child,
+            Child(Page("<p>fragdex")) as child,
         ):
             facts = child.look(view)
             notes = child.draw(view, range(1), Path(folder)).notes
@@ -148,7 +151,6 @@ def browser() -> list[Part]:
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
     took = time.monotonic() - began
-    updates = importlib.import_module("fragdex.service.renders.browser.updates")
     said = f"{facts.browser_version}, {engine.path}, first picture after {took:.1f} s"
     parts = [Part("chromium", State.OK, said), *_updates(updates.package_of(engine.path))]
     if facts.has_begin_frame:
@@ -169,7 +171,7 @@ def browser() -> list[Part]:
     return parts
 
 
-def _updates(package: Any) -> list[Part]:
+def _updates(package: Package | None) -> list[Part]:
     """Whether a browser has its security updates; nothing where apt does not know it."""
     if package is None:
         return []
@@ -201,24 +203,26 @@ def walls() -> list[Part]:
     return [Part("walls", State.OK, said)]
 
 
-def _chosen_engines() -> list[Any]:
+def _chosen_engines() -> list[EngineChoice]:
     """The engines as the operator set them up for the service, where there is one."""
+    from fragdex.speech.engines import ENGINES
+
     try:
-        settings = importlib.import_module("fragdex.service.config").load_settings()
-        records = importlib.import_module("fragdex.service.transcriptions.records")
-        contract = importlib.import_module("fragdex.service.transcriptions.engines")
+        from fragdex.service.config import load_settings
+        from fragdex.service.transcriptions.records import choice_of
     except ImportError:
         return []
-    return [records.choice_of(settings, name) for name in contract.ENGINES]
+    settings = load_settings()
+    return [choice_of(settings, name) for name in ENGINES]
 
 
 def speech() -> list[Part]:
     """The engines that turn speech into words."""
     try:
-        engines = importlib.import_module("fragdex.service.transcriptions.readiness")
+        from fragdex.speech.process import engine_states
     except (ImportError, MissingExtra) as error:
-        return [Part("speech", State.MISSING, str(error), "pip install 'fragdex[service]'")]
-    states = engines.engine_states(_chosen_engines())
+        return [Part("speech", State.MISSING, str(error), "pip install 'fragdex[speech]'")]
+    states = engine_states(_chosen_engines())
     anything = any(one.ready for one in states)
     # One engine is enough; the others are a choice.
     lacking = State.LIMITED if anything else State.MISSING
@@ -226,7 +230,7 @@ def speech() -> list[Part]:
         Part(
             one.name,
             State.OK if one.ready else lacking,
-            one.version if one.ready else one.reason,
+            (one.version or "") if one.ready else one.reason,
             "" if one.ready else one.fix,
         )
         for one in states

@@ -13,10 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from fragdex.cli import options, serving
+from fragdex.cli import options, service_options
+from fragdex.cli.extras import extra
 from fragdex.cli.output import json_line
 from fragdex.cli.report import complain
-from fragdex.cli.serving import log_to_stderr, service, settings_of
+from fragdex.cli.service_options import log_to_stderr, settings_of
 
 __all__ = ["audit_key", "create", "list_keys", "opened_database", "revoke", "rotate", "user_name"]
 
@@ -29,8 +30,11 @@ def opened_database(
     data: Path | None, config: Path | None, url: str | None, *, create: bool = False
 ) -> Iterator[Any]:
     """The database of a service, until the block ends; made where it is missing, with `create`."""
+    with extra("service"):
+        from fragdex.service.opening import open_database
+
     settings = settings_of(config, data=data, database_url=url)
-    database = service("opening").open_database(settings, create=create)
+    database = open_database(settings, create=create)
     try:
         yield database
     finally:
@@ -64,9 +68,9 @@ def create(
         ),
     ] = None,
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """Create a key. It is printed once; the last line is the key alone.
 
@@ -75,13 +79,15 @@ def create(
       KEY=$(fragdex key create --tenant acme --data /srv/fragdex | tail -1)
       fragdex key create --scope read --expires-days 30
     """
+    with extra("service"):
+        from fragdex.service.records.identifiers import instant
+        from fragdex.service.records.keys import create_key
+
     log_to_stderr(settings_of(config, data=data, database_url=database_url))
     with opened_database(data, config, database_url, create=True) as database:
-        now = service("records.identifiers").instant()
+        now = instant()
         ends = None if expires_days is None else now + timedelta(days=expires_days)
-        made = service("records.keys").create_key(
-            database, tenant, name, scope=scope, expires_at=ends
-        )
+        made = create_key(database, tenant, name, scope=scope, expires_at=ends)
         audit_key(database, "create", made, scope=scope)
         _show(made, json)
     return 0
@@ -89,18 +95,21 @@ def create(
 
 def list_keys(
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """List all keys without their secrets: id, tenant, creation, state, last use, scope, name.
 
     Examples:
       fragdex key list
     """
-    rfc3339 = service("records.identifiers").rfc3339
+    with extra("service"):
+        from fragdex.service.records.identifiers import rfc3339
+        from fragdex.service.records.key_lists import list_keys
+
     with opened_database(data, config, database_url) as database:
-        keys = list(service("records.key_lists").list_keys(database))
+        keys = list(list_keys(database))
         if not keys and not json:
             complain("there are no keys; make one with fragdex key create")
         for key in keys:
@@ -131,18 +140,21 @@ def list_keys(
 def revoke(
     key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """Revoke a key. Running services refuse it within seconds.
 
     Examples:
       fragdex key revoke 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
     """
+    with extra("service"):
+        from fragdex.service.records.keys import revoke_key
+
     log_to_stderr(settings_of(config, data=data, database_url=database_url))
     with opened_database(data, config, database_url) as database:
-        service("records.keys").revoke_key(database, _id_of(key))
+        revoke_key(database, _id_of(key))
         audit_key(database, "revoke", key)
         if json:
             print(json_line({"id": _id_of(key), "status": "revoked"}), end="")
@@ -158,9 +170,9 @@ def rotate(
         ),
     ] = 24.0,
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """Give a key a new secret, printed once; id, tenant, scope and URL tokens stay valid.
 
@@ -168,10 +180,13 @@ def rotate(
       fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
       fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11 --previous-hours 0
     """
+    with extra("service"):
+        from fragdex.service.records.keys import rotate_key
+
     log_to_stderr(settings_of(config, data=data, database_url=database_url))
     with opened_database(data, config, database_url) as database:
         previous = timedelta(hours=previous_hours)
-        rotated = service("records.keys").rotate_key(database, _id_of(key), previous)
+        rotated = rotate_key(database, _id_of(key), previous)
         audit_key(database, "rotate", key)
         _show(rotated, json)
     return 0
@@ -191,10 +206,14 @@ def audit_key(
         key: its id, or the key itself.
         command: that did it; None: the one of the action.
     """
+    with extra("service"):
+        from fragdex.service.logs import audit
+        from fragdex.service.records.key_lists import tenant_of
+
     key_id = _id_of(key)
-    tenant_id = service("records.key_lists").tenant_of(database, key_id)
+    tenant_id = tenant_of(database, key_id)
     by = f"fragdex {command or f'key {action}'}, user {user_name()}"
-    service("logs").audit(f"key.{action}", tenant_id, None, key_id, by=by, **more)
+    audit(f"key.{action}", tenant_id, None, key_id, by=by, **more)
 
 
 def user_name() -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options, render_options, render_tools
+from fragdex.cli.extras import extra
 from fragdex.cli.output import json_line, say
 from fragdex.cli.render_batch import Batch, data_of
 from fragdex.cli.render_caps import Caps, MaxCost, MaxSeconds
@@ -18,7 +19,6 @@ from fragdex.cli.render_report import facts_of, line_of
 from fragdex.cli.render_request import Kind, bits, stdin_html, wanted_of
 from fragdex.cli.render_target import target_of
 from fragdex.cli.report import complain, part_progress
-from fragdex.cli.serving import service
 
 __all__ = ["render"]
 
@@ -155,22 +155,29 @@ def render(
             page, str(output), kind, {**fields, "data": given}, server, key,
             json=json, allow_incomplete=allow_incomplete,
         )  # fmt: skip
+    with extra("render"):
+        from fragdex.rendering.hosts import AllowedHosts
+        from fragdex.rendering.outside import NOTHING, FirstOf, Outside
+        from fragdex.rendering.pool import PageSource
+        from fragdex.rendering.render import render as render_page
+        from fragdex.rendering.site import Page, Site, WithData
+        from fragdex.rendering.site_locator import site_at
     wanted = wanted_of(
         kind, still=still, film={**film, "transparency": transparent}, **view, **times
     )
     if page == "-":
-        site = service("renders.site").Page(stdin_html())
-        outside = service("renders.outside").NOTHING
+        site: Site = Page(stdin_html())
+        outside: Outside = NOTHING
     else:
-        site, outside = service("renders.site_locator").site_at(page, key)
+        site, outside = site_at(page, key)
     if allow:
-        hosts = service("renders.hosts").AllowedHosts(allow)
-        outside = service("renders.outside").FirstOf(outside, hosts)
+        hosts = AllowedHosts(allow)
+        outside = FirstOf(outside, hosts)
     if tool is not None:
         # of a table the first row tells
         row = given[0] if isinstance(given, list) else given
-        site = site if row is None else service("renders.site").WithData(site, row)
-        return tool(page, service("renders.pool").PageSource("", site, outside), wanted, json)
+        site = site if row is None else WithData(site, row)
+        return tool(page, PageSource("", site, outside), wanted, json)
     assert output is not None
     if isinstance(given, list) and kind.image is not None:
         raise typer.BadParameter("--data of rows and an image sequence do not go together")
@@ -178,13 +185,13 @@ def render(
         films = Batch(site, outside, wanted, output, given)
         return _batch(page, films, jobs, json, allow_incomplete, max_seconds, max_cost)
     if given is not None:
-        site = service("renders.site").WithData(site, given)
+        site = WithData(site, given)
     began = time.monotonic()
     with (
         target_of(output, kind) as (target, finish),
         part_progress(Path(page).name, "frames") as progress,
     ):
-        made = service("renders.render").render(
+        made = render_page(
             site,
             wanted,
             target,

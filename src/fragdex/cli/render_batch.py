@@ -22,15 +22,14 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from fragdex.cli.output import need_folder
-from fragdex.cli.serving import service
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:
-    from fragdex.service.renders.films import Film as StoredFilm
-    from fragdex.service.renders.outside import Outside
-    from fragdex.service.renders.plan import Wanted
-    from fragdex.service.renders.render import Rendered
-    from fragdex.service.renders.site import Site
+    from fragdex.rendering.films import Film as StoredFilm
+    from fragdex.rendering.outside import Outside
+    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.render import Rendered
+    from fragdex.rendering.site import Site
 
 __all__ = ["Batch", "Film", "data_of"]
 
@@ -150,11 +149,14 @@ class Batch:
                 raise
 
     def _made(self, film: Film, progress: Callable[[int, int], None]) -> Film:
-        site = service("renders.site").WithData(self._site, film.row)
+        from fragdex.rendering.render import render as render_page
+        from fragdex.rendering.site import WithData
+
+        site = WithData(self._site, film.row)
         if self._is_there(film.path, site):
             return film
         try:
-            rendered: Rendered = service("renders.render").render(
+            rendered = render_page(
                 site, self._wanted, film.path, jobs=1, slices=1, outside=self._outside,
                 progress=progress,
             )  # fmt: skip
@@ -184,10 +186,11 @@ class Batch:
     @cached_property
     def _pixels(self) -> str:
         """What decides them besides the page: our scripts, the encoder, the browser."""
-        mark = service("renders.slice_cache").browser_mark()
-        recipe: bytes = service("renders.recipe").recipe(
-            self._wanted.view(), range(0), self._wanted, mark
-        )
+        from fragdex.rendering.recipe import browser_mark
+        from fragdex.rendering.recipe import recipe as recipe_of
+
+        mark = browser_mark()
+        recipe: bytes = recipe_of(self._wanted.view(), range(0), self._wanted, mark)
         return recipe.hex()
 
     def _notes(self, folder: Path) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.cli.output import json_line, say
 from fragdex.cli.report import part_progress
-from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
-    from fragdex.service.renders.lint import Linted
-    from fragdex.service.renders.plan import Wanted
-    from fragdex.service.renders.pool import PageSource
+    from fragdex.rendering.lint import Linted
+    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.pool import PageSource
 
 __all__ = ["FOUND", "check_page"]
 
@@ -29,8 +28,10 @@ def check_page(name: str, page: PageSource, wanted: Wanted, json: bool) -> int:
 
     Returns: 0 where nothing was found, else `FOUND`.
     """
+    from fragdex.rendering.lint import lint
+
     with part_progress(Path(name).name, "frames") as progress:
-        made: Linted = service("renders.lint").lint(page, wanted, progress)
+        made = lint(page, wanted, progress)
     say(json_line(_facts(name, made)) if json else "".join(_lines(name, made)))
     return FOUND if made.findings else 0
 

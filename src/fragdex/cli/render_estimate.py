@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from fragdex.cli.output import json_line, say
 from fragdex.cli.render_notes import tell
-from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
-    from fragdex.service.renders.estimate import Estimate
-    from fragdex.service.renders.plan import Wanted
-    from fragdex.service.renders.pool import PageSource
+    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.pool import PageSource
 
 __all__ = ["estimate_page"]
 
@@ -20,7 +18,9 @@ def estimate_page(
     jobs: int | None, slices: int | None, name: str, page: PageSource, wanted: Wanted, json: bool
 ) -> int:  # fmt: skip
     """Say what the film of a page needs; returns the exit code."""
-    made: Estimate = service("renders.estimate").estimate(page, wanted, jobs=jobs, slices=slices)
+    from fragdex.rendering.estimate import estimate
+
+    made = estimate(page, wanted, jobs=jobs, slices=slices)
     tell(made.notes)
     width, height = made.view.frame
     if json:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fragdex.cli.report import complain
-from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
     from fragdex.client.api import RenderRecord
-    from fragdex.service.renders.browser.model import Notes
+    from fragdex.rendering.browser.model import Notes
 
 __all__ = ["INCOMPLETE", "tell"]
 
@@ -19,6 +18,8 @@ INCOMPLETE: Final = 3
 
 def tell(notes: Notes | RenderRecord) -> None:
     """Complain about what happened on a page: of a render here, or in a service's record."""
+    from fragdex.rendering.glyphs import missing_fonts
+
     for one in notes.blocked:
         complain(f"blocked: {one.url}: {one.reason}")
     for kind in ("refused", "browser", "console", "incomplete"):
@@ -27,5 +28,5 @@ def tell(notes: Notes | RenderRecord) -> None:
             if kind != "console" or line.removeprefix("error: ") not in notes.incomplete:
                 complain(f"{kind}: {line}")
     glyphs = getattr(notes, "glyphs", None)  # a record has none
-    for line in service("renders.glyphs").missing_fonts(glyphs) if glyphs else ():
+    for line in missing_fonts(glyphs) if glyphs else ():
         complain(f"fonts: {line}")

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 import typer
 
 from fragdex.cli.output import json_line, say
-from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
-    from fragdex.service.renders.plan import Wanted
-    from fragdex.service.renders.pool import PageSource
+    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.pool import PageSource
 
 __all__ = ["preview_page"]
 
 
 def preview_page(port: int, name: str, page: PageSource, wanted: Wanted, json: bool) -> int:
     """Show the film of a page until interrupted; returns the exit code."""
-    preview = service("renders.preview.film_preview").FilmPreview(name, page, wanted)
+    from fragdex.rendering.preview.film_preview import FilmPreview
+    from fragdex.rendering.preview.local_server import LocalServer
+
+    preview = FilmPreview(name, page, wanted)
     try:
-        server = service("renders.preview.local_server").LocalServer(preview, port)
+        server = LocalServer(preview, port)
     except OSError as error:
         preview.close()
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):

@@ -6,11 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fragdex.cli.serving import service
-
 if TYPE_CHECKING:
-    from fragdex.service.renders.films import Film
-    from fragdex.service.renders.render import Rendered
+    from fragdex.rendering.films import Film
+    from fragdex.rendering.render import Rendered
 
 __all__ = ["facts_of", "line_of"]
 
@@ -30,8 +28,10 @@ def facts_of(
         seconds: that it took.
         given: the data of the page.
     """
+    from fragdex.rendering.given_data import recorded
+
     told = made.notes.as_json()
-    data, data_sha256 = service("renders.given_data").told(given)
+    data, data_sha256 = recorded(given)
     width, height = (None, None) if film.is_sound else made.view.frame
     return {
         "page": page,

@@ -9,17 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
-    from fragdex.service.renders.films import Film
-    from fragdex.service.renders.plan import Wanted
-    from fragdex.service.renders.stills import Still
+    from fragdex.rendering.films import Film
+    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.stills import Container, Still
 
 __all__ = [
     "SEQUENCE",
@@ -110,6 +109,9 @@ def wanted_of(
     Raises:
         typer.BadParameter: one of them is none, or they do not go together.
     """
+    from fragdex.rendering.films import Film
+    from fragdex.rendering.plan import Wanted
+
     if kind.image is not None:
         _refuse(kind, {"at": at})
         film = {**film, "image": kind.image, "quality": still["quality"]}
@@ -122,8 +124,8 @@ def wanted_of(
             raise typer.BadParameter("--duration does not apply to a still: use --at")
     width, height = size_of(size)
     rate = _rate(fps)
-    stored = _film(kind.container, film, rate) if kind.is_film else service("renders.films").Film()
-    wanted: Wanted = service("renders.render").Wanted(
+    stored = _film(kind.container, film, rate) if kind.is_film else Film()
+    wanted = Wanted(
         width, height, rate, milliseconds("--duration", duration, least=1),
         None if kind.is_film else _still(kind.container, still),
         milliseconds("--at", at, least=0) or 0, stored, _scale(scale),
@@ -163,7 +165,9 @@ def stdin_html() -> str:
 
 
 def _film(container: str, given: Mapping[str, Any], fps: Fraction) -> Film:
-    film: Film = service("renders.films").Film(container, **given)
+    from fragdex.rendering.films import Film
+
+    film = Film(container, **given)
     try:
         film.check(fps)
     except ValueError as error:
@@ -173,13 +177,14 @@ def _film(container: str, given: Mapping[str, Any], fps: Fraction) -> Film:
 
 
 def _still(container: str, given: Mapping[str, Any]) -> Still:
+    from fragdex.rendering.stills import Still
+
     if given["quality"] is not None and container == "png":
         raise typer.BadParameter("--quality does not apply to .png")
     if given["transparency"] and container == "jpeg":
         raise typer.BadParameter("a .jpeg cannot be transparent")
     asked = {name: value for name, value in given.items() if value is not None}
-    still: Still = service("renders.stills").Still(container, **asked)
-    return still
+    return Still(cast("Container", container), **asked)
 
 
 def bits(option: str, text: str | None) -> int | None:
@@ -231,7 +236,8 @@ def crop_of(text: str | None) -> tuple[int, int, int, int] | None:
 
 
 def _scale(text: str) -> float:
-    timing = service("renders.browser.timing")
+    from fragdex.rendering.browser import timing
+
     with suppress(ValueError):
         if (scale := float(text)) in timing.SCALES:
             return scale
@@ -242,7 +248,8 @@ def _scale(text: str) -> float:
 
 
 def _rate(text: str, option: str = "--fps") -> Any:
-    rate_of = service("renders.rates").rate_of
+    from fragdex.rendering.rates import rate_of
+
     try:
         return rate_of(text if "/" in text or text.isdigit() else float(text))
     except ValueError as error:

@@ -11,7 +11,6 @@ from typing import Final
 
 from fragdex.cli.output import emit, need_folder
 from fragdex.cli.render_request import SEQUENCE, Kind
-from fragdex.cli.serving import service
 
 __all__ = ["target_of"]
 
@@ -43,7 +42,8 @@ def target_of(output: str, kind: Kind) -> Iterator[tuple[Path, Callable[[], None
 
 def _unpack(archive: Path, output: str) -> None:
     """Write the pictures of an archive where they are wanted, each whole or not at all."""
-    frame_of = service("renders.sequences").frame_of
+    from fragdex.rendering.sequences import frame_of
+
     folder, name = Path(output).parent, Path(output).name
     number = SEQUENCE.search(name)
     assert number is not None

@@ -16,12 +16,11 @@ from fragdex.cli.render_estimate import estimate_page
 from fragdex.cli.render_notes import tell
 from fragdex.cli.render_preview import preview_page
 from fragdex.cli.report import part_progress
-from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
-    from fragdex.service.renders import contact_sheet as sheets
-    from fragdex.service.renders.plan import Wanted
-    from fragdex.service.renders.pool import PageSource
+    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.pool import PageSource
+    from fragdex.rendering.stills import Container, Still
 
 __all__ = ["Check", "ContactSheet", "Estimate", "Port", "Preview", "Tool", "tool_of"]
 
@@ -66,7 +65,12 @@ Port = Annotated[
         show_default="any free one",
     ),
 ]
-_SHEETS: Final = {".png": "png", ".jpeg": "jpeg", ".jpg": "jpeg", ".webp": "webp"}
+_SHEETS: Final[dict[str, Container]] = {
+    ".png": "png",
+    ".jpeg": "jpeg",
+    ".jpg": "jpeg",
+    ".webp": "webp",
+}
 _MOST: Final = 400
 
 
@@ -112,6 +116,8 @@ def tool_of(
 
 
 def _sheet_of(output: str | None, quality: int | None, grid: str) -> Tool:
+    from fragdex.rendering.stills import Still
+
     match = re.fullmatch(r"([1-9]\d{0,2})[xX×]([1-9]\d{0,2})", grid)
     if match is None or (columns := int(match[1])) * (rows := int(match[2])) > _MOST:
         raise typer.BadParameter(
@@ -124,19 +130,18 @@ def _sheet_of(output: str | None, quality: int | None, grid: str) -> Tool:
     if quality is not None and container == "png":
         raise typer.BadParameter("--quality does not apply to .png")
     need_folder(output)
-    given = {} if quality is None else {"quality": quality}
-    still = service("renders.stills").Still(container, **given)
+    still = Still(container) if quality is None else Still(container, quality)
     return partial(_make_sheet, columns, rows, output, still)
 
 
 def _make_sheet(
-    columns: int, rows: int, output: str, still: object, name: str, page: PageSource,
+    columns: int, rows: int, output: str, still: Still, name: str, page: PageSource,
     wanted: Wanted, json: bool,
 ) -> int:  # fmt: skip
+    from fragdex.rendering.contact_sheet import contact_sheet
+
     with part_progress(Path(name).name, "frames") as progress:
-        made: sheets.ContactSheet = service("renders.contact_sheet").contact_sheet(
-            page, wanted, columns, rows, Path(output), still, progress
-        )
+        made = contact_sheet(page, wanted, columns, rows, Path(output), still, progress)
     tell(made.notes)
     width, height = made.size
     if json:

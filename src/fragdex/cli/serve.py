@@ -6,14 +6,14 @@ import os
 import sys
 from functools import partial
 
-from fragdex.cli import options, serving
+from fragdex.cli import options, service_options
+from fragdex.cli.extras import extra
 from fragdex.cli.key import audit_key
 from fragdex.cli.output import json_line
-from fragdex.cli.serving import (
+from fragdex.cli.service_options import (
     is_loopback,
     log_to_stderr,
     raise_file_limit,
-    service,
     settings_of,
     share_one_arena,
 )
@@ -23,16 +23,16 @@ __all__ = ["serve"]
 
 
 def serve(
-    host: serving.Host = None,
-    port: serving.Port = None,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
-    store_url: serving.StoreUrl = None,
-    public_url: serving.PublicUrl = None,
-    job_workers: serving.JobWorkers = None,
-    slice_workers: serving.SliceWorkers = None,
-    log_level: serving.LogLevel = None,
+    host: service_options.Host = None,
+    port: service_options.Port = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+    store_url: service_options.StoreUrl = None,
+    public_url: service_options.PublicUrl = None,
+    job_workers: service_options.JobWorkers = None,
+    slice_workers: service_options.SliceWorkers = None,
+    log_level: service_options.LogLevel = None,
     json: options.Json = False,
 ) -> int:
     """Serve media over HTTP: API and worker in one process.
@@ -45,8 +45,6 @@ def serve(
       fragdex serve
       fragdex serve --host 0.0.0.0 --port 8000 --data /srv/fragdex
     """
-    from fragdex.sandbox.child import log_missing_walls
-
     settings = settings_of(
         config,
         host=host,
@@ -62,8 +60,12 @@ def serve(
     log_to_stderr(settings)
     share_one_arena()
     raise_file_limit()
-    app_module, keys = service("app"), service("records.keys")
-    context = app_module.open_context(settings)
+    with extra("service"):
+        from fragdex.sandbox.child import log_missing_walls
+        from fragdex.service import app as service_app
+        from fragdex.service.records import keys
+        from fragdex.service.web.server import server_of
+    context = service_app.open_context(settings)
     log_missing_walls()
     if not keys.has_keys(context.database):
         if not is_loopback(settings.host):
@@ -77,10 +79,10 @@ def serve(
             print(json_line({"key": key}), end="", flush=True)
         else:
             print(f"A key was created; it is printed once:\n{key}", flush=True)
-    app = app_module.make_app(context)
-    server = service("web.server").server_of(app, settings, partial(_say_where, json=json))
+    app = service_app.make_app(context)
+    server = server_of(app, settings, partial(_say_where, json=json))
     server.run()
-    app_module.close_context(context)
+    service_app.close_context(context)
     if app.state.stuck_jobs:
         # their threads would hold the process; their work was handed back
         sys.stdout.flush()

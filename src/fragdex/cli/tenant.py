@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from fragdex.cli import options, serving
+from fragdex.cli import options, service_options
+from fragdex.cli.extras import extra
 from fragdex.cli.key import opened_database, user_name
 from fragdex.cli.output import json_line
 from fragdex.cli.report import complain
-from fragdex.cli.serving import log_to_stderr, service, settings_of
+from fragdex.cli.service_options import log_to_stderr, settings_of
 
 __all__ = ["delete", "limits", "list_tenants"]
 
@@ -20,17 +21,20 @@ _NONE = "none"
 
 def list_tenants(
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """List all tenants: id, name, creation, valid keys, stored bytes, bytes of rows.
 
     Examples:
       fragdex tenant list
     """
+    with extra("service"):
+        from fragdex.service.records.tenant_limits import list_tenants
+
     with opened_database(data, config, database_url) as database:
-        found = service("records.tenant_limits").list_tenants(database)
+        found = list_tenants(database)
     if not found and not json:
         complain("there are no tenants; one is created with its first key")
     for one in found:
@@ -44,9 +48,9 @@ def delete(
         bool, typer.Option("--yes", help="Delete it; else what would go is printed.")
     ] = False,
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """Delete a tenant with its keys, files, renders, transcriptions, webhooks and jobs.
 
@@ -57,8 +61,12 @@ def delete(
       fragdex tenant delete acme
       fragdex tenant delete acme --yes
     """
+    with extra("service"):
+        from fragdex.service.logs import audit
+        from fragdex.service.records import tenant_limits as own
+        from fragdex.service.records.deletion import remove_tenant
+
     log_to_stderr(settings_of(config, data=data, database_url=database_url))
-    own = service("records.tenant_limits")
     with opened_database(data, config, database_url) as database:
         tenant_id, _ = own.read_limits(database, tenant)
         if not yes:
@@ -68,9 +76,9 @@ def delete(
                 print(json_line({"tenant": tenant, "stored_bytes": stored}), end="")
             complain(f"{tenant} stores {stored} bytes; --yes deletes it with all that it has")
             return 1
-        count = service("records.deletion").remove_tenant(database, tenant_id)
+        count = remove_tenant(database, tenant_id)
         by = f"fragdex tenant delete, user {user_name()}"
-        service("logs").audit("tenant.delete", tenant_id, None, tenant_id, by=by, name=tenant)
+        audit("tenant.delete", tenant_id, None, tenant_id, by=by, name=tenant)
         if json:
             print(json_line({"tenant": tenant, "id": tenant_id, "records": count}), end="")
         complain(f"{tenant} and its {count} records were deleted")
@@ -98,9 +106,9 @@ def limits(
         _option("retention-days", "DAYS", "Delete files and finished renders after so long."),
     ] = None,
     json: options.Json = False,
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
 ) -> int:
     """Show the limits of a tenant and what it stores; options set limits, `none` ends one.
 
@@ -111,6 +119,9 @@ def limits(
       fragdex tenant limits acme --max-stored-bytes 10GB --max-jobs 20
       fragdex tenant limits acme --retention-days none
     """
+    with extra("service"):
+        from fragdex.service.records import tenant_limits as own
+
     given = {
         "max_stored_bytes": max_stored_bytes,
         "max_render_seconds": max_render_seconds,
@@ -118,7 +129,6 @@ def limits(
         "max_jobs": max_jobs,
         "retention_days": retention_days,
     }
-    own = service("records.tenant_limits")
     checked = own.parse_limits({name: text for name, text in given.items() if text is not None})
     with opened_database(data, config, database_url) as database:
         tenant_id, found = own.read_limits(database, tenant)

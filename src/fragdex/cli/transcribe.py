@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fragdex.cli import options, remote
+from fragdex.cli.extras import extra
 from fragdex.cli.output import emit, json_line, say
 from fragdex.cli.report import complain, part_progress
-from fragdex.cli.serving import service
 
 if TYPE_CHECKING:
     from fragdex import FragmentIndex, Source
     from fragdex.client.api import TranscriptionRecord
-    from fragdex.service.transcriptions.words import Heard, Transcript, Word
+    from fragdex.speech.words import SliceTranscript, Transcript, Word
 
 __all__ = ["transcribe"]
 
@@ -143,11 +143,13 @@ def transcribe(
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period does not go with captions inside a film: write .vtt")
     engine = engine or "pocketsphinx"
-    engines = service("transcriptions.engines")
-    choice = engines.EngineChoice(
+    with extra("speech"):
+        from fragdex.speech.engines import EngineChoice, make_engine
+        from fragdex.speech.transcribe import transcribe as transcribe_file
+    choice = EngineChoice(
         engine, model, device=device, compute_type=compute_type, batch_size=batch_size
     )
-    engines.make_engine(choice)  # a wrong name is told before anything is read
+    make_engine(choice)  # a wrong name is told before anything is read
     from fragdex import open_source
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
     from fragdex.errors import NotISOBMFF
@@ -174,13 +176,13 @@ def transcribe(
             complain(f"{file}: {note}")
         with part_progress(file, "slices") as progress:
 
-            def heard(one: Heard, done: int, of: int) -> None:
+            def heard(one: SliceTranscript, done: int, of: int) -> None:
                 if shown:
                     for line in _lines(one.words):
                         say(line + "\n")
                 progress(done, of)
 
-            transcript = service("transcriptions.whole").transcribe(
+            transcript = transcribe_file(
                 source if any(value is not None for value in budget.values()) else media,
                 index=index,
                 track=track,
@@ -243,6 +245,7 @@ def _sound_of(source: Source, track: int | None, folder: Path) -> str:
         Unprocessable: FFmpeg's libraries do not read the file.
     """
     from fragdex.errors import TrackNotFound
+    from fragdex.transcode.running import run
 
     with tempfile.NamedTemporaryFile(dir=folder.parent) as copy:
         path = source.name if Path(source.name).is_file() else copy.name
@@ -250,7 +253,7 @@ def _sound_of(source: Source, track: int | None, folder: Path) -> str:
             for piece in source.pieces():
                 copy.write(piece)
             copy.flush()
-        made = service("transcode.running").run(Path(path), folder, sound_alone=True)
+        made = run(Path(path), folder, sound_alone=True)
     for one in made:
         if track in (None, one.track_id):
             return str(one.path)
@@ -273,21 +276,26 @@ def _write(
     transcript: Transcript, form: str, output: str | None, index: FragmentIndex, source: Source
 ) -> None:
     if form != "mp4":
-        write, _ = service("transcriptions.writing").FORMS[form]
+        from fragdex.speech.captions import FORMS
+
+        write, _ = FORMS[form]
         # Captions have an escaping of their own.
         emit([write(transcript).encode()], output)
         return
     from fragdex.cli.copying import bytes_of_view
+    from fragdex.speech.captions import cues_of
     from fragdex.views.copies import captioned
 
-    cues = service("transcriptions.cues").cues_of(transcript.words)
+    cues = cues_of(transcript.words)
     view = captioned(index, source, cues, transcript.language)
     emit(bytes_of_view(view, source), output)
 
 
 def _lines(words: Sequence[Word]) -> Iterator[str]:
     """Words as people read them along, with the moment each line begins."""
-    for cue in service("transcriptions.cues").cues_of(words):
+    from fragdex.speech.captions import cues_of
+
+    for cue in cues_of(words):
         yield _shown(cue.start_ms / 1000, cue.text)
 
 

@@ -8,9 +8,10 @@ import signal
 import threading
 from typing import Any
 
-from fragdex.cli import options, serving
+from fragdex.cli import options, service_options
+from fragdex.cli.extras import extra
 from fragdex.cli.output import json_line
-from fragdex.cli.serving import log_to_stderr, service, settings_of, share_one_arena
+from fragdex.cli.service_options import log_to_stderr, settings_of, share_one_arena
 from fragdex.errors import ConfigError
 
 __all__ = ["worker"]
@@ -19,13 +20,13 @@ log = logging.getLogger("fragdex.service")
 
 
 def worker(
-    data: serving.Data = None,
-    config: serving.ConfigFile = None,
-    database_url: serving.DatabaseUrl = None,
-    store_url: serving.StoreUrl = None,
-    job_workers: serving.JobWorkers = None,
-    slice_workers: serving.SliceWorkers = None,
-    log_level: serving.LogLevel = None,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+    store_url: service_options.StoreUrl = None,
+    job_workers: service_options.JobWorkers = None,
+    slice_workers: service_options.SliceWorkers = None,
+    log_level: service_options.LogLevel = None,
     json: options.Json = False,
 ) -> int:
     """Run jobs beside `fragdex serve`: on the same machine, or with PostgreSQL on any.
@@ -37,8 +38,6 @@ def worker(
       fragdex worker --data /srv/fragdex
       fragdex worker --database-url postgresql+psycopg://media@db/fragdex --store-url s3://media
     """
-    from fragdex.sandbox.child import log_missing_walls
-
     settings = settings_of(
         config,
         data=data,
@@ -52,7 +51,9 @@ def worker(
         raise ConfigError(f"job_workers ({settings.origins['job_workers']}) is 0: nothing to do")
     log_to_stderr(settings)
     share_one_arena()
-    app = service("app")
+    with extra("service"):
+        from fragdex.sandbox.child import log_missing_walls
+        from fragdex.service import app
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
@@ -73,7 +74,10 @@ def worker(
 
 def _listening(application: Any, settings: Any) -> list[str]:
     """Work until the first signal, and answer meanwhile; returns the jobs that did not end."""
-    server = service("web.server").server_of(
+    with extra("service"):
+        from fragdex.service.web.server import server_of
+
+    server = server_of(
         application,
         settings,
         lambda url: log.info("answering at %s", url),

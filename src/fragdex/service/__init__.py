@@ -7,9 +7,7 @@ jobs        the interface to the engine, and the failure detector
 context       the parts above, put together: what every operation is given
 web         errors → status, byte ranges, events, authentication
 uploads     bytes that arrive in chunks, durable and resumable
-transcode   uploaded media files → tracks
-renders     pages, frame by frame: a family, and `fragdex render` without any service
-isobmff, images, unprocessed, captions, files
+isobmff, images, unprocessed, captions, files, renders, transcriptions
             the families; each has model, operations (no HTTP), routes (no decisions), worker
 app         everything as one ASGI application
 """

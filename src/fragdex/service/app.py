@@ -43,7 +43,7 @@ from fragdex.service.streaming import routes as streaming
 from fragdex.service.timelines import routes as timelines
 from fragdex.service.transcriptions import routes as transcriptions
 from fragdex.service.transcriptions import worker as transcribing
-from fragdex.service.transcriptions.readiness import engine_state
+from fragdex.service.transcriptions.engines import engine_state
 from fragdex.service.tus import operations as resumable_uploads
 from fragdex.service.tus import routes as tus
 from fragdex.service.unprocessed import routes as unprocessed

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fragdex.errors import EngineUnavailable
-from fragdex.service.renders.browser.finding import find_engine
+from fragdex.rendering.browser.finding import find_engine
 from service.working import fixture_bytes
 
 HERE = Path(__file__).parent

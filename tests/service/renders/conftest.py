@@ -3,7 +3,7 @@
 import pytest
 
 from fragdex.errors import EngineUnavailable
-from fragdex.service.renders.browser.finding import find_engine
+from fragdex.rendering.browser.finding import find_engine
 from service.renders.working import Renderer
 from service.serving import API
 

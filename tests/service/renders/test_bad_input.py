@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from service.renders.browser.test_hostile import png_bomb
-from service.renders.test_archives import special, tar_of, zip_of
+from rendering.browser.test_hostile import png_bomb
+from rendering.test_archives import special, tar_of, zip_of
 from service.renders.working import Renderer, numbers, numbers_of
 from service.serving import API
 from service.working import working

@@ -6,10 +6,10 @@ import pytest
 import sqlalchemy as sa
 
 from fragdex.errors import InvalidRequest, PageFailed
+from fragdex.rendering.browser.model import PageFacts
+from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.renders import parting, slicing
-from fragdex.service.renders.browser.model import PageFacts
-from fragdex.service.renders.pool import ChildPool, PageSource
 from service.serving import API, serving
 
 HD = 1920 * 1080

@@ -8,7 +8,7 @@ import av
 import pytest
 
 from fragdex.errors import PageFailed
-from fragdex.service.renders.browser.page_data import check
+from fragdex.rendering.browser.page_data import check
 from service.serving import API
 
 LEVEL = """<!doctype html>%s<style>body { margin: 0 }</style><script>

@@ -15,7 +15,7 @@ from fragdex.service.records import blobs, tables
 from fragdex.service.records.identifiers import instant
 from fragdex.service.renders.operations import give_up_unsent
 from fragdex.service.renders.worker import RENDER
-from service.renders.test_archives import tar_of, zip_of
+from rendering.test_archives import tar_of, zip_of
 from service.serving import API, serving
 from service.working import events_of
 

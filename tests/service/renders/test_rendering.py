@@ -11,15 +11,15 @@ import pytest
 from PIL import Image
 
 import fragdex
+from fragdex.rendering.seams import ALONE
 from fragdex.service.records.tenant_limits import set_limits
-from fragdex.service.renders.seams import ALONE
 from fragdex.testing import check_bmff
+from rendering.frames.numbers import read_rows
+from rendering.frames.test_asked import ASKED, loudness, numbers_of_asked, sound_of
+from rendering.page_media.films import number_at, numbered, wav
+from rendering.pages.looking import animation
+from rendering.test_archives import tar_of, zip_of
 from service.descendants import browsers, gone
-from service.renders.frames.numbers import read_rows
-from service.renders.frames.test_asked import ASKED, loudness, numbers_of_asked, sound_of
-from service.renders.page_media.films import number_at, numbered, wav
-from service.renders.pages.looking import animation
-from service.renders.test_archives import tar_of, zip_of
 from service.renders.working import numbers, numbers_of
 from service.serving import API
 from service.working import fixture_bytes, uploaded

@@ -9,9 +9,9 @@ import av
 import numpy as np
 import pytest
 
-from fragdex.service.renders.seams import ALONE
+from fragdex.rendering.seams import ALONE
+from rendering.frames.numbers import plane
 from service.descendants import browsers, descendants, gone
-from service.renders.frames.numbers import plane
 from service.renders.working import Renderer, numbers, numbers_of
 from service.survival import slices
 from service.survival.processes import until

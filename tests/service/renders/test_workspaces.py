@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fragdex.service.renders.hosts import AllowedHosts
-from fragdex.service.renders.outside import Blocked
-from fragdex.service.renders.site import Folder
+from fragdex.rendering.hosts import AllowedHosts
+from fragdex.rendering.outside import Blocked
+from fragdex.rendering.site import Folder
 from fragdex.service.renders.workspaces import RenderWorkspace, ResourceFetcher, Workspaces
 from service.serving import serving
 

@@ -4,8 +4,8 @@ import io
 
 import av
 
-from fragdex.service.renders.rates import rate_of
-from service.renders.frames.numbers import numbers_page, plane, read_rows
+from fragdex.rendering.rates import rate_of
+from rendering.frames.numbers import numbers_page, plane, read_rows
 from service.working import Slices
 
 SMALL = {"width": 320, "height": 180}

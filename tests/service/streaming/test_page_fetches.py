@@ -18,12 +18,12 @@ from PIL import Image
 import forkserver
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.transcriptions.plan import Plan
-from fragdex.service.transcriptions.words import Heard, Word
+from fragdex.speech.plan import Plan
+from fragdex.speech.words import SliceTranscript, Word
+from rendering.test_archives import tar_of
 from service.console import films
 from service.console.conftest import browser  # noqa: F401
 from service.renders.conftest import chromium  # noqa: F401
-from service.renders.test_archives import tar_of
 from service.renders.working import Renderer
 from service.serving import API, serving
 from service.streaming import packaging_worker
@@ -135,7 +135,7 @@ def heard(served, file_id):
     row = {"id": id, "tenant_id": served.tenant, "file_id": file_id, "track_id": 1}
     row |= {"status": "complete", "slices": 1, "engine": "pocketsphinx", "work_slice_ms": 30_000}
     row |= {"plan": Plan(1, 30_000, 0, 100, 0.0, "en", (0,)).as_json(), "duration_ms": 1000}
-    words = Heard(0, (Word("spoken", 0, 500),)).as_json()
+    words = SliceTranscript(0, (Word("spoken", 0, 500),)).as_json()
     part = {"transcription_id": id, "number": 0, "heard": words, "completed_at": now}
     with served.context.database.write() as connection:
         added = row | {"created_at": now, "completed_at": now}

@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import av
 import pytest
 
-from fragdex.service.renders.hosts import AllowedHosts
+from fragdex.rendering.hosts import AllowedHosts
+from fragdex.rendering.site import ORIGIN
 from fragdex.service.renders.own_files import OwnFiles
-from fragdex.service.renders.site import ORIGIN
 from fragdex.service.streaming import remote_titles
 from service.console import films
 from service.console.conftest import browser  # noqa: F401

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from fragdex.service.renders.browser.finding import VARIABLE
+from fragdex.rendering.browser.finding import VARIABLE
 from service.serving import serving
 from service.survival.processes import until
 
@@ -104,7 +104,7 @@ def test_a_browser_that_does_not_answer_holds_readyz_up_once(tmp_path):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(hangs))
-        patch.setattr("fragdex.service.renders.browser.finding.VERSION_SECONDS", 0.5)
+        patch.setattr("fragdex.rendering.browser.finding.VERSION_SECONDS", 0.5)
         with serving(tmp_path / "data") as served:
             object.__setattr__(served.context, "settings", _with_workers(served.context.settings))
             for _ in range(3):

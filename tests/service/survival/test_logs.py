@@ -8,7 +8,7 @@ from PIL import Image
 
 import fragdex
 from fragdex.errors import EngineUnavailable
-from fragdex.service.renders.browser.finding import find_engine
+from fragdex.rendering.browser.finding import find_engine
 from service.survival.processes import md5_of, until
 from service.transcriptions.working import SPEECH, sound_file
 from service.working import FIXTURES

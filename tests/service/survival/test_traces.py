@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from fragdex.errors import EngineUnavailable
-from fragdex.service.renders.browser.finding import find_engine
+from fragdex.rendering.browser.finding import find_engine
 from service.survival.collecting import collecting
 from service.survival.processes import Site, until
 from service.working import fixture_bytes, md5_of

@@ -3,7 +3,7 @@
 import pytest
 
 import fragdex
-from fragdex.service.transcriptions.engines import EngineChoice
+from fragdex.speech.engines import EngineChoice
 from service.survival.processes import Site
 from service.transcriptions.working import SPEECH, Transcriber, by_itself, cue_times, sound_file
 

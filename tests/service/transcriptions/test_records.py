@@ -1,8 +1,8 @@
 """What the rows of transcriptions mean."""
 
 from fragdex.service.config import Settings
-from fragdex.service.transcriptions.engines import ENGINES
 from fragdex.service.transcriptions.records import choice_of
+from fragdex.speech.engines import ENGINES
 
 
 def test_the_operators_settings_choose_engine_and_model(tmp_path):

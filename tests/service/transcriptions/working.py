@@ -80,7 +80,7 @@ def in_ms(document):
 
 def by_itself(path, **how):
     """What the library hears in a file, in one piece."""
-    from fragdex.service.transcriptions.whole import transcribe
+    from fragdex.speech.transcribe import transcribe
 
     heard = transcribe(path, work_slice_ms=60_000, **how)
     return [(word.text, word.start_ms, word.end_ms) for word in heard.words]

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from fragdex.service.jobs.api import Job
 from fragdex.service.records import tables
-from fragdex.service.transcode.made import SCRUB_TRACK
 from fragdex.service.unprocessed import scrubbing
+from fragdex.transcode.tracks import SCRUB_TRACK
 from service.serving import API
 from service.working import events_of, fixture_bytes, uploaded
 

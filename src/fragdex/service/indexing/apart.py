@@ -17,9 +17,10 @@ from fragdex import Source
 from fragdex.errors import Unavailable
 from fragdex.sandbox.child import ChildProcess, Failures
 from fragdex.sandbox.folders import take_file
+from fragdex.sandbox.sources import reads
 from fragdex.sandbox.walls import Walls
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.child import CHILD, reads
+from fragdex.service.indexing.child import CHILD
 
 __all__ = ["IN_THREAD", "in_turn", "run_apart", "run_in_child"]
 

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex import ByteRange, FragmentIndex, Source, index, open_source, package
+from fragdex import FragmentIndex, Source, index, open_source, package
 from fragdex.errors import FragdexError, LimitExceeded
 from fragdex.sandbox.channel import Channel, opened
-from fragdex.sandbox.child import Answer
+from fragdex.sandbox.sources import ParentSource
 from fragdex.seeking.model import SourceInfo
 
-__all__ = ["CHILD", "INDEX", "ParentSource", "exact", "main", "reads", "sampled"]
+__all__ = ["CHILD", "INDEX", "exact", "main", "sampled"]
 
 CHILD = __name__
 INDEX = "file.fidx"
 """An index that is made, in the folder of the child."""
 MOST_SECONDS: Final = 5.0
 """Of the processor, to package a file: the service does it in a thread, beside its answers."""
-
-
-class ParentSource(Source):
-    """A file whose bytes the parent `reads`."""
-
-    def __init__(self, channel: Channel, size: int | None, name: str = "the file") -> None:
-        super().__init__(name, size=size, remote=True)
-        self._channel = channel
-
-    def read_up_to(self, range: ByteRange) -> bytes:
-        """Ask the parent."""
-        wanted = self._spend(range)
-        answer, _ = self._channel.ask(start=wanted.start, stop=wanted.stop)
-        return base64.b64decode(answer["data"])
-
-
-def reads(source: Source) -> Answer:
-    """What answers a `ParentSource` in a child, of a file that its parent has open."""
-
-    def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
-        data = source.read_up_to(ByteRange(asked["start"], asked["stop"]))
-        return {"data": base64.b64encode(data).decode()}, ()
-
-    return answer
 
 
 @contextmanager

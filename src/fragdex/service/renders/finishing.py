@@ -13,6 +13,9 @@ from sqlalchemy.engine import Row
 
 import fragdex
 from fragdex.errors import BrowserGone, Unavailable
+from fragdex.rendering.messages import SliceMade
+from fragdex.rendering.plan import Plan
+from fragdex.rendering.pool import join_slices
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.jobs.api import Job
@@ -21,10 +24,7 @@ from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
 from fragdex.service.renders import notes, slice_cache
-from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.model import TYPES, RenderStatus
-from fragdex.service.renders.plan import Plan
-from fragdex.service.renders.pool import join_slices
 from fragdex.service.renders.records import FAMILY, OPEN, event_data, result_name, wanted_of
 from fragdex.service.renders.workspaces import RenderWorkspace
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field
 
-from fragdex.service.renders.films import CONTAINERS
+from fragdex.rendering.films import CONTAINERS
 from fragdex.service.renders.outputs import RenderOutput
 from fragdex.service.renders.request import RenderCrop, RenderData, RenderMetadata
 from fragdex.service.unprocessed.model import Problem

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fragdex.errors import ServiceError
+from fragdex.rendering.browser.model import Notes
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.tables import render_parts
-from fragdex.service.renders.browser.model import Notes
 
 __all__ = ["gather", "of_failure"]
 

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import Conflict, NotReady, RecordNotFound, TooLarge
+from fragdex.rendering.archives import Contents, examine
 from fragdex.service.context import ServiceContext
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import render_slices, renders, uploads
 from fragdex.service.records.tenant_limits import need_within_quota
-from fragdex.service.renders.archives import Contents, examine
 from fragdex.service.renders.model import RenderRecord, RenderStatus, suffix_of
 from fragdex.service.renders.records import (
     FAMILY,

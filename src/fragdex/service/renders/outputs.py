@@ -14,8 +14,8 @@ from pydantic import (
 from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
-from fragdex.service.renders.films import LOUDEST, SOFTEST, Color, Film, Image
-from fragdex.service.renders.stills import Still
+from fragdex.rendering.films import LOUDEST, SOFTEST, Color, Film, Image
+from fragdex.rendering.stills import Still
 from fragdex.service.web.fields import (
     JSON_NUMBER,
     NO_NUL,

@@ -20,6 +20,8 @@ from sqlalchemy.engine import Connection
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
 from fragdex.errors import RecordNotFound, TooLarge, Unavailable
+from fragdex.rendering.outside import READABLE, Answer, Blocked
+from fragdex.rendering.site import ORIGIN, media_type_of
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.operations import file_bytes
 from fragdex.service.isobmff.tracks import FAMILY as TRACKS
@@ -33,9 +35,7 @@ from fragdex.service.records.tables import (
     renders,
     unprocessed_files,
 )
-from fragdex.service.renders.outside import READABLE, Answer, Blocked
 from fragdex.service.renders.records import FAMILY, result_name
-from fragdex.service.renders.site import ORIGIN, media_type_of
 from fragdex.service.web.fields import record_id
 from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.routing import PREFIX

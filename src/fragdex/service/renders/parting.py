@@ -11,14 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import EngineUnavailable, PageFailed
+from fragdex.rendering import seams
+from fragdex.rendering.browser.model import Notes, PageFacts
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.plan import Plan, frames_of, plan, settled
+from fragdex.rendering.recipe import browser_mark, recipe
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import deletion
 from fragdex.service.records.tables import render_parts, renders
-from fragdex.service.renders import seams, slice_cache
-from fragdex.service.renders.browser.model import Notes, PageFacts
-from fragdex.service.renders.browser.timing import View
-from fragdex.service.renders.plan import Plan, frames_of, plan, settled
-from fragdex.service.renders.recipe import recipe
+from fragdex.service.renders import slice_cache
 from fragdex.service.renders.records import OPEN, wanted_of
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, need_budget
 from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
@@ -81,7 +82,7 @@ def _was_drawn_alone(
 ) -> bool:
     """Whether another render of this page found that one browser has to draw it, and did so."""
     try:
-        mark = slice_cache.browser_mark()
+        mark = browser_mark()
     except EngineUnavailable:
         # said where one is needed, which may be another machine
         return False

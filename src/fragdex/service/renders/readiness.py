@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fragdex.errors import EngineUnavailable
+from fragdex.rendering.browser.finding import find_engine, need_supported, version_of
 from fragdex.service.context import ServiceContext
-from fragdex.service.renders.browser.finding import find_engine, need_supported, version_of
 
 __all__ = ["browser_state", "is_missing"]
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from fragdex.rendering.given_data import recorded
+from fragdex.rendering.glyphs import missing_fonts
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import render_parts, renders, uploads
-from fragdex.service.renders.given_data import told
-from fragdex.service.renders.glyphs import missing_fonts
 from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, RenderSlice, RenderStatus
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender
 from fragdex.service.unprocessed.model import Problem
@@ -85,7 +85,7 @@ def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[Render
 def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> RenderRecord:
     wanted = wanted_of(row)
     notes = row.notes or {}
-    data, data_sha256 = told(wanted.data)
+    data, data_sha256 = recorded(wanted.data)
     return RenderRecord(
         id=row.id,
         md5=None if row.md5 is None else md5_text(row.md5),

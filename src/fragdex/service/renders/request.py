@@ -24,12 +24,12 @@ from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
 from fragdex.errors import InvalidRequest, TooLarge
+from fragdex.rendering.browser.timing import SCALE_STEP, SCALES, Crop
+from fragdex.rendering.films import Film
+from fragdex.rendering.plan import Wanted
+from fragdex.rendering.rates import MAX_FPS, RATE, rate_of
 from fragdex.service.config import Settings
-from fragdex.service.renders.browser.timing import SCALE_STEP, SCALES, Crop
-from fragdex.service.renders.films import Film
 from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
-from fragdex.service.renders.plan import Wanted
-from fragdex.service.renders.rates import MAX_FPS, RATE, rate_of
 from fragdex.service.web.fields import (
     JSON_NUMBER,
     NO_NUL,

@@ -14,19 +14,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import EngineUnavailable, Unavailable
+from fragdex.errors import Unavailable
+from fragdex.rendering.messages import SliceMade
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import render_parts, render_slices, renders
-from fragdex.service.renders.browser.finding import find_engine
-from fragdex.service.renders.messages import SliceMade
 from fragdex.service.renders.workspaces import RenderWorkspace
 
 __all__ = [
     "FAMILY",
     "bring",
-    "browser_mark",
     "bytes_of",
     "find",
     "is_kept",
@@ -40,16 +38,6 @@ FAMILY: Final = "render_slices"
 _LOOKED_AT: Final = 50
 _PIECE: Final = 1 << 20
 _SLICE = render_slices.c
-
-
-def browser_mark() -> str:
-    """What tells one Chromium from another, without starting it."""
-    path = find_engine().path
-    try:
-        seen = path.stat()
-    except OSError:
-        raise EngineUnavailable("the Chromium of this machine is gone") from None
-    return f"{path.name} {seen.st_size} {seen.st_mtime_ns}"
 
 
 def find(

@@ -11,16 +11,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import PageFailed
+from fragdex.rendering import seams
+from fragdex.rendering.messages import SliceMade
+from fragdex.rendering.recipe import browser_mark, recipe
+from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.records.tenant_limits import limits_of
-from fragdex.service.renders import notes, seams, slice_cache
-from fragdex.service.renders.messages import SliceMade
+from fragdex.service.renders import notes, slice_cache
 from fragdex.service.renders.parting import draw_alone, view_of, work_seconds
-from fragdex.service.renders.recipe import recipe
 from fragdex.service.renders.records import OPEN, is_over, wanted_of
-from fragdex.service.renders.seams import OneBrowserNeeded
 from fragdex.service.renders.workspaces import Workspaces
 
 __all__ = ["run"]
@@ -49,7 +50,7 @@ def run(context: ServiceContext, job: Job) -> None:
         ):
             view, wanted = view_of(render), wanted_of(render).as_wanted
             frames = range(part.first, part.stop)
-            own = recipe(view, frames, wanted, slice_cache.browser_mark())
+            own = recipe(view, frames, wanted, browser_mark())
             found = slice_cache.find(context, render.tenant_id, own, workspace)
             if found is not None:
                 _done(context, mine, part, found.id, slice_cache.made_of(found), reused=True)

@@ -16,16 +16,17 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
+from fragdex.rendering import seams
+from fragdex.rendering.plan import Plan
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.outbox import emit
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
-from fragdex.service.renders import notes, seams, slice_cache, slicing
+from fragdex.service.renders import notes, slice_cache, slicing
 from fragdex.service.renders.finishing import finish
 from fragdex.service.renders.model import RenderStatus
 from fragdex.service.renders.parting import draw_alone, part, stored
-from fragdex.service.renders.plan import Plan
 from fragdex.service.renders.records import OPEN, event_data, is_over
 from fragdex.service.renders.workspaces import Workspaces
 

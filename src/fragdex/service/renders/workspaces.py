@@ -22,16 +22,16 @@ from sqlalchemy.engine import Row
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import Unprocessable
+from fragdex.rendering.archives import Bounds, unpack
+from fragdex.rendering.browser.model import Limits
+from fragdex.rendering.hosts import AllowedHosts
+from fragdex.rendering.outside import Answer, Blocked
+from fragdex.rendering.pool import ChildPool, PageSource
+from fragdex.rendering.site import Folder, Page, Site, WithData
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
-from fragdex.service.renders.archives import Bounds, unpack
-from fragdex.service.renders.browser.model import Limits
-from fragdex.service.renders.hosts import AllowedHosts
-from fragdex.service.renders.outside import Answer, Blocked
 from fragdex.service.renders.own_files import OwnFiles
-from fragdex.service.renders.pool import ChildPool, PageSource
 from fragdex.service.renders.records import FAMILY, page_name, wanted_of
-from fragdex.service.renders.site import Folder, Page, Site, WithData
 
 __all__ = ["RenderWorkspace", "Workspaces", "bounds_of"]
 

@@ -14,14 +14,14 @@ import numpy as np
 import fragdex
 from fragdex import ByteRange, FragmentIndex, Source
 from fragdex.errors import InvalidRequest, SourceChanged, SourceError, Unprocessable
+from fragdex.rendering.hosts import AllowedHosts
+from fragdex.rendering.outside import Blocked
+from fragdex.rendering.page_media.opening import OutsideSource
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.apart import in_turn, run_in_child
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.isobmff.single_flight import SingleFlightCache
-from fragdex.service.renders.hosts import AllowedHosts
-from fragdex.service.renders.outside import Blocked
-from fragdex.service.renders.page_media.opening import OutsideSource
 from fragdex.views.media import Media
 from fragdex.views.package import Package
 from fragdex.views.renditions import Rendition

@@ -9,7 +9,6 @@ from pydantic import AliasChoices, Field
 from typing_extensions import TypeAliasType
 
 from fragdex.service.isobmff.model import MAX_TRACK_ID
-from fragdex.service.transcriptions.plan import LEAST_SLICE_MS, MOST_SLICE_MS
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.fields import (
     JSON_NUMBER,
@@ -20,6 +19,7 @@ from fragdex.service.web.fields import (
     Seconds,
     written_as,
 )
+from fragdex.speech.plan import LEAST_SLICE_MS, MOST_SLICE_MS
 
 __all__ = [
     "DEFAULT_SLICE_MS",

@@ -19,8 +19,6 @@ from fragdex.service.records import deletion
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
 from fragdex.service.records.tenant_limits import need_within_quota
-from fragdex.service.transcriptions.engines import make_engine
-from fragdex.service.transcriptions.engines.contract import need_language
 from fragdex.service.transcriptions.model import (
     DEFAULT_SLICE_MS,
     BegunTranscription,
@@ -31,7 +29,6 @@ from fragdex.service.transcriptions.model import (
     TranscriptionRecord,
     TranscriptionStatus,
 )
-from fragdex.service.transcriptions.plan import Plan
 from fragdex.service.transcriptions.records import (
     FAMILY,
     OPEN,
@@ -42,12 +39,14 @@ from fragdex.service.transcriptions.records import (
     transcript_of,
 )
 from fragdex.service.transcriptions.track_source import end_ms, need_sound_of
-from fragdex.service.transcriptions.words import merged
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
-from fragdex.service.transcriptions.writing import FORMS, as_document
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.web.events import Event
+from fragdex.speech.captions import FORMS, as_document
+from fragdex.speech.engines import make_engine, need_language
+from fragdex.speech.plan import Plan
+from fragdex.speech.words import merged
 
 __all__ = [
     "begin_for",

@@ -12,7 +12,6 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import transcription_slices, transcriptions
-from fragdex.service.transcriptions.engines import ENGINES, EngineChoice
 from fragdex.service.transcriptions.model import (
     Copy,
     Gap,
@@ -21,9 +20,10 @@ from fragdex.service.transcriptions.model import (
     TranscriptionRecord,
     TranscriptionStatus,
 )
-from fragdex.service.transcriptions.words import Heard, Transcript, merged
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.repository import Repository
+from fragdex.speech.engines import ENGINES, EngineChoice
+from fragdex.speech.words import SliceTranscript, Transcript, merged
 
 __all__ = [
     "FAMILY",
@@ -80,7 +80,7 @@ def is_over(context: ServiceContext, transcription_id: str) -> bool:
 
 def heard_slices(
     connection: Connection, transcription_id: str, numbers: tuple[int, int] | None = None
-) -> list[tuple[int, Heard | None]]:
+) -> list[tuple[int, SliceTranscript | None]]:
     """Slices in order, and what was heard in them; None: that is to come.
 
     Args:
@@ -92,7 +92,10 @@ def heard_slices(
     if numbers is not None:
         query = query.where(_SLICE.number.between(*numbers))
     rows = connection.execute(query.order_by(_SLICE.number)).all()
-    return [(row.number, None if row.heard is None else Heard.of_json(row.heard)) for row in rows]
+    return [
+        (row.number, None if row.heard is None else SliceTranscript.of_json(row.heard))
+        for row in rows
+    ]
 
 
 def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:

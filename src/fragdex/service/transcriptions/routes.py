@@ -21,7 +21,6 @@ from fragdex.service.transcriptions.model import (
     WholeTranscription,
 )
 from fragdex.service.transcriptions.records import TRANSCRIPTIONS
-from fragdex.service.transcriptions.writing import FORMS
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.web.auth import Asking, InContext
 from fragdex.service.web.events import counted
@@ -31,6 +30,7 @@ from fragdex.service.web.negotiation import etag_of, has_already
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, api_router
+from fragdex.speech.captions import FORMS
 
 __all__ = ["router"]
 

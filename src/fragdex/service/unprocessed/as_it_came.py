@@ -17,7 +17,7 @@ from fragdex.errors import FragdexError
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
 from fragdex.indexing.codecs import Missing, aac_config, config, decoder_config
-from fragdex.service.transcode.playable import codec_name, why_not_channels
+from fragdex.transcode.playable import codec_name, why_not_channels
 
 __all__ = ["why_not", "why_not_told"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from fragdex.fragments.table import Int64
 from fragdex.service.records.blobs import Blob
 from fragdex.service.store.composition import MOST_RECORD_BYTES, Composition
-from fragdex.service.transcode.copied_ranges import COPIED_RANGE
-from fragdex.service.transcode.made import Made
+from fragdex.transcode.copied_ranges import COPIED_RANGE
+from fragdex.transcode.tracks import TranscodedTrack
 
 __all__ = ["Original", "record_of_track"]
 
@@ -36,7 +36,9 @@ class Original:
     path: Path
 
 
-def record_of_track(made: Made, original: Original, check: Callable[[], None]) -> bytes | None:
+def record_of_track(
+    made: TranscodedTrack, original: Original, check: Callable[[], None]
+) -> bytes | None:
     """The record of a track as an object that is composed of an upload.
 
     Args:

@@ -15,8 +15,6 @@ from fragdex.service.isobmff.indexing import store_index
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_files, processes, uploads
-from fragdex.service.transcode.made import Made
-from fragdex.service.transcode.playable import codec_name
 from fragdex.service.unprocessed.as_it_came import why_not, why_not_told
 from fragdex.service.unprocessed.indexing import index_apart
 from fragdex.service.unprocessed.looked import Looked
@@ -25,6 +23,8 @@ from fragdex.service.unprocessed.records import PROCESSES, PROCESSING, UNPROCESS
 from fragdex.service.unprocessed.scrubbing import SCRUB
 from fragdex.service.unprocessed.staging import StagedTrack
 from fragdex.service.unprocessed.worker import PROCESS, publish
+from fragdex.transcode.playable import codec_name
+from fragdex.transcode.tracks import TranscodedTrack
 
 __all__ = [
     "cancel_all",
@@ -170,7 +170,7 @@ def track_of(
         "language": info.language,
     }
     probe_info = {name: value for name, value in known.items() if value is not None}
-    made = Made(
+    made = TranscodedTrack(
         track.id,
         track.kind,
         codec,

@@ -23,9 +23,9 @@ from fragdex.service.records.tables import (
     isobmff_tracks,
     processes,
 )
-from fragdex.service.transcode.made import SCRUB_TRACK
-from fragdex.service.transcode.running import run as run_media
 from fragdex.service.unprocessed.staging import StagedTrack, clear, keep, put_track, work_folder
+from fragdex.transcode.running import run as run_media
+from fragdex.transcode.tracks import SCRUB_TRACK
 
 __all__ = ["SCRUB", "WORK"]
 

@@ -23,8 +23,8 @@ from fragdex.service.records import blobs, trash
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import isobmff_tracks
-from fragdex.service.transcode.made import Made
 from fragdex.service.unprocessed.composed_tracks import Original, record_of_track
+from fragdex.transcode.tracks import TranscodedTrack
 
 __all__ = ["StagedTrack", "clear", "keep", "put_track", "work_folder"]
 
@@ -39,7 +39,7 @@ class StagedTrack:
         composed_of: what its object is composed of; None where all its bytes are in it.
     """
 
-    made: Made
+    made: TranscodedTrack
     md5: bytes
     sha256: bytes
     store_key: str
@@ -63,7 +63,7 @@ def clear(context: ServiceContext, job: Job) -> None:
 def keep(
     context: ServiceContext,
     tenant_id: str,
-    made: list[Made],
+    made: list[TranscodedTrack],
     check: Callable[[], None],
     progress: Callable[[float], None] = lambda _: None,
     original: Original | None = None,

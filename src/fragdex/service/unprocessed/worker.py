@@ -30,11 +30,11 @@ from fragdex.service.records.tables import (
     unprocessed_files,
 )
 from fragdex.service.store.composing import is_composed
-from fragdex.service.transcode.running import run as run_media
 from fragdex.service.unprocessed import scrubbing
 from fragdex.service.unprocessed.composed_tracks import Original
 from fragdex.service.unprocessed.records import file_data
 from fragdex.service.unprocessed.staging import StagedTrack, clear, keep, put_track, work_folder
+from fragdex.transcode.running import run as run_media
 
 __all__ = ["PROCESS", "WORK", "isobmff_file", "publish"]
 

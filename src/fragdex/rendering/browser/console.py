@@ -1,0 +1,131 @@
+"""What the page says: to its console, by what it throws, and by what our script refused it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from fragdex.rendering.browser.model import Notes
+from fragdex.rendering.browser.pipe import Pipe
+
+__all__ = ["TELL", "Console", "text_of"]
+
+TELL: Final = "__fragdexTell"
+"""The binding by which our script in the page says what it refused."""
+
+# What our script tells of, in words.
+_KEPT: Final = {
+    "transition": "a view transition",
+    "decoder": "ImageDecoder",
+}
+_KINDS: Final = {"error": "error", "assert": "error", "warning": "warning"}
+# Chromium's word for what it refuses by itself, before any request is made.
+_LOCAL: Final = "Not allowed to load local resource: "
+# Chromium's words for scripts that are none, and for what a worker throws.
+_SCRIPTS: Final = ("Failed to load module script: ", "Uncaught ")
+# A worker's socket, which our script in the page does not see.
+_SOCKET: Final = re.compile(r"WebSocket connection to '([^']*)' failed")
+
+
+class Console:
+    """Listens to a page and its workers."""
+
+    def __init__(self, pipe: Pipe, notes: Notes) -> None:
+        self._pipe, self._notes = pipe, notes
+        self._failed: dict[tuple[str | None, int], str] = {}
+        self.gave_canvas = False
+        """Whether the page gave a canvas away, to be drawn by a worker."""
+        self.has_transitions = False
+        """Whether the page has begun view transitions."""
+        pipe.on("Runtime.exceptionThrown", self._thrown)
+        pipe.on("Runtime.exceptionRevoked", self._revoked)
+        pipe.on("Runtime.consoleAPICalled", self._called)
+        pipe.on("Runtime.bindingCalled", self._told)
+        pipe.on("Log.entryAdded", self._logged)
+        pipe.on("Page.javascriptDialogOpening", self._dialog)
+
+    def watch(self, session: str) -> None:
+        """Listen to a session."""
+        self._pipe.call("Runtime.enable", session)
+        self._pipe.call("Runtime.addBinding", session, name=TELL)
+        self._pipe.call("Log.enable", session)
+
+    def _thrown(self, params: dict[str, Any], session: str | None) -> None:
+        details = params["exceptionDetails"]
+        text = text_of(details)
+        self._notes.say("console", f"error: {text}")
+        self._notes.say("incomplete", text)
+        self._failed[session, details["exceptionId"]] = text[: self._notes.LONGEST]
+
+    def _revoked(self, params: dict[str, Any], session: str | None) -> None:
+        """A rejection that nobody had handled is handled now."""
+        text = self._failed.pop((session, params["exceptionId"]), None)
+        if text in self._notes.incomplete and text not in self._failed.values():
+            self._notes.incomplete.remove(text)
+
+    def _called(self, params: dict[str, Any], _: str | None) -> None:
+        kind = _KINDS.get(params["type"])
+        if kind is not None:
+            words = " ".join(map(_shown, params["args"]))
+            self._notes.say("console", f"{kind}: {words}")
+
+    def _told(self, params: dict[str, Any], _: str | None) -> None:
+        if params["name"] != TELL:
+            return
+        try:
+            told = json.loads(params["payload"])
+        except ValueError:
+            return
+        if not isinstance(told, dict):
+            return
+        if isinstance(told.get("blocked"), str):
+            self._notes.block(told["blocked"], str(told.get("reason")))
+        elif isinstance(told.get("refused"), str):
+            self._notes.say("refused", told["refused"])
+        elif told.get("gives") == "canvas":
+            self.gave_canvas = True
+        elif (kept := _KEPT.get(str(told.get("keeps")))) is not None:
+            self._notes.say("keeps", kept)
+            self.has_transitions |= told["keeps"] == "transition"
+        elif isinstance(told.get("uses"), str):
+            where = f" ({told['at']})" if told.get("at") else ""
+            self._notes.say("uses", f"{told['uses']}{where}")
+
+    def _logged(self, params: dict[str, Any], _: str | None) -> None:
+        entry = params["entry"]
+        text = entry["text"]
+        if text.startswith(_LOCAL):
+            self._notes.block(text.removeprefix(_LOCAL), "files of the machine are not served")
+        elif (socket := _SOCKET.match(text)) is not None:
+            self._notes.block(socket[1], "WebSocket: no network for pages")
+        elif entry["level"] == "error" and "net::ERR_BLOCKED_BY_CLIENT" not in text:
+            # what the door blocked stands in a list of its own
+            where = f" ({entry['url']})" if entry.get("url") else ""
+            self._notes.say("console", f"error: {text}{where}")
+            if text.startswith(_SCRIPTS):
+                self._notes.say("incomplete", f"{text}{where}")
+
+    def _dialog(self, params: dict[str, Any], session: str | None) -> None:
+        self._notes.say("refused", f"{params['type']}({json.dumps(params['message'])})")
+        # Leaving is what beforeunload asks about; all else is dismissed.
+        leaves = params["type"] == "beforeunload"
+        self._pipe.post("Page.handleJavaScriptDialog", session, accept=leaves)
+
+
+def text_of(details: dict[str, Any]) -> str:
+    """What was thrown, and where."""
+    thrown = details.get("exception", {})
+    words = thrown.get("description") or _shown(thrown) or details.get("text", "")
+    lines = str(words).split("\n")
+    where = f" ({details['url']}:{details['lineNumber'] + 1})" if details.get("url") else ""
+    return f"{lines[0]}{where}"
+
+
+def _shown(value: dict[str, Any]) -> str:
+    if "value" in value:
+        told = value["value"]
+        return told if isinstance(told, str) else json.dumps(told)
+    return str(
+        value.get("description") or value.get("unserializableValue") or value.get("type", "")
+    )

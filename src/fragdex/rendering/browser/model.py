@@ -1,0 +1,164 @@
+"""What is to be seen, what the page told, and what it was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from fragdex.errors import TooLarge
+from fragdex.rendering.browser.timing import View
+
+__all__ = [
+    "BlockedRequest",
+    "Limits",
+    "Notes",
+    "PageFacts",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a page may go before it is stopped.
+
+    Args:
+        script_seconds: how long a single step of the page's scripts may take: of the processor's
+            time, so that a busy machine does not make pages fail.
+        beside_seconds: how much of the processor's time a step may take on the whole, with what
+            workers and decoders of pictures do beside the scripts: one picture of 16,384 pixels a
+            side takes 2 to 5 s.
+        load_seconds: wall time until the page is loaded and ready.
+        ready_ms: of the page's own time, until `window.fragdex.ready` is settled, or one call of
+            `window.fragdex.seek`.
+        memory_bytes: of all processes of the browser together.
+        storage_bytes: on the disk, of all that the page keeps: files, databases, caches.
+        side: pixels of a side.
+        pixels: of the whole picture.
+        asset_bytes: the largest file that the page itself is given (media go another way).
+    """
+
+    script_seconds: float = 5.0
+    beside_seconds: float = 30.0
+    load_seconds: float = 60.0
+    ready_ms: int = 30_000
+    memory_bytes: int = 2 << 30
+    storage_bytes: int = 256 << 20
+    side: int = 7680
+    pixels: int = 7680 * 4320
+    asset_bytes: int = 256 << 20
+
+    def check(self, view: View) -> None:
+        """Raise TooLarge where a view has more pixels than these limits allow."""
+        width, height = view.pixels
+        if max(width, height) > self.side:
+            raise TooLarge(
+                f"a page may be {self.side} pixels wide and high",
+                found=f"{width}x{height}",
+                more={"limit": self.side},
+            )
+        if width * height > self.pixels:
+            raise TooLarge(
+                f"a page may have {self.pixels} pixels",
+                found=f"{width}x{height}",
+                more={"limit": self.pixels},
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedRequest:
+    """A request that was not made, and why."""
+
+    url: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Notes:
+    """What happened on the page that its author should know; each list is bounded.
+
+    Args:
+        console: what the page wrote to the console as errors and warnings, and what it threw.
+        blocked: requests that were not made.
+        refused: other things that a rendered page cannot do (dialogs, windows, live input …).
+        incomplete: scripts of the page that failed, were blocked or are not there: without them it
+            may not show what it should.
+        browser: how the browser ran, where it was not as it should be (no sandbox, no beginFrame).
+        browser_versions: of the browsers that drew it, such as `HeadlessChrome/156.0.8078.108`.
+        keeps: what it used that skipped frames would change: all of them have to be drawn.
+        glyphs: characters that it showed and no font has.
+        uses: what may come out otherwise in another run; of pages that are watched for it.
+    """
+
+    console: list[str] = field(default_factory=list)
+    blocked: list[BlockedRequest] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
+    browser: list[str] = field(default_factory=list)
+    browser_versions: list[str] = field(default_factory=list)
+    keeps: list[str] = field(default_factory=list)
+    glyphs: list[str] = field(default_factory=list)
+    uses: list[str] = field(default_factory=list)
+
+    _LINES = ("console", "refused", "incomplete", "browser", "browser_versions", "keeps", "glyphs",
+              "uses")  # fmt: skip
+    MOST = 200
+    LONGEST = 1000
+
+    def say(self, kind: str, text: str) -> None:
+        """Add a line to a list of lines; the same line once."""
+        lines: list[str] = getattr(self, kind)
+        text = text[: self.LONGEST]
+        if len(lines) < self.MOST and text not in lines:
+            lines.append(text)
+
+    def block(self, url: str, reason: str) -> None:
+        """Add a blocked request, once."""
+        one = BlockedRequest(url[: self.LONGEST], reason[: self.LONGEST])
+        if len(self.blocked) < self.MOST and one not in self.blocked:
+            self.blocked.append(one)
+
+    def add(self, other: Notes) -> None:
+        """Add what happened elsewhere on the page."""
+        for kind in self._LINES:
+            for line in getattr(other, kind):
+                self.say(kind, line)
+        for one in other.blocked:
+            self.block(one.url, one.reason)
+
+    def as_json(self) -> dict[str, list[Any]]:
+        """As plain values.
+
+        >>> notes = Notes(blocked=[BlockedRequest("https://example.org/", "no network")])
+        >>> Notes.of_json(notes.as_json()) == notes
+        True
+        """
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, plain: Mapping[str, Any]) -> Notes:
+        """From plain values, of which some may be missing."""
+        kinds = {field.name: list(plain.get(field.name, ())) for field in fields(cls)}
+        return cls(**{**kinds, "blocked": [BlockedRequest(**one) for one in kinds["blocked"]]})
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What the page and its browser are.
+
+    Args:
+        width: of the page's own root element, in pixels; None where it fits any window.
+        height: the same.
+        duration_ms: of its longest finite animation or medium; None where nothing ends.
+        seekable: whether the page says that it can be jumped into.
+        browser_version: as the browser tells it.
+        has_begin_frame: whether frames come on request; else the page has a clock of ours.
+        is_asked: whether the page is asked for each frame (`Bridge`).
+    """
+
+    width: int | None
+    height: int | None
+    duration_ms: int | None
+    seekable: bool
+    browser_version: str
+    has_begin_frame: bool
+    is_asked: bool = False

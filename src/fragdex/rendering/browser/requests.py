@@ -1,0 +1,224 @@
+"""What the page asks for: its own files, what lies outside, and what it may not have.
+
+Chromium has no network; every request stops at its door and is answered here.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from fragdex.rendering.browser.model import Limits, Notes
+from fragdex.rendering.browser.pipe import Pipe
+from fragdex.rendering.outside import READABLE, Blocked, Outside
+from fragdex.rendering.page_media.contract import ENDPOINT
+from fragdex.rendering.site import ORIGIN, Asset, Site
+
+if TYPE_CHECKING:
+    from fragdex.rendering.page_media.player import Player
+
+__all__ = ["RequestInterceptor", "is_animated"]
+
+API: Final = "/api/v1/"
+_MD5: Final = f"{ORIGIN}{API}files/md5?src="
+_OWN: Final = urlsplit(ORIGIN).netloc
+_FREE: Final = ("data:", "blob:", "about:")
+_ANIMATED: Final = "an animated picture"
+# A picture of a GIF, with what says how long it is shown.
+_TIMED: Final = re.compile(rb"\x21\xf9\x04.{4}\0[\x2c\x21]", re.DOTALL)
+# In HTML, CSS and scripts; Chromium asks nobody for them.
+_INLINE: Final = re.compile(rb"data:image/[-+.\w]{1,20};base64,([A-Za-z0-9+/]{24,}={0,2})")
+_VP8X_FLAGS: Final = 20
+_VP8X_ANIMATION: Final = 2
+_ICON: Final = "/favicon.ico"
+_ERROR: Final = 400
+_METHODS: Final = ("GET", "HEAD")
+# Of an answer from outside, what describes bytes that are not sent that way here.
+_DROPPED: Final = ("content-length", "content-encoding", "transfer-encoding", "connection")
+
+
+class RequestInterceptor:
+    """Answers the requests of a page and of its workers.
+
+    Args:
+        pipe: to the browser.
+        site: the page's own files.
+        outside: everything else over http and https.
+    """
+
+    def __init__(
+        self, pipe: Pipe, site: Site, outside: Outside, notes: Notes, limits: Limits
+    ) -> None:
+        self._pipe, self._site, self._outside = pipe, site, outside
+        self._notes, self._limits = notes, limits
+        self.reads: dict[str, str | None] = {}
+        self.main_frame: str | None = None
+        self.media: Player | None = None
+        self._documents = 0
+        pipe.on("Fetch.requestPaused", self._paused)
+
+    def watch(self, session: str) -> None:
+        """Stop every request of a page or worker at this door."""
+        self._pipe.post("Fetch.enable", session, patterns=[{"urlPattern": "*"}])
+
+    def _paused(self, params: dict[str, Any], session: str | None) -> None:
+        request = params["request"]
+        url, method = request["url"], request["method"]
+        number = params["requestId"]
+        if url.startswith(_FREE):
+            self._pipe.post("Fetch.continueRequest", session, requestId=number)
+            return
+        if self.media is not None and url.startswith(ENDPOINT):
+            self._of_media(self.media, params, session)
+            return
+        if self.media is not None and params.get("resourceType") == "Media":
+            # its element is played by us
+            self._fail(session, number)
+            return
+        if params.get("resourceType") == "Document" and params.get("frameId") == self.main_frame:
+            self._documents += 1
+            if self._documents > 1:
+                # No content: the page stays where it is, without an error page in its stead.
+                self._notes.say("refused", f"navigation to {url}")
+                self._fulfil(session, number, 204, {}, b"")
+                return
+        is_script = _is_script(url, params.get("resourceType"))
+        try:
+            status, headers, body = self._answer(url, method, request.get("headers", {}))
+            if is_script and status >= _ERROR:
+                self._notes.say("incomplete", f"a script is not there: {url} (status {status})")
+        except Blocked as blocked:
+            self._notes.block(url, blocked.reason)
+            if is_script:
+                self._notes.say("incomplete", f"a script was blocked: {url}: {blocked.reason}")
+            self._fail(session, number)
+            return
+        self._look(body)
+        self._fulfil(session, number, status, headers, b"" if method == "HEAD" else body)
+
+    def _look(self, body: bytes) -> None:
+        # Chromium turns its pictures when it draws, and rounds by when that was.
+        if is_animated(body) or any(map(is_animated, _inline(body))):
+            self._notes.say("keeps", _ANIMATED)
+
+    def _answer(
+        self, url: str, method: str, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise Blocked("the URL cannot be read") from None
+        if parts.scheme not in ("http", "https"):
+            raise Blocked(f"{parts.scheme}: is not served to pages")
+        if method == "OPTIONS":
+            return 204, _allowed(headers), b""
+        if method not in _METHODS:
+            raise Blocked(f"{method}: pages may only read")
+        if parts.netloc == _OWN and not parts.path.startswith(API):
+            if parts.path == _ICON and self._site.read(_ICON[1:]) is None:
+                # asked for by the browser, not by the page
+                return 204, {}, b""
+            return self._file(unquote(parts.path).lstrip("/"))
+        if url.startswith(_MD5):
+            return self._md5(unquote(url.removeprefix(_MD5)).lstrip("/"))
+        began = time.monotonic()
+        try:
+            answer = self._outside.fetch(url.partition("#")[0], headers)
+        finally:
+            self._pipe.excuse(time.monotonic() - began)
+        kept = {name: text for name, text in answer.headers.items() if name not in _DROPPED}
+        return answer.status, kept, answer.body
+
+    def _file(self, path: str) -> tuple[int, Mapping[str, str], bytes]:
+        asset = self.read(path)
+        if asset is None:
+            return 404, {"content-type": "text/plain"}, b"no such file in this site"
+        if len(asset.data) > self._limits.asset_bytes:
+            raise Blocked(f"larger than {self._limits.asset_bytes} bytes")
+        return 200, {"content-type": asset.media_type}, asset.data
+
+    def _md5(self, path: str) -> tuple[int, Mapping[str, str], bytes]:
+        """By what a file of the site may be found among those of the service."""
+        asset = self.read(path)
+        if asset is None:
+            return 404, {"content-type": "text/plain"}, b"no such file in this site"
+        md5 = uuid.UUID(bytes=hashlib.md5(asset.data, usedforsecurity=False).digest())
+        return 200, {"content-type": "application/json"}, json.dumps({"md5": str(md5)}).encode()
+
+    def read(self, path: str) -> Asset | None:
+        """A file of the site, noted among those that were read."""
+        asset = self._site.read(path)
+        self.reads[path] = None if asset is None else asset.sha256
+        return asset
+
+    def _of_media(self, media: Player, params: dict[str, Any], session: str | None) -> None:
+        request = params["request"]
+        body = request.get("postData", "").encode("utf-8", "surrogatepass")
+        began = time.monotonic()
+        answer = media.answer(request["url"], body)
+        self._pipe.excuse(time.monotonic() - began)
+        headers = {"content-type": answer.media_type, **answer.headers}
+        self._fulfil(session, params["requestId"], answer.status, headers, answer.body)
+
+    def _fail(self, session: str | None, number: str) -> None:
+        self._pipe.post(
+            "Fetch.failRequest", session, requestId=number, errorReason="BlockedByClient"
+        )
+
+    def _fulfil(
+        self, session: str | None, number: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        self._pipe.post(
+            "Fetch.fulfillRequest",
+            session,
+            requestId=number,
+            responseCode=status,
+            responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
+            body=body,
+        )
+
+
+def _allowed(headers: Mapping[str, str]) -> dict[str, str]:
+    """The answer to the question whether a request with such headers may be made."""
+    asked = {name.lower(): text for name, text in headers.items()}
+    wanted = asked.get("access-control-request-headers", "")
+    return {
+        **READABLE,
+        "access-control-allow-methods": ", ".join(_METHODS),
+        "access-control-allow-headers": wanted,
+    }
+
+
+def _is_script(url: str, kind: str | None) -> bool:
+    """Of a worker's own script the browser says only that it is something else."""
+    return kind == "Script" or (kind == "Other" and url.partition("?")[0].endswith((".js", ".mjs")))
+
+
+def is_animated(data: bytes) -> bool:
+    """Whether bytes are a picture that moves: GIF, APNG, WebP or AVIF.
+
+    >>> is_animated(bytes(4) + b"ftypavis"), is_animated(b"GIF89a")
+    (True, False)
+    """
+    if data.startswith(b"GIF8"):
+        return len(_TIMED.findall(data)) > 1
+    if data.startswith(b"\x89PNG"):
+        return b"acTL" in data[: max(0, data.find(b"IDAT"))]
+    if data.startswith(b"RIFF") and data[8:16] == b"WEBPVP8X":
+        return len(data) > _VP8X_FLAGS and bool(data[_VP8X_FLAGS] & _VP8X_ANIMATION)
+    return data[4:12] == b"ftypavis"
+
+
+def _inline(text: bytes) -> Iterator[bytes]:
+    """The pictures that stand within a text as data: URLs."""
+    for found in _INLINE.finditer(text):
+        with contextlib.suppress(ValueError):
+            yield base64.b64decode(found[1] + b"==")

@@ -1,0 +1,452 @@
+"""One page on one Chromium: loaded, stopped at time 0, and looked at frame by frame."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from fragdex.errors import PageFailed
+from fragdex.rendering.browser import page_data
+from fragdex.rendering.browser.bridge import Bridge
+from fragdex.rendering.browser.clocks import Clock
+from fragdex.rendering.browser.console import Console, text_of
+from fragdex.rendering.browser.finding import find_engine
+from fragdex.rendering.browser.injected import InjectedClock
+from fragdex.rendering.browser.model import Limits, Notes, PageFacts
+from fragdex.rendering.browser.pipe import ProtocolError
+from fragdex.rendering.browser.requests import RequestInterceptor
+from fragdex.rendering.browser.running import Running, understood
+from fragdex.rendering.browser.scripts import BRIDGE, FACTS, GLYPHS, STEADY, USES, script
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.browser.transitions import WithTransitions
+from fragdex.rendering.browser.virtual import VirtualClock
+from fragdex.rendering.browser.waiting import Waiting
+from fragdex.rendering.browser.worker_clocks import WithWorkers
+from fragdex.rendering.line import LINE
+from fragdex.rendering.outside import NOTHING, Outside
+from fragdex.rendering.site import DATA, ORIGIN, Site
+
+if TYPE_CHECKING:
+    from fragdex.rendering.page_media.player import Player
+
+__all__ = ["Stage"]
+
+_ANY_INDEX: Final = ""
+# Frames after which none is shown one too late any more: a new size waits for its picture.
+_RESIZED: Final = 2
+# Steps within which a page without anything to wait for is ready.
+_AT_ONCE: Final = 5
+# Steps between the page's being ready and time 0, at least.
+_SETTLING: Final = 2
+
+
+class Stage:
+    """A page in a browser of its own, its clock stopped.
+
+    Frames are asked for in rising order: `skip` what nobody wants to see, `frame` the rest. To be
+    used in one thread at a time.
+
+    Args:
+        site: the page's files.
+        view: size of the window, frame rate.
+        outside: answers requests that leave the site.
+        media: the page's own sound and pictures; without it they stay silent and black.
+        limits: how far the page may go.
+        begin_frames: False has even a browser that gives frames on request run with a clock of
+            ours.
+        sandbox: whether Chromium's own sandbox is tried; it needs a user other than root.
+        watched: whether `notes.uses` tells what may come out otherwise in another run.
+
+    Raises:
+        EngineUnavailable: no Chromium; `advice` says how to get one.
+        TooLarge: the view has more pixels than the limits allow.
+        PageFailed: the page hangs, crashes, or is not there.
+        BrowserGone: the browser ended by no fault of the page's.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        view: View,
+        *,
+        outside: Outside = NOTHING,
+        media: Player | None = None,
+        limits: Limits = Limits(),  # noqa: B008 — frozen
+        begin_frames: bool = True,
+        sandbox: bool = True,
+        watched: bool = False,
+    ) -> None:
+        limits.check(view)
+        self.view = view
+        self.notes = Notes()
+        self._media, self._limits = media, limits
+        self._seeks = self._closed = False
+        self._drawn = False
+        self._watched, self._beside = watched, 0
+        index, self._data = site.read(_ANY_INDEX), site.read(DATA)
+        if index is None:
+            raise PageFailed("the site has no index.html at its root")
+        if self._data is not None:
+            page_data.check(index.data, self._data.data)
+        self._running = Running(
+            find_engine(), view, limits, self.notes, begin_frames=begin_frames, sandbox=sandbox
+        )
+        try:
+            self._pipe = self._running.pipe
+            self._session = self._running.session
+            self._door = RequestInterceptor(self._pipe, site, outside, self.notes, limits)
+            self._door.media = media
+            self._console = Console(self._pipe, self.notes)
+            with understood():
+                self._clock: Clock = self._prepare()
+                self._waiting = Waiting(
+                    self._pipe, self._session, self._clock, limits, self._running.check
+                )
+                self._bridge = Bridge(self._waiting, view, limits, self.notes)
+                self._load()
+                self.facts: PageFacts = self._ask()
+        except BaseException as error:
+            self.close()
+            _tell_more(error, self.notes)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        if error is not None:
+            _tell_more(error, self.notes)
+
+    @property
+    def reads(self) -> dict[str, str | None]:
+        """SHA-256 of each file of the site that the page read; None where there was none."""
+        of_media = self._media.reads if self._media is not None else {}
+        own = {DATA: None if self._data is None else self._data.sha256}
+        return self._door.reads | of_media | own
+
+    def skip(self, first: int, stop: int, progress: Callable[[int], None] = lambda _: None) -> None:
+        """Let frames first … stop-1 pass without looking; `progress` is told each i.
+
+        A page that says that it can be jumped into is not led through them: of those, only frame 0
+        happens, with which its animations begin.
+        """
+        if self.facts.seekable:
+            stop = min(stop, 1)
+        for i in range(first, stop):
+            with understood():
+                self._clock.advance(i)
+                if self._media is not None:
+                    self._media.hear(kept=False)
+                    self._media.before_frame(drawing=False)
+                self._clock.pass_by()
+            self._watch()
+            progress(i)
+
+    def hear_until(self, i: int, *, kept: bool) -> None:
+        """Bring a page that plays graphs of its own (WebAudio) to frame i, not yet drawing it.
+
+        So a slice has their sound from its first frame to its end, whoever goes on from there.
+
+        Args:
+            kept: whether what was heard until then is kept, or forgotten.
+        """
+        if self._media is not None and self._media.listens and self.begun is None:
+            with understood():
+                self._clock.advance(i)
+                self._media.hear(kept=kept)
+
+    @property
+    def begun(self) -> range | None:
+        """The frames of the film that a page was told it will be asked for; None: it was not."""
+        return self._bridge.frames
+
+    def measure(self) -> PageFacts:
+        """What the page tells of itself, once it knows of its media; one that is asked is asked."""
+        if not self.facts.is_asked:
+            return self.facts
+        with self._telling():
+            width, height, duration_ms = self._bridge.measure()
+        facts = self.facts
+        return replace(
+            facts,
+            width=width or facts.width,
+            height=height or facts.height,
+            duration_ms=duration_ms or facts.duration_ms,
+        )
+
+    def begin(self, frames: range, heard: range) -> None:
+        """Tell a page that is asked for each frame for which it will be asked; once.
+
+        Its window has a line more than the film then, and so have its pictures (`line.py`).
+
+        Args:
+            frames: of the film; the only ones, in this order.
+            heard: those whose sound is wanted.
+
+        Raises:
+            PageFailed: it fails to; or a scale below 1, which leaves the line no pixel.
+        """
+        if self.view.scale < 1:
+            raise PageFailed(
+                f"a page that renders itself cannot be drawn at a scale of {self.view.scale:g}",
+                advice="draw it at 1 or more, and make the film smaller",
+            )
+        with self._telling():
+            self._set_window(self.view.height + LINE)
+            for _ in range(_RESIZED):
+                self._clock.capture(needed=True)
+            self._bridge.initialize(frames, heard)
+
+    def sound(self) -> bytes:
+        """What is heard in the frames that a page was asked for: as of `Bridge.sound`."""
+        with self._telling():
+            return self._bridge.sound()
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Let failures within carry what the page said until then."""
+        try:
+            with understood():
+                yield
+        except PageFailed as error:
+            _tell_more(error, self.notes)
+            raise
+
+    def frame(self, i: int) -> bytes | None:
+        """Frame i as PNG; None where it is the same picture as the last one given."""
+        begun = self._bridge.frames
+        if begun is not None:
+            return self._asked_frame(i, begun)
+        with understood():
+            self._reach(i, drawing=True)
+            picture = self._clock.capture(needed=not self._drawn)
+        self._watch()
+        self._drawn = True
+        return picture
+
+    def _asked_frame(self, i: int, begun: range) -> bytes | None:
+        with self._telling():
+            self._clock.advance(i - begun.start)
+            self._bridge.frame(i)
+            if self._media is not None:
+                self._media.hear(kept=True)
+                self._media.before_frame()
+            picture = self._clock.capture(needed=True)
+        self._watch()
+        return picture
+
+    def pass_by(self, i: int) -> None:
+        """Let frame i happen, to be heard: no picture is taken of it."""
+        with understood():
+            self._reach(i, drawing=False)
+            self._clock.pass_by()
+        self._watch()
+
+    def _reach(self, i: int, *, drawing: bool) -> None:
+        """Bring the page to frame i, which is heard until then and shown what it plays."""
+        time_us = self._clock.advance(i)
+        if self._media is not None:
+            # before `seek`, whose changes are heard from this frame on
+            self._media.hear(kept=True)
+        if self._seeks:
+            with self._telling():
+                self._waiting.seek(time_us / 1000)
+        if self._media is not None:
+            self._media.before_frame(drawing=drawing)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression of JavaScript in the page, as JSON gives it.
+
+        Raises:
+            PageFailed: it throws, or does not end.
+        """
+        try:
+            told = self._pipe.call(
+                "Runtime.evaluate", self._session, expression=expression, returnByValue=True
+            )
+        except ProtocolError as error:
+            raise PageFailed(f"the page could not be asked: {error}") from error
+        return _value(told)
+
+    def note_glyphs(self) -> None:
+        """Note the characters that the page shows now and no font has (`Notes.glyphs`)."""
+        # a page that was replaced meanwhile says so with its next frame
+        with contextlib.suppress(ProtocolError):
+            if not self._beside:
+                told = self._pipe.call(
+                    "Page.createIsolatedWorld", self._session, frameId=self._door.main_frame
+                )
+                self._beside = told["executionContextId"]
+            told = self._pipe.call(
+                "Runtime.evaluate",
+                self._session,
+                expression=script(GLYPHS),
+                contextId=self._beside,
+                returnByValue=True,
+            )
+            for one in told["result"].get("value") or "":
+                self.notes.say("glyphs", one)
+
+    def relieve(self) -> None:
+        """Have the browser give back what it does not need.
+
+        It would do so by itself when it is idle, which it never is in virtual time.
+        """
+        with contextlib.suppress(ProtocolError):
+            self._pipe.call("HeapProfiler.collectGarbage", self._session)
+            self._pipe.call("Memory.simulatePressureNotification", self._session, level="critical")
+
+    def _watch(self) -> None:
+        """Look after the browser between two frames."""
+        if self._running.check():
+            self.relieve()
+        for line in self._media.refused() if self._media is not None else ():
+            self.notes.say("refused", line)
+
+    def close(self) -> None:
+        """End the browser and all of its processes."""
+        if not self._closed:
+            self._closed = True
+            if self._media is not None:
+                self._media.close()
+            self._running.close()
+
+    def _prepare(self) -> Clock:
+        """Everything that must be so before the page is asked for."""
+        pipe, session, view = self._pipe, self._session, self.view
+        kind = VirtualClock if self._running.has_begin_frame else InjectedClock
+        seconds = self._limits.load_seconds
+        moved = WithTransitions(
+            kind(pipe, session, view), pipe, lambda: self._console.has_transitions, seconds
+        )  # fmt: skip
+        clock = WithWorkers(moved, pipe, view, lambda: self._console.gave_canvas)
+        pipe.call("Page.enable", session)
+        if self._media is not None:
+            # The page's policy is for the page's scripts; ours come from us.
+            pipe.call("Page.setBypassCSP", session, enabled=True)
+            self._media.bind(self)
+        if not self._running.has_begin_frame:
+            self._set_window(view.height)
+
+        def on_new_target(session: str, is_worker: bool) -> None:
+            self._door.watch(session)
+            if is_worker:
+                clock.add(session)
+
+        self._running.on_new_target(on_new_target)
+        self._door.watch(session)
+        self._door.main_frame = pipe.call("Page.getFrameTree", session)["frameTree"]["frame"]["id"]
+        self._console.watch(session)
+        quota = self._limits.storage_bytes
+        pipe.call("Storage.overrideQuotaForOrigin", session, origin=ORIGIN, quotaSize=quota)
+        pipe.call("Emulation.setTimezoneOverride", session, timezoneId="UTC")
+        pipe.call("Emulation.setLocaleOverride", session, locale="en-US")
+        if view.transparent:
+            clear = {"r": 0, "g": 0, "b": 0, "a": 0}
+            pipe.call("Emulation.setDefaultBackgroundColorOverride", session, color=clear)
+        of_media = self._media.scripts() if self._media is not None else ()
+        given = () if self._data is None else (page_data.giving(self._data.data),)
+        uses = (script(USES),) if self._watched else ()
+        for source in (*given, *clock.scripts(), *uses, script(STEADY), *of_media, script(BRIDGE)):
+            pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
+        clock.prepare()
+        return clock
+
+    def _set_window(self, height: int) -> None:
+        """Give the page a window of a height."""
+        self._pipe.call(
+            "Emulation.setDeviceMetricsOverride",
+            self._session,
+            width=self.view.width,
+            height=height,
+            deviceScaleFactor=self.view.scale,
+            mobile=False,
+        )
+
+    def _load(self) -> None:
+        """Bring the page to time 0: loaded, ready, its fonts here."""
+        pipe, session, limits = self._pipe, self._session, self._limits
+        seen: set[str] = set()
+        pipe.on("Page.frameNavigated", lambda params, _: _saw_frame(seen, params))
+        pipe.on("Page.loadEventFired", lambda *_: seen.add("loaded"))
+        deadline = time.monotonic() + limits.load_seconds
+
+        def in_time(what: str) -> None:
+            self._running.check()
+            if time.monotonic() - pipe.excused > deadline:
+                raise PageFailed(f"the page is not {what} after {limits.load_seconds:g} s")
+
+        number = pipe.send("Page.navigate", session, url=f"{ORIGIN}/")
+        pipe.until(lambda: "there" in seen or pipe.answered(number))
+        answer = pipe.answer(number)
+        if "errorText" in answer:
+            raise PageFailed(f"the page cannot be opened: {answer['errorText']}")
+        pipe.until(lambda: "there" in seen)
+        while "loaded" not in seen:
+            self._clock.step(waiting=False)
+            in_time("loaded")
+        steps = self._waiting.ready(in_time)
+        while self._media is not None and not self._media.settled():
+            steps += 1
+            self._clock.step(waiting=True)
+            in_time("ready")
+        # what was posted when the page became ready (messages, microtasks of them) is done before
+        for _ in range(_SETTLING):
+            self._clock.step(waiting=True)
+        while not self._clock.zero(at_once=steps <= _AT_ONCE):
+            self._clock.step(waiting=False)
+        if self._media is not None:
+            self._media.started()
+
+    def _ask(self) -> PageFacts:
+        told = self.evaluate(script(FACTS))
+        longest = told["longest"] or 0
+        if self._media is not None:
+            longest = max(longest, self._media.longest_ms() or 0)
+        duration = told["duration"] or longest
+        self._seeks = bool(told["seeks"])
+        width, height = told["size"] or (None, None)
+        return PageFacts(
+            width=width,
+            height=height,
+            duration_ms=max(1, round(duration)) if duration else None,
+            seekable=bool(told["seekable"]),
+            browser_version=self._running.version,
+            has_begin_frame=self._running.has_begin_frame,
+            is_asked=self._bridge.is_asked(),
+        )
+
+
+def _saw_frame(seen: set[str], params: dict[str, Any]) -> None:
+    frame = params["frame"]
+    if "parentId" in frame:
+        return
+    if frame["url"].startswith(f"{ORIGIN}/"):
+        seen.add("there")
+    elif "there" in seen:
+        raise PageFailed(f"the page left for {frame['url'][:200]}")
+
+
+def _value(told: dict[str, Any]) -> Any:
+    if "exceptionDetails" in told:
+        raise PageFailed(f"a script of the page failed: {text_of(told['exceptionDetails'])}")
+    return told["result"].get("value")
+
+
+def _tell_more(error: BaseException, notes: Notes) -> None:
+    """Let a failure carry what the page said until then."""
+    if isinstance(error, PageFailed):
+        with contextlib.suppress(AttributeError):
+            told = notes.as_json()
+            for kind in ("console", "refused", "blocked", "incomplete"):
+                error.more.setdefault(kind, told[kind])

@@ -1,0 +1,145 @@
+"""Evenly spaced frames of a film in a grid, with their times."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fragdex.errors import PageFailed
+from fragdex.rendering.browser.model import Notes
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.plan import Wanted, frames_of, settled
+from fragdex.rendering.pool import ChildPool, PageSource
+from fragdex.rendering.sampling import drawn, evenly
+from fragdex.rendering.stills import Still, encode_still
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+__all__ = ["ContactSheet", "contact_sheet", "film_of"]
+
+_WIDTH: Final = 1920
+"""Pixels of a sheet, about: frames are made smaller, never larger, to fit."""
+_PIXELS: Final = 32 << 20
+_GAP: Final = 8
+_LABEL: Final = 22
+_TEXT: Final = 14
+_LEAST: Final = 16
+_BACK, _FORE = (24, 24, 24), (230, 230, 230)
+
+
+@dataclass(frozen=True, slots=True)
+class ContactSheet:
+    """A sheet that was made.
+
+    Attributes:
+        size: width and height of it, in pixels.
+        view: of the film.
+        frames: that are shown, row by row.
+        notes: what happened on the page.
+    """
+
+    size: tuple[int, int]
+    view: View
+    frames: tuple[int, ...]
+    notes: Notes
+
+
+def film_of(page: PageSource, wanted: Wanted) -> tuple[View, range]:
+    """How the film of a page is seen, and its frames.
+
+    Raises:
+        PageFailed: it does not say how long it lasts; and as `ChildPool.look`.
+    """
+    with closing(ChildPool(most=1)) as pool:
+        view, duration_ms = settled(wanted, page.limits, lambda view: pool.look(page, view))
+    if duration_ms is None:
+        raise PageFailed(
+            "the page does not say how long it lasts: nothing in it is animated for a finite time",
+            advice="set a duration (--duration), or window.fragdex.duration in the page",
+        )
+    return view, frames_of(wanted, duration_ms)
+
+
+def contact_sheet(
+    page: PageSource,
+    wanted: Wanted,
+    columns: int,
+    rows: int,
+    out: Path,
+    still: Still,
+    progress: Callable[[int, int], object] = lambda *_: None,
+) -> ContactSheet:
+    """Draw frames of a film into one picture, which appears whole or not at all.
+
+    A film of fewer frames gives fewer pictures.
+
+    Args:
+        wanted: the film.
+        out: the file; an existing one is replaced.
+        still: how the sheet is stored.
+        progress: called with frames drawn and frames to draw.
+
+    Raises:
+        PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `film_of` and `drawn`.
+    """
+    import numpy as np
+    from PIL import Image
+
+    view, film = film_of(page, wanted)
+    frames = evenly(film, columns * rows)
+    columns = min(columns, len(frames))
+    rows = -(-len(frames) // columns)
+    width, height = _tile(view, columns, rows)
+    sheet = Image.new(
+        "RGB",
+        (columns * (width + _GAP) + _GAP, rows * (height + _LABEL + _GAP) + _GAP),
+        _BACK,
+    )
+    notes = Notes()
+    for n, (picture, made) in enumerate(drawn(page, view, frames)):
+        left = _GAP + n % columns * (width + _GAP)
+        top = _GAP + n // columns * (height + _LABEL + _GAP)
+        with Image.open(io.BytesIO(picture)) as frame:
+            small = frame.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
+        sheet.paste(small, (left, top))
+        _write(sheet, (left, top + height + 2), float(frames[n] / view.fps), frames[n], width)
+        notes = made.notes
+        progress(n + 1, len(frames))
+    new = out.with_name(f".{out.name}.new")
+    try:
+        new.write_bytes(encode_still(np.asarray(sheet), still))
+        os.replace(new, out)
+    finally:
+        new.unlink(missing_ok=True)
+    return ContactSheet(sheet.size, view, frames, notes)
+
+
+def _tile(view: View, columns: int, rows: int) -> tuple[int, int]:
+    """Width and height of a frame on the sheet."""
+    width, height = view.frame
+    scale = min(
+        1.0,
+        (_WIDTH - (columns + 1) * _GAP) / columns / width,
+        (_PIXELS / (columns * rows * width * height)) ** 0.5,
+    )
+    return max(_LEAST, round(width * scale)), max(_LEAST, round(height * scale))
+
+
+def _write(
+    sheet: Image.Image, at: tuple[int, int], seconds: float, frame: int, width: int
+) -> None:  # fmt: skip
+    """The time of a frame, and its number where there is room."""
+    from PIL import ImageDraw, ImageFont
+
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(_TEXT)
+    time = f"{int(seconds // 60)}:{seconds % 60:06.3f}"
+    for text in (f"{time}  frame {frame}", time, f"{seconds:.1f}"):
+        if draw.textlength(text, font=font) <= width:
+            draw.text(at, text, fill=_FORE, font=font)
+            return

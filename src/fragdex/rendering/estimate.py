@@ -1,0 +1,216 @@
+"""What a film will cost, foreseen from a few of its frames."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+from fragdex.rendering.browser.model import Notes
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.contact_sheet import film_of
+from fragdex.rendering.messages import SliceMade
+from fragdex.rendering.plan import Wanted, key_interval
+from fragdex.rendering.pool import PageSource
+from fragdex.rendering.process import Child
+from fragdex.rendering.render import divided
+from fragdex.rendering.sampling import evenly
+from fragdex.rendering.seams import OneBrowserNeeded
+from fragdex.sandbox.processes import ProcessorTime, memory_below
+
+__all__ = ["Estimate", "estimate"]
+
+PLACES: Final = 3
+"""Where in the film frames are drawn, at most."""
+FRAMES: Final = 15
+"""That are drawn at each place."""
+ENOUGH_SECONDS: Final = 20.0
+"""After which what was drawn by then has to do."""
+
+# Where frames are cheap, whole groups of pictures follow: of a picture that stays, the first one
+# costs more than a minute of the others. So many that the two at the ends, to which the encoder
+# gives less than to those between, count for little.
+_GROUPS: Final = 8
+_MORE_SECONDS: Final = 1.0
+_MEMORY_SECONDS: Final = 0.25
+# Joining copies what the slices have.
+_WHILE_MADE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a film will cost on this machine.
+
+    Attributes:
+        view, frames: of the film.
+        drawn: frames that were drawn for this.
+        browsers: that are used at the same time.
+        seconds: that it takes; alone_seconds: with one browser.
+        processor_seconds: of all processes together; 0 where the system does not tell.
+        memory_bytes: of all browsers and encoders together.
+        film_bytes: of the film's pictures; disk_bytes: at most, while it is made.
+        notes: what happened on the page.
+    """
+
+    view: View
+    frames: range
+    drawn: int
+    browsers: int
+    seconds: float
+    alone_seconds: float
+    processor_seconds: float
+    memory_bytes: int
+    film_bytes: int
+    disk_bytes: int
+    notes: Notes
+
+
+class _Enough(Exception):
+    """Enough was seen."""
+
+
+def estimate(
+    page: PageSource, wanted: Wanted, *, jobs: int | None = None, slices: int | None = None
+) -> Estimate:
+    """Draw a few frames of a film, and say what all of it will cost.
+
+    Args:
+        jobs, slices: as of `render`.
+
+    Raises:
+        PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `render`.
+        OneBrowserNeeded: the film begins within a page that needs all of its frames.
+    """
+    view, frames = film_of(page, wanted)
+    seen = _sampled(page, wanted, view, frames)
+
+    each = seen.each("seconds")
+
+    def taken(part: range) -> float:
+        return seen.start + part.start * seen.replay + len(part) * each
+
+    parts = divided(view, frames, jobs, slices).slices
+    processors = os.cpu_count() or 1
+    browsers = min(jobs or processors, len(parts))
+    work = sum(map(taken, parts))
+    # They take turns where there are more parts than browsers, or than the machine has processors.
+    seconds = max(*map(taken, parts), work / browsers, work * seen.processors / processors)
+    film = round(len(frames) * seen.each("film_bytes"))
+    samples = round(len(frames) * seen.each("sample_bytes"))
+    return Estimate(
+        view, frames, seen.drawn, browsers, seconds, taken(frames), work * seen.processors,
+        seen.memory * browsers, film, _WHILE_MADE * film + samples, seen.notes,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What a frame costs at one place of the film."""
+
+    seconds: float
+    film_bytes: float
+    sample_bytes: float
+
+    @classmethod
+    def of(cls, one: SliceMade) -> _Frame:
+        """Of a slice whose file is there."""
+        samples = sum(size for _, size in one.samples.values())
+        file_bytes = Path(one.path).stat().st_size - samples
+        seconds = one.seconds["capture"] + one.seconds["finish"]
+        return cls(*(cost / one.frames for cost in (seconds, file_bytes, samples)))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What frames were drawn, and what they cost.
+
+    Attributes:
+        places: a frame of each; drawn: all frames that were drawn.
+        start: seconds until the first frame.
+        passed: frames that were only passed by; passing: the seconds of that.
+        processors: that are busy meanwhile.
+        memory: bytes of all processes.
+    """
+
+    places: list[_Frame] = field(default_factory=list)
+    drawn: int = 0
+    start: float = 0.0
+    passed: int = 0
+    passing: float = 0.0
+    processors: float = 0.0
+    memory: int = 0
+    notes: Notes = field(default_factory=Notes)
+
+    @property
+    def replay(self) -> float:
+        """Seconds of a frame that is passed by."""
+        return self.passing / self.passed if self.passed else 0.0
+
+    def each(self, cost: str) -> float:
+        """What a frame costs: each place tells of as much of the film as the others."""
+        return fmean(getattr(one, cost) for one in self.places)
+
+
+def _sampled(page: PageSource, wanted: Wanted, view: View, frames: range) -> _Seen:
+    group = wanted.film.gop or key_interval(view.fps)
+    length = min(FRAMES, len(frames))
+    long = max(length, min(len(frames) // PLACES, length + _GROUPS * group))
+    seen = _Seen()
+    began = looked = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
+        Child(page.site, outside=page.outside, limits=page.limits) as child,
+    ):
+        processor = ProcessorTime(child.pid)
+
+        def check() -> None:
+            nonlocal looked
+            now = time.monotonic()
+            if now - looked > _MEMORY_SECONDS:
+                looked = now
+                seen.memory = max(seen.memory, memory_below(child.pid))
+            if seen.places and now - began > ENOUGH_SECONDS:
+                raise _Enough
+
+        def draw(first: int, count: int) -> SliceMade:
+            one = child.draw(
+                view, range(first, first + count), Path(folder), film=wanted.film, check=check
+            )  # fmt: skip
+            seen.drawn += count
+            seen.notes = one.notes
+            seen.memory = max(seen.memory, memory_below(child.pid))
+            seen.processors = processor.seconds() / (time.monotonic() - began)
+            return one
+
+        # a page that needs all of its frames tells by the first what they cost
+        with suppress(_Enough, OneBrowserNeeded):
+            stop = 0
+            for first in evenly(range(frames.start, frames.stop - long + 1), PLACES):
+                if first < stop:
+                    continue
+                one = draw(first, length)
+                if not seen.places:
+                    seen.start = max(0.0, time.monotonic() - began - _work(one))
+                seen.passed += first - stop
+                seen.passing += one.seconds["replay"]
+                seen.places.append(_Frame.of(one))
+                stop = first + length
+                if more := _more(seen.places[-1].seconds, long - length, group):
+                    seen.places[-1] = _Frame.of(draw(stop, more))
+                    stop += more
+    return seen
+
+
+def _more(seconds: float, room: int, group: int) -> int:
+    """How many more frames are drawn at a place where one takes so long: whole groups, or all."""
+    most = int(min(room, _MORE_SECONDS / max(seconds, 1e-6)))
+    return most if most == room else most - most % group
+
+
+def _work(one: SliceMade) -> float:
+    return one.seconds["replay"] + one.seconds["capture"] + one.seconds["finish"]

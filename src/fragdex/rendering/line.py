@@ -1,0 +1,51 @@
+"""The line below a film in which a page that is asked for each frame draws the frame's number.
+
+It proves that a picture is that frame, and is no part of the film.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from fragdex.errors import PageFailed
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.rgb import picture_of, pixels_of
+
+__all__ = ["LINE", "rows_of_line", "without_line"]
+
+LINE: Final = 1
+"""Its height, in CSS pixels."""
+
+
+def rows_of_line(view: View) -> int:
+    """Its height in a picture.
+
+    >>> rows_of_line(View(1280, 720)), rows_of_line(View(1280, 720, scale=2))
+    (1, 2)
+    """
+    return replace(view, height=view.height + LINE).pixels[1] - view.pixels[1]
+
+
+def without_line(frame: Any, lines: int, number: int) -> Any:
+    """A picture of the browser without its last lines.
+
+    Args:
+        frame: av.VideoFrame in RGB or RGBA.
+        lines: how many; the number is read in the middle of the last one.
+        number: that must stand there, as red × 65,536 + green × 256 + blue.
+
+    Raises:
+        PageFailed: another number stands there.
+    """
+    pixels = pixels_of(frame)
+    red, green, blue = map(int, pixels[-1, frame.width // 2, :3])
+    found = red << 16 | green << 8 | blue
+    if found != number:
+        raise PageFailed(
+            "the page says that a frame stands, and shows another one",
+            expected=f"the colour #{number:06x} in the line at the bottom, for frame {number}",
+            found=f"#{found:06x}",
+            advice="draw the line with the frame, before frameReady() is called",
+        )
+    return picture_of(pixels[:-lines])

@@ -1,0 +1,239 @@
+"""What will be wrong with the film of a page, found by drawing a few of its frames twice."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from fragdex.errors import PageFailed
+from fragdex.rendering.browser.model import Notes, PageFacts
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.glyphs import missing_fonts
+from fragdex.rendering.messages import SliceMade
+from fragdex.rendering.plan import Wanted, frames_of, settled
+from fragdex.rendering.pool import ChildPool, PageSource
+from fragdex.rendering.sampling import drawn, evenly
+from fragdex.rendering.site import DATA, ORIGIN, Site
+
+__all__ = ["Finding", "Linted", "lint"]
+
+SAMPLES: Final = 12
+"""Frames that are drawn, at most."""
+ENDLESS_MS: Final = 10_000
+"""So much is looked at of a page that does not say how long it lasts."""
+
+# A page that is asked for each frame begins anew for each sample.
+_ASKED_SAMPLES: Final = 3
+_PLACE: Final = re.compile(r"\s*\((https?://[^\s()]+?)(?::(\d+))?\)$")
+_MEDIA: Final = re.compile(r"(?:https?|blob|data):\S*: ")
+_TEXTS: Final = (".html", ".htm", ".css", ".js", ".mjs", ".json", ".svg", "")
+_MOST_TEXT: Final = 4 << 20
+_UNLOADED: Final = "error: Failed to load resource"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that will be wrong.
+
+    Attributes:
+        kind: `failed`, `endless`, `script`, `not loaded`, `not heard`, `refused`, `fonts`,
+            `varies` (what may differ from run to run) or `differs` (what did).
+        text: for people.
+        file: of the site, "" for its page; None: not known.
+        line: of the file, from 1; None: not known.
+    """
+
+    kind: str
+    text: str
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class Linted:
+    """A page that was looked at.
+
+    Attributes:
+        view: as it was drawn; None: it failed before.
+        duration_ms: of its film; None: it does not say.
+        frames: of the film; of an endless page those of its first seconds.
+        drawn: those that were drawn, twice each.
+    """
+
+    view: View | None = None
+    duration_ms: int | None = None
+    frames: range = range(0)
+    drawn: tuple[int, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+
+
+def lint(
+    page: PageSource, wanted: Wanted, progress: Callable[[int, int], object] = lambda *_: None
+) -> Linted:
+    """Draw a few frames of a page in two browsers, and say what will be wrong with its film.
+
+    Scripts and requests between those frames happen as they do in the film.
+
+    Args:
+        wanted: the film.
+        progress: called from any thread with frames drawn and frames to draw.
+
+    Raises:
+        BrowserGone: the browser ended by no fault of the page's.
+        EngineUnavailable: no Chromium.
+        TooLarge: more pixels than the limits allow.
+    """
+    page = replace(page, watched=True)
+    made = Linted()
+    notes, reads = Notes(), dict[str, str | None]()
+    try:
+        facts = _settle(page, wanted, made)
+        most = _ASKED_SAMPLES if facts is not None and facts.is_asked else SAMPLES
+        assert made.view is not None
+        made.drawn = evenly(made.frames, most)
+        for one in _twice(page, made.view, made.drawn, made.findings, progress):
+            notes.add(one.notes)
+            reads |= one.reads
+    except PageFailed as error:
+        made.findings.append(Finding("failed", str(error)))
+        notes.add(Notes.of_json(error.more))
+    made.findings += _placed(page.site, reads, _of_notes(notes, reads))
+    return made
+
+
+def _settle(page: PageSource, wanted: Wanted, made: Linted) -> PageFacts | None:
+    facts = None
+    with closing(ChildPool(most=1)) as pool:
+
+        def look(view: View) -> PageFacts:
+            nonlocal facts
+            facts = pool.look(page, view)
+            return facts
+
+        # it is always looked at: whether it is asked for frames decides how many are drawn
+        look(wanted.view())
+        made.view, made.duration_ms = settled(wanted, page.limits, look)
+    if made.duration_ms is None:
+        made.findings.append(Finding(
+            "endless", "the page does not say how long it lasts: nothing in it is animated for a "
+            "finite time; set --duration, or window.fragdex.duration in the page",
+        ))  # fmt: skip
+    made.frames = frames_of(wanted, made.duration_ms or ENDLESS_MS)
+    return facts
+
+
+def _twice(
+    page: PageSource, view: View, samples: tuple[int, ...], findings: list[Finding],
+    progress: Callable[[int, int], object],
+) -> list[SliceMade]:  # fmt: skip
+    """Draw frames in two browsers side by side; the last of each tells what happened."""
+    lock, stop = threading.Lock(), threading.Event()
+    done = 0
+
+    def check() -> None:
+        if stop.is_set():
+            raise _Stopped
+
+    def draw(_: int) -> tuple[list[str], SliceMade]:
+        nonlocal done
+        digests, last = [], None
+        for picture, made in drawn(page, view, samples, check=check):
+            digests.append(hashlib.sha256(picture).hexdigest())
+            last = made
+            with lock:
+                done += 1
+                progress(done, 2 * len(samples))
+        assert last is not None
+        return digests, last
+
+    with ThreadPoolExecutor(2, "lint") as threads:
+        tasks = [threads.submit(draw, number) for number in range(2)]
+        try:
+            (first, one), (second, other) = (task.result() for task in tasks)
+        finally:
+            stop.set()
+    differing = [i for i, a, b in zip(samples, first, second, strict=True) if a != b]
+    if len(differing) == 1:
+        findings.append(Finding("differs", f"frame {differing[0]} differs between two runs"))
+    elif differing:
+        several = ", ".join(map(str, differing))
+        findings.append(Finding("differs", f"frames {several} differ between two runs"))
+    return [one, other]
+
+
+class _Stopped(Exception):
+    """The other browser failed."""
+
+
+def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[Finding]:
+    for line in notes.incomplete:
+        # those that were blocked or are not there are not loaded, as other files
+        if not line.startswith("a script "):
+            yield Finding("script", line)
+    scripts = {line.removeprefix("error: ") for line in notes.incomplete}
+    for line in notes.console:
+        said = line.removeprefix("error: ")
+        if line.startswith("error: ") and said not in scripts and not line.startswith(_UNLOADED):
+            yield Finding("script", said)
+    for one in notes.blocked:
+        yield Finding("not loaded", f"{one.url}: {one.reason}")
+    silent = [line.partition(": ")[0] for line in notes.refused if _MEDIA.match(line)]
+    for path, digest in reads.items():
+        if digest is None and path != DATA and f"{ORIGIN}/{path}" not in silent:
+            yield Finding("not loaded", f"{ORIGIN}/{path}: no such file in this site")
+    for line in notes.refused:
+        yield Finding("not heard" if _MEDIA.match(line) else "refused", line)
+    for line in missing_fonts(notes.glyphs):
+        yield Finding("fonts", line)
+    for line in notes.uses:
+        yield Finding("varies", line)
+
+
+def _placed(
+    site: Site, reads: Mapping[str, str | None], findings: Iterator[Finding]
+) -> list[Finding]:
+    """Findings with the file and line that they name, or where what they name is written."""
+    texts: dict[str, str] = {}
+    for path, digest in {"": "", **reads}.items():
+        suffix = "." + path.rpartition(".")[2] if "." in path else ""
+        asset = site.read(path) if digest is not None and suffix in _TEXTS else None
+        if asset is not None:
+            texts[path] = asset.data[:_MOST_TEXT].decode("utf-8", "replace")
+    found = []
+    for one in findings:
+        named = _PLACE.search(one.text)
+        if named is not None and named[1].startswith(f"{ORIGIN}/"):
+            path = named[1].removeprefix(f"{ORIGIN}/").partition("?")[0]
+            line = int(named[2]) if named[2] else None
+            found.append(replace(one, text=one.text[: named.start()], file=path, line=line))
+            continue
+        file, line = None, None
+        if one.kind in ("not loaded", "not heard"):
+            file, line = _written(texts, one.text.partition(": ")[0])
+        elif one.kind == "refused":
+            file, line = _written(texts, re.split(r"(?<=\()", one.text)[0])
+        elif one.kind == "fonts" and (sample := re.search(r"\(U\+([0-9A-F]+)\)", one.text)):
+            file, line = _written(texts, chr(int(sample[1], 16)))
+        # Elsewhere the page knows a URL by its path.
+        text = one.text.replace(f"{ORIGIN}/", "")
+        found.append(replace(one, text=text, file=file, line=line))
+    return found
+
+
+def _written(texts: Mapping[str, str], what: str) -> tuple[str | None, int | None]:
+    """Where a URL, or its path, or its last part, or a character is written first."""
+    names = [what]
+    if what.startswith(f"{ORIGIN}/"):
+        path = what.removeprefix(f"{ORIGIN}/")
+        names = [path, path.rpartition("/")[2]]
+    for name in filter(None, names):
+        for file, text in texts.items():
+            with suppress(ValueError):
+                return file, text.count("\n", 0, text.index(name)) + 1
+    return None, None

@@ -1,0 +1,134 @@
+"""Values between a rendering process and its parent, as JSON and back.
+
+A slice may be made on one machine and joined on another.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
+from typing import Any
+
+from fragdex.rendering.browser.model import Notes
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.outside import Answer, Blocked
+
+__all__ = [
+    "Joined", "SliceMade", "answer_as_json", "answer_of_json", "view_as_json", "view_of_json",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A render that is complete: its file, frames, seconds, whether there is sound.
+
+    `failed` tells what should be heard and could not be decoded; `loudness` (`Loudness` as plain
+    values) how loud the mix was, where that was asked.
+    """
+
+    path: str
+    frames: int
+    seconds: float
+    sound: bool
+    failed: list[str] = field(default_factory=list)
+    loudness: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMade:
+    """A slice, or a still, that was made.
+
+    Attributes:
+        path: of its file.
+        first, frames: which frames of the whole are in it.
+        seconds: what it cost: `start` (the browser, the page), `replay` (frames before it that had
+            to pass), `capture` (waiting for the browser), `encode` (processor time beside that).
+        reads: the paths of the site that were asked for until its last frame, each with the
+            SHA-256 of what was there, None where nothing was: what its pixels depend on.
+        notes: what happened on the page.
+        sound: what can be heard in it (`SoundStrip`s as plain values).
+        samples: where samples that strips name stand in its file: name → [offset, size].
+        unchanged: frames that were the same picture as the one before.
+        begins_after: SHA-256 of the picture that its browser saw before its first frame; None at
+            frame 0, and for stills.
+        ends_with: of its last picture.
+        is_asked: whether the page was asked for each frame.
+    """
+
+    path: str
+    first: int
+    frames: int
+    seconds: dict[str, float]
+    reads: dict[str, str | None]
+    notes: Notes
+    sound: list[dict[str, Any]] = field(default_factory=list)
+    samples: dict[str, list[int]] = field(default_factory=dict)
+    unchanged: int = 0
+    begins_after: str | None = None
+    ends_with: str | None = None
+    is_asked: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, plain: Mapping[str, Any]) -> SliceMade:
+        """The same again from plain values; what an older version told besides is left out.
+
+        >>> made = SliceMade("0.mp4", 0, 60, {"replay": 0.0}, {"": "7a", "a.css": None}, Notes())
+        >>> SliceMade.of_json(made.as_json()) == made
+        True
+        """
+        known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
+        return cls(**{**known, "notes": Notes.of_json(plain["notes"])})
+
+
+def view_as_json(view: View) -> dict[str, Any]:
+    """A view as plain values.
+
+    >>> import json
+    >>> view = View(64, 36, Fraction(25), crop=(0, 0, 64, 32), page_fps=Fraction(50))
+    >>> view_of_json(json.loads(json.dumps(view_as_json(view)))) == view
+    True
+    """
+    page_fps = None if view.page_fps is None else str(view.page_fps)
+    return asdict(view) | {"fps": str(view.fps), "page_fps": page_fps}
+
+
+def view_of_json(plain: Mapping[str, Any]) -> View:
+    """A view from plain values."""
+    crop, page_fps = plain.get("crop"), plain.get("page_fps")
+    return View(
+        **{
+            **plain,
+            "fps": Fraction(plain["fps"]),
+            "crop": None if crop is None else tuple(crop),
+            "page_fps": None if page_fps is None else Fraction(page_fps),
+        }
+    )
+
+
+def answer_as_json(answer: Answer | Blocked) -> dict[str, Any]:
+    """An answer from outside, or why there is none.
+
+    >>> answer_of_json(answer_as_json(Answer(206, {"content-range": "bytes 0-1/9"}, b"ab"))).body
+    b'ab'
+    """
+    if isinstance(answer, Blocked):
+        return {"blocked": answer.reason}
+    body = base64.b64encode(answer.body).decode()
+    return {"status": answer.status, "headers": answer.headers, "body": body}
+
+
+def answer_of_json(plain: Mapping[str, Any]) -> Answer:
+    """An answer from outside.
+
+    Raises:
+        Blocked: there is none.
+    """
+    if "blocked" in plain:
+        raise Blocked(plain["blocked"])
+    return Answer(plain["status"], plain["headers"], base64.b64decode(plain["body"]))

@@ -1,0 +1,256 @@
+"""A whole render without any service: plan, slices in processes side by side, join."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from fragdex.errors import BrowserGone, PageFailed
+from fragdex.rendering import seams
+from fragdex.rendering.browser.model import Limits, Notes
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.messages import SliceMade
+from fragdex.rendering.outside import NOTHING, Outside
+from fragdex.rendering.plan import Plan, Wanted, frames_of, key_interval, plan, settled
+from fragdex.rendering.pool import ChildPool, PageSource
+from fragdex.rendering.seams import OneBrowserNeeded
+from fragdex.rendering.site import Site
+from fragdex.rendering.slice_scheduler import SliceScheduler
+
+__all__ = ["Rendered", "Wanted", "divided", "render"]
+
+_ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What was made, and what happened on the page."""
+
+    path: Path
+    view: View
+    frames: int
+    seconds: float
+    sound: bool
+    slices: tuple[SliceMade, ...]
+    notes: Notes
+    loudness: dict[str, Any] | None = None
+
+
+def render(
+    site: Site,
+    wanted: Wanted,
+    out: Path,
+    *,
+    jobs: int | None = None,
+    slices: int | None = None,
+    outside: Outside = NOTHING,
+    limits: Limits = Limits(),  # noqa: B008 — frozen
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Rendered:
+    """Render a page into a file, which appears whole or not at all.
+
+    Args:
+        site: the page's files.
+        wanted: size, rate, duration, or which still.
+        out: the file; an existing one is replaced at the very end.
+        jobs: processes side by side; at most as many as there are processors, and no more than
+            there is work for (`SliceScheduler`).
+        slices: parts to divide the frames in; as many as jobs, or as processors.
+        outside: what the page may ask for beyond its site.
+        limits: how far the page may go.
+        progress: called from any thread with frames done and frames in all.
+
+    Raises:
+        PageFailed: the page hangs, crashes, or does not say how long it lasts.
+        BrowserGone: the browser ended again and again.
+        EngineUnavailable: no Chromium.
+        TooLarge: more pixels than the limits allow.
+    """
+    page = PageSource("", site, outside, limits)
+    processors = os.cpu_count() or 1
+    with (
+        tempfile.TemporaryDirectory(prefix=".fragdex-", dir=out.parent) as scratch,
+        closing(ChildPool(most=jobs or processors)) as pool,
+    ):
+        work = _Work(page, wanted, pool, Path(scratch), progress)
+        parts = work.parts(jobs, slices)
+        made = work.slices(parts, jobs)
+        notes = Notes()
+        if work.needed is None and (differing := seams.differing(made)) is not None:
+            work.needed = seams.note(differing)
+        if work.needed is not None:
+            notes.say("browser", work.needed)
+            made = work.alone(parts, made)
+        rendered = work.joined(parts, made, notes) if wanted.still is None else _still(parts, made)
+        os.replace(rendered.path, out)
+    return replace(rendered, path=out)
+
+
+class _Work:
+    """One render: its processes, and how far it is."""
+
+    def __init__(
+        self, page: PageSource, wanted: Wanted, pool: ChildPool, folder: Path,
+        progress: Callable[[int, int], None],
+    ) -> None:  # fmt: skip
+        self._page, self._wanted, self._pool = page, wanted, pool
+        self._folder, self._progress = folder, progress
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._done: dict[int, int] = {}
+        self.needed: str | None = None
+        """Why one browser has to draw all of it; None: several may."""
+
+    def parts(self, jobs: int | None, slices: int | None) -> Plan:
+        view, duration_ms = settled(
+            self._wanted, self._page.limits, lambda view: self._pool.look(self._page, view)
+        )
+        if self._wanted.still is not None:
+            return Plan(view, (0, 1))
+        if duration_ms is None:
+            raise PageFailed(
+                "the page does not say how long it lasts: nothing in it is animated for a finite"
+                " time",
+                advice="set a duration (--duration), or window.fragdex.duration in the page",
+            )
+        frames = frames_of(self._wanted, duration_ms)
+        if self._wanted.film.is_sound:
+            # to pass by is what a slice after it would have to do as well
+            return Plan(view, (frames.start, frames.stop))
+        return divided(view, frames, jobs, slices)
+
+    def slices(self, parts: Plan, jobs: int | None) -> list[SliceMade]:
+        """The slices in order; not all of them where one browser is needed."""
+        side_by_side = min(jobs or os.cpu_count() or 1, len(parts.slices))
+        self._progress(0, parts.frames)
+        scheduler = SliceScheduler(parts.slices, at_once=jobs is not None)
+        with ThreadPoolExecutor(side_by_side, "render") as threads:
+            tasks = [
+                threads.submit(self._slice, parts, number, scheduler)
+                for number in range(len(parts.slices))
+            ]
+            try:
+                wait(tasks, return_when=FIRST_EXCEPTION)
+                failed = [task.exception() for task in tasks if task.done() and task.exception()]
+                if failed:
+                    raise failed[0] or AssertionError
+            finally:
+                # whoever interrupts waits for no slice
+                self._stop.set()
+                scheduler.end()
+                threads.shutdown(cancel_futures=True)
+        return [made for task in tasks if (made := task.result()) is not None]
+
+    def alone(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
+        """The slices of one browser: that of the first slice goes on, or another begins."""
+        self._stop.clear()
+        if any(one.is_asked for one in made):
+            # each slice is told of itself alone: all of it has to be one
+            parts = replace(parts, borders=(parts.borders[0], parts.borders[-1]))
+            made = []
+            self._pool.drop(self._page.key)
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(BrowserGone):
+                return self._in_order(parts, made)
+        return self._in_order(parts, made)
+
+    def joined(self, parts: Plan, made: list[SliceMade], notes: Notes) -> Rendered:
+        with self._pool.child(self._page, parts.view) as child:
+            # nobody needs the others any more, and nobody has to wait for their end
+            ending = threading.Thread(target=self._pool.close, name="end")
+            ending.start()
+            joined = child.join(made, parts.view, self._folder / "whole", film=self._wanted.film)
+        ending.join()
+        for one in made:
+            notes.add(one.notes)
+        for line in joined.failed:
+            notes.say("refused", line)
+        return Rendered(
+            Path(joined.path), parts.view, joined.frames, joined.seconds, joined.sound,
+            tuple(made), notes, joined.loudness,
+        )  # fmt: skip
+
+    def _slice(self, parts: Plan, number: int, scheduler: SliceScheduler) -> SliceMade | None:
+        frames = parts.slices[number]
+        scheduler.begin(number)
+        if self.needed is not None:
+            return None
+
+        def progress(done: int) -> None:
+            scheduler.told(frames, done)
+            self._count(frames, done, parts.frames)
+
+        def draw() -> SliceMade:
+            self._check()
+            made = self._pool.draw(
+                self._page, self._wanted, parts.view, frames, self._folder,
+                progress=progress, check=self._check,
+            )  # fmt: skip
+            scheduler.free()
+            return made
+
+        try:
+            for _ in range(_ATTEMPTS - 1):
+                # no fault of the page's: another browser may do it
+                with suppress(BrowserGone):
+                    return draw()
+            return draw()
+        except OneBrowserNeeded as error:
+            # the one that draws from the beginning goes on, and nobody else begins
+            self.needed = seams.needed(error)
+            scheduler.end()
+            return None
+
+    def _in_order(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
+        begin = self._pool.alone(self._page, parts.view, parts.borders)
+        kept = [one for one in made if one.first < begin]
+        self._done = {one.first: one.frames for one in kept}
+        drawn = [
+            self._pool.draw(
+                self._page, self._wanted, parts.view, frames, self._folder,
+                progress=partial(self._count, frames, whole=parts.frames), check=self._check,
+                all_drawn=True,
+            )
+            for frames in parts.slices
+            if frames.start >= begin
+        ]  # fmt: skip
+        return kept + drawn
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+
+    def _count(self, frames: range, done: int, whole: int) -> None:
+        with self._lock:
+            self._done[frames.start] = max(done, self._done.get(frames.start, 0))
+            done = sum(self._done.values())
+        self._progress(done, whole)
+
+
+def _still(parts: Plan, made: list[SliceMade]) -> Rendered:
+    (one,) = made
+    return Rendered(Path(one.path), parts.view, 1, 0.0, False, (one,), one.notes)
+
+
+class _Stopped(Exception):
+    """Another slice failed, or nobody wants this any more."""
+
+
+def divided(view: View, frames: range, jobs: int | None, slices: int | None) -> Plan:
+    """The slices of a film, as `render` makes them."""
+    # where nobody says how many processes there are, one begins (`SliceScheduler`)
+    ahead = slices is None and jobs is None
+    if slices is None:
+        # A slice that is short costs more in starting and replaying than it saves.
+        worth = max(1, len(frames) // key_interval(view.fps))
+        slices = jobs or min(os.cpu_count() or 1, worth)
+    # as if all were made at once, so that the same slices make the same film whoever makes them
+    return plan(view, frames, slices=slices, at_once=True, ahead=ahead)

@@ -1,0 +1,200 @@
+"""The files of a page, read by the paths that the page asks for.
+
+A `Site` remembers nothing: who reads notes what was read, which is what the pixels depend on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Final
+
+from fragdex.rendering.given_data import encoded
+
+__all__ = [
+    "DATA",
+    "ORIGIN",
+    "Asset",
+    "Folder",
+    "OpenAsset",
+    "Page",
+    "Site",
+    "WithData",
+    "media_type_of",
+]
+
+ORIGIN: Final = "http://site.localhost"
+"""Where a page believes to be: a secure context, as on the machine of its author (W3C Secure
+Contexts, 3.1), by a name that never leaves the machine (RFC 6761 6.3). Of https, pages could not
+ask for what an operator serves by http (W3C Mixed Content)."""
+
+INDEX: Final = "index.html"
+DATA: Final = ".fragdex/data.json"
+"""Where the data of a page are; names that begin with a dot belong to no page."""
+
+# Fixed here: what a system thinks of suffixes must not decide what a page looks like.
+_TYPES: Final = {
+    "aac": "audio/aac",
+    "apng": "image/apng",
+    "avif": "image/avif",
+    "bmp": "image/bmp",
+    "css": "text/css; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "flac": "audio/flac",
+    "gif": "image/gif",
+    "htm": "text/html; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "ico": "image/x-icon",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "m4a": "audio/mp4",
+    "m4v": "video/mp4",
+    "mjs": "text/javascript; charset=utf-8",
+    "mov": "video/quicktime",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "oga": "audio/ogg",
+    "ogg": "audio/ogg",
+    "ogv": "video/ogg",
+    "opus": "audio/ogg",
+    "otf": "font/otf",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "srt": "text/plain; charset=utf-8",
+    "svg": "image/svg+xml",
+    "ttf": "font/ttf",
+    "txt": "text/plain; charset=utf-8",
+    "vtt": "text/vtt; charset=utf-8",
+    "wasm": "application/wasm",
+    "wav": "audio/wav",
+    "webm": "video/webm",
+    "webmanifest": "application/manifest+json",
+    "webp": "image/webp",
+    "woff": "font/woff",
+    "woff2": "font/woff2",
+    "xml": "application/xml",
+}
+_UNKNOWN: Final = "application/octet-stream"
+
+
+def media_type_of(path: str) -> str:
+    """The media type that a file is served with, by its suffix.
+
+    >>> media_type_of("fonts/Title.WOFF2"), media_type_of("LICENSE")
+    ('font/woff2', 'application/octet-stream')
+    """
+    return _TYPES.get(PurePosixPath(path).suffix[1:].lower(), _UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file of a site: its bytes, their media type and their SHA-256."""
+
+    data: bytes
+    media_type: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAsset:
+    """One file of a site, open and seekable, and its media type."""
+
+    file: BinaryIO
+    media_type: str
+
+
+class Site(ABC):
+    """The files of a page."""
+
+    @abstractmethod
+    def open(self, path: str) -> OpenAsset | None:
+        """A file, None where there is none.
+
+        Args:
+            path: relative, decoded, with `/`; never leaves the site. "" is index.html, and a
+                folder is its index.html.
+        """
+
+    def read(self, path: str) -> Asset | None:
+        """The same file whole."""
+        found = self.open(path)
+        if found is None:
+            return None
+        with found.file as file:
+            data = file.read()
+        return Asset(data, found.media_type, hashlib.sha256(data).hexdigest())
+
+
+class Page(Site):
+    """A site of one page and nothing else.
+
+    >>> site = Page("<h1>Hello</h1>")
+    >>> site.read("").media_type, site.read("other.css")
+    ('text/html; charset=utf-8', None)
+    """
+
+    def __init__(self, html: str) -> None:
+        self._data = html.encode("utf-8", "replace")
+
+    def open(self, path: str) -> OpenAsset | None:
+        """As `Site.open`."""
+        if path not in ("", INDEX):
+            return None
+        return OpenAsset(io.BytesIO(self._data), media_type_of(INDEX))
+
+
+class WithData(Site):
+    """A site whose page is given data: a JSON file at a place of its own.
+
+    So it is known what was drawn with them, as with every other file.
+
+    >>> WithData(Page("<h1>"), {"title": "Hi"}).read(DATA).data
+    b'{"title": "Hi"}'
+    """
+
+    def __init__(self, site: Site, data: Any) -> None:
+        self.site = site
+        self._data = encoded(data)
+
+    def open(self, path: str) -> OpenAsset | None:
+        """As `Site.open`."""
+        if path != DATA:
+            return self.site.open(path)
+        return OpenAsset(io.BytesIO(self._data), media_type_of(DATA))
+
+
+class Folder(Site):
+    """The files below a folder; links that lead out of it are not there."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).resolve()
+
+    def open(self, path: str) -> OpenAsset | None:
+        """As `Site.open`."""
+        found = self._find(path)
+        if found is None:
+            return None
+        name = path if PurePosixPath(path).suffix else found.name
+        try:
+            return OpenAsset(found.open("rb"), media_type_of(name))
+        except OSError:
+            return None
+
+    def _find(self, path: str) -> Path | None:
+        if "\0" in path or "\\" in path:
+            return None
+        try:
+            found = (self.path / PurePosixPath(path.lstrip("/"))).resolve()
+            if found.is_dir():
+                found = (found / INDEX).resolve()
+            if found.is_relative_to(self.path) and found.is_file():
+                return found
+        except (OSError, ValueError, RuntimeError):
+            # a name too long, a circle of links
+            return None
+        return None

@@ -1,0 +1,35 @@
+"""Files that a child reads through its parent, who has them open."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from fragdex import ByteRange, Source
+from fragdex.sandbox.channel import Channel
+from fragdex.sandbox.child import Answer
+
+
+class ParentSource(Source):
+    """A file whose bytes the parent `reads`."""
+
+    def __init__(self, channel: Channel, size: int | None, name: str = "the file") -> None:
+        super().__init__(name, size=size, remote=True)
+        self._channel = channel
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """Ask the parent."""
+        wanted = self._spend(range)
+        answer, _ = self._channel.ask(start=wanted.start, stop=wanted.stop)
+        return base64.b64decode(answer["data"])
+
+
+def reads(source: Source) -> Answer:
+    """What answers a `ParentSource` in a child, of a file that its parent has open."""
+
+    def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Sequence[int]]:
+        data = source.read_up_to(ByteRange(asked["start"], asked["stop"]))
+        return {"data": base64.b64encode(data).decode()}, ()
+
+    return answer

@@ -1,0 +1,17 @@
+"""Speech becomes words with times, and captions.
+
+words       a word, what is heard in a slice, and slices as one transcript
+cutting     where sound is quiet: thresholds, cuts, utterances
+engines     what recognizes speech, behind one contract
+plan        how a track is cut into slices
+slices      one slice of a track, heard by itself, equal to the same part of the whole
+captions    words become captions of readable length and speed, as WebVTT, SubRip and JSON
+process     an engine as a process of its own
+transcribe  a whole file, slice by slice, in several processes
+copies      what a copy of a file with captions is put together of
+
+A track of captions in a copy of an MP4 is `fragdex.formats.captions_track`.
+
+Times are milliseconds of the file's presentation, but in the JSON that published players read.
+Engines and decoders read hostile bytes with native code: they run in processes of their own.
+"""

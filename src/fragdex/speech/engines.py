@@ -1,0 +1,195 @@
+"""Engines that recognize speech, behind one contract; each imports its package when it is opened.
+
+pocketsphinx  the default: small, English, plain
+whisper       faster-whisper (extra `whisper`): Whisper models on CPU and GPU
+sherpa        sherpa-onnx (extra `sherpa`): transducer and CTC models, parakeet among them
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex.errors import EngineUnavailable, InvalidRequest
+from fragdex.speech.words import Word
+
+Sound = npt.NDArray[np.int16]
+"""16 kHz, one channel."""
+
+# name: module beside this one, its class, the package, what to install
+_HOMES: Final = {
+    "pocketsphinx": ("pocketsphinx", "PocketSphinx", "pocketsphinx", "'fragdex[speech]'"),
+    "faster-whisper": ("whisper", "FasterWhisper", "faster_whisper", "'fragdex[whisper]'"),
+    "sherpa-onnx": ("sherpa", "Sherpa", "sherpa_onnx", "'fragdex[sherpa]'"),
+}
+_FETCH: Final = "import sys; from faster_whisper import download_model as d; print(d(sys.argv[1]))"
+ENGINES: Final = tuple(_HOMES)
+"""Names of engines, the default first."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """Which engine, and with what.
+
+    Attributes:
+        name: one of `ENGINES`.
+        model: folder of the model; None: the one the engine's package carries, if it does.
+        device: `auto`, `cpu` or `cuda`; auto takes a GPU where there is one.
+        compute_type: of faster-whisper: `default`, `int8`, `float16` …
+        batch_size: utterances that are recognized at once, where the engine can.
+        threads: of the processor; 0: as many as the engine likes.
+        download: whether `model` may be a name that the engine fetches from the network.
+    """
+
+    name: str = "pocketsphinx"
+    model: str | None = None
+    device: str = "auto"
+    compute_type: str = "default"
+    batch_size: int = 1
+    threads: int = 0
+    download: bool = False
+
+
+class Engine(Protocol):
+    """An engine. Cutting, offsets, merging and captions are not its business.
+
+    Attributes:
+        name: as in `ENGINES`.
+        version: of its package.
+        model_id: which model; another one gives other words.
+        window_ms: it hears in windows so long: utterances are joined up to that; 0: each alone,
+            up to 20 seconds.
+        languages: ISO 639-1 codes; None: whatever the model was made for.
+        deterministic: whether the same sound gives the same words again.
+    """
+
+    name: str
+    version: str
+    model_id: str
+    window_ms: int
+    languages: frozenset[str] | None
+    deterministic: bool
+
+    def open(self) -> None:
+        """Load the model; never from the network, unless the choice allows it.
+
+        Raises:
+            EngineUnavailable: the package or the model is missing or broken; tells what to do.
+        """
+
+    def detect(self, sounds: Sequence[Sound]) -> str | None:
+        """The language spoken in some parts of a track, or None where the engine cannot tell."""
+
+    def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
+        """The words of each utterance, in order; times count from its own start."""
+
+    def close(self) -> None:
+        """Give the model's memory back."""
+
+
+def need_language(engine: Engine, language: str | None) -> None:
+    """Refuse a language that an engine lacks.
+
+    Raises:
+        InvalidRequest: names the field `language`.
+    """
+    if language is None or engine.languages is None:
+        return
+    if language.lower().split("-")[0] not in engine.languages:
+        known = ", ".join(sorted(engine.languages))
+        raise InvalidRequest(
+            f"the engine {engine.name} does not know this language",
+            pointer="/language",
+            expected=known if len(engine.languages) <= 12 else f"one of {len(engine.languages)}",
+            found=language,
+            advice="choose another engine or model",
+        )
+
+
+def model_files(folder: str, *wanted: str) -> list[Path]:
+    """One file of a model's folder for each pattern; those missing are left out.
+
+    Patterns hold alternatives parted by `|`; of several matches the smallest name is taken, and
+    files quantized to 8 bits before others.
+    """
+    found = []
+    for patterns in wanted:
+        matches = [path for pattern in patterns.split("|") for path in Path(folder).glob(pattern)]
+        files = sorted(path for path in matches if path.is_file())
+        files.sort(key=lambda path: ".int8." not in path.name)
+        found += files[:1]
+    return found
+
+
+def need_package(name: str) -> str:
+    """The version of an engine's package.
+
+    Raises:
+        EngineUnavailable: it is not installed.
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    _, _, package, install = _HOMES[name]
+    try:
+        if find_spec(package) is not None:
+            return version(package.replace("_", "-"))
+    except (ImportError, PackageNotFoundError, ValueError):
+        pass
+    raise EngineUnavailable(
+        f"the speech engine {name} is not installed", advice=f"pip install {install}"
+    )
+
+
+def fetched(choice: EngineChoice) -> EngineChoice:
+    """A choice whose model is a folder: one that may be fetched is here then.
+
+    The process that fetches sees no sound, and the one that hears has no network.
+
+    Raises:
+        EngineUnavailable: it cannot be fetched.
+    """
+    if not choice.download or choice.model is None:
+        return choice
+    model = choice.model
+    if not Path(model).is_dir():
+        told = subprocess.run(
+            [sys.executable, "-c", _FETCH, model], capture_output=True, text=True, check=False
+        )
+        if told.returncode:
+            reason = (told.stderr.strip() or "?").splitlines()[-1]
+            raise EngineUnavailable(
+                f"the model {model} of {choice.name} cannot be fetched",
+                found=reason[:200],
+                advice="fetch it by hand and give its folder",
+            )
+        model = told.stdout.splitlines()[-1]
+    return replace(choice, model=model, download=False)
+
+
+def make_engine(choice: EngineChoice) -> Engine:
+    """The engine of a choice, not opened yet.
+
+    Raises:
+        InvalidRequest: there is no such engine.
+    """
+    if choice.name not in _HOMES:
+        raise InvalidRequest(
+            "there is no such speech engine",
+            pointer="/engine",
+            expected=f"one of {', '.join(ENGINES)}",
+            found=choice.name,
+        )
+    module, name, *_ = _HOMES[choice.name]
+    home = import_module(f"fragdex.speech.{module}")
+    make: Callable[[EngineChoice], Any] = getattr(home, name)
+    engine: Engine = make(choice)
+    return engine

@@ -1,0 +1,215 @@
+"""How a track is heard: which units there are, and which of them are a slice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fragdex import NULL, TrackIndex
+from fragdex.decoding.samples import TrackSamples
+from fragdex.errors import LimitExceeded, UndecodableMedia
+from fragdex.speech.cutting import FRAME_MS, REACH, UNIT
+from fragdex.speech.words import Missing
+
+__all__ = ["LEAST_SLICE_MS", "MOST_SLICE_MS", "Plan", "plan_of", "probes_of", "spans_of"]
+
+LEAST_SLICE_MS: Final = 5_000
+MOST_SLICE_MS: Final = 60_000
+_MOST_UNITS: Final = 48 * 3600 * 100 // UNIT
+"""Units of a track: two days; times beyond are those of a broken file."""
+_LONG_SECONDS: Final = 60
+"""Fragments that say they last longer are looked into."""
+_MOST_SAMPLE_SECONDS: Final = 10
+"""The longest frames of sound there are: FLAC has 65,535 samples, 8 s at 8 kHz."""
+_MOST_SAMPLES: Final = 1 << 22
+"""Fragments of more samples are believed: to look into them costs more than to hear them."""
+_PROBES: Final = 8
+_PROBE_FRAMES: Final = 200
+_FRAMES_A_SECOND: Final = 1000 // FRAME_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a track is heard; kept with the job, so that every slice is heard alike.
+
+    Attributes:
+        track: track_ID.
+        work_slice_ms: slice n is the sound from n to n + 1 times that, but for the move of its
+            borders to the nearest multiples of `UNIT`, and from there to cuts.
+        first_frame, last_frame: frames of 10 ms from presentation time 0 that the track has (last
+            exclusive).
+        quiet: the track's threshold in dB.
+        language: ISO 639-1, as asked for or as detected; None where nobody knows.
+        slices: numbers of the slices that may hold sound.
+    """
+
+    track: int
+    work_slice_ms: int
+    first_frame: int
+    last_frame: int
+    quiet: float
+    language: str | None
+    slices: tuple[int, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self) | {"slices": list(self.slices)}
+
+    @classmethod
+    def of_json(cls, plain: Mapping[str, Any]) -> Plan:
+        """The same again.
+
+        >>> plan = Plan(1, 30000, 0, 700, 21.5, "en", (0,))
+        >>> Plan.of_json(plan.as_json()) == plan
+        True
+        """
+        return cls(**{**plain, "slices": tuple(plain["slices"])})
+
+    def units(self, number: int) -> tuple[int, int]:
+        """The first unit of slice `number`, and the first one of the next slice.
+
+        >>> [Plan(1, 15_000, 0, 6000, 0.0, None, ()).units(number) for number in range(3)]
+        [(0, 2), (2, 3), (3, 5)]
+        """
+        first, last = (
+            (2 * at * self.work_slice_ms // FRAME_MS + UNIT) // (2 * UNIT)
+            for at in (number, number + 1)
+        )
+        return first, last
+
+    def slice_of(self, unit: int) -> int:
+        """The slice that a unit belongs to.
+
+        >>> [Plan(1, 15_000, 0, 6000, 0.0, None, ()).slice_of(unit) for unit in range(5)]
+        [0, 0, 1, 2, 2]
+        """
+        return -(-UNIT * (2 * unit + 1) * FRAME_MS // (2 * self.work_slice_ms)) - 1
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Frames [low, high) of slice `number`, but for the place of its cuts."""
+        low, high = (unit * UNIT for unit in self.units(number))
+        return max(self.first_frame, low), max(self.first_frame, min(self.last_frame, high))
+
+    def around(self, number: int) -> tuple[int, int]:
+        """The first and the last slice in which words may be whose middle lies in time `number`.
+
+        >>> Plan(1, 30_000, 0, 90_000, 0.0, None, ()).around(7)
+        (6, 8)
+        """
+        low = number * self.work_slice_ms // FRAME_MS - REACH
+        high = (number + 1) * self.work_slice_ms // FRAME_MS + REACH
+        return self.slice_of(max(0, low // UNIT)), self.slice_of(high // UNIT)
+
+    def need_sound(self, missing: Sequence[Missing]) -> None:
+        """Refuse a track of which nothing could be decoded.
+
+        Args:
+            missing: all that could not be heard of it, in order.
+
+        Raises:
+            UndecodableMedia: tells the reason and the span.
+        """
+        lost = sum(span.end_ms - span.start_ms for span in missing)
+        whole = (self.last_frame - self.first_frame) * FRAME_MS
+        # The edges of spans are rounded to frames, and a little sound is left out of the last one.
+        if missing and lost >= whole - 100:
+            raise UndecodableMedia(
+                f"the sound of track {self.track} cannot be decoded: {missing[0].reason}",
+                start=missing[0].start_ms / 1000,
+                stop=missing[-1].end_ms / 1000,
+            )
+
+
+def plan_of(
+    track: int,
+    work_slice_ms: int,
+    spans: Sequence[tuple[int, int]],
+    quiet: float,
+    language: str | None,
+) -> Plan:
+    """The plan of a track that has samples in some spans of frames.
+
+    Raises:
+        LimitExceeded: it is longer than two days.
+    """
+    first, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+    units: set[int] = set()
+    for low, high in spans:
+        one, other = max(0, low - REACH) // UNIT, (min(high + REACH, end) - 1) // UNIT
+        if other - one > _MOST_UNITS or len(units) > _MOST_UNITS:
+            raise LimitExceeded(
+                "the track is too long to be transcribed",
+                expected="at most 48 hours",
+                found=f"{end / _FRAMES_A_SECOND / 3600:.0f} hours",
+            )
+        units.update(range(one, other + 1))
+    plan = Plan(track, work_slice_ms, first, end, quiet, language, ())
+    return replace(plan, slices=tuple(sorted({plan.slice_of(unit) for unit in units})))
+
+
+def spans_of(track: TrackIndex, samples: TrackSamples) -> list[tuple[int, int]]:
+    """Frames [low, high) in which the track has sound, joined where they touch.
+
+    A fragment that says it is long may hold little: its samples are looked at, and none of them
+    counts for longer than a frame of sound can be.
+
+    Args:
+        samples: of the track.
+    """
+    table = track.fragments
+    known = (table.cts_min != NULL) & (table.cts_end != NULL) & (table.sample_count != 0)
+    long = table.cts_end - table.cts_min > _LONG_SECONDS * track.timescale
+    looked_at = np.flatnonzero(known & long & (table.sample_count <= _MOST_SAMPLES))
+    known[looked_at] = False
+    starts, stops = [table.cts_min[known]], [table.cts_end[known]]
+    for row in looked_at.tolist():
+        found = samples.rows(row, row + 1)
+        cts, some = found.cts, found.size > 0
+        lasts = np.minimum(found.duration, _MOST_SAMPLE_SECONDS * track.timescale)
+        starts.append(cts[some])
+        stops.append((cts + lasts)[some])
+    return _joined(track, np.concatenate(starts), np.concatenate(stops))
+
+
+def _joined(
+    track: TrackIndex, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
+) -> list[tuple[int, int]]:
+    if not len(starts):
+        return []
+    order = np.argsort(starts, kind="stable")
+    starts, stops = starts[order], np.maximum.accumulate(stops[order])
+    breaks = np.flatnonzero(starts[1:] > stops[:-1] + track.timescale) + 1
+    edges = zip(
+        starts[np.append(0, breaks)].tolist(),
+        stops[np.append(breaks - 1, len(stops) - 1)].tolist(),
+        strict=True,
+    )
+    spans = []
+    for start, stop in edges:
+        low, high = (track.presentation(at).exact * _FRAMES_A_SECOND for at in (start, stop))
+        first, last = max(0, math.floor(low)), math.ceil(high)
+        if last > first:
+            spans.append((first, last))
+    return spans
+
+
+def probes_of(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Parts of a track that tell how loud it is, spread evenly over what it has."""
+    whole = sum(high - low for low, high in spans)
+    if whole <= _PROBES * _PROBE_FRAMES:
+        return spans
+    found = []
+    for number in range(_PROBES):
+        place = whole * (2 * number + 1) // (2 * _PROBES)
+        for low, high in spans:
+            if place < high - low:
+                start = min(max(low, low + place - _PROBE_FRAMES // 2), high - 1)
+                found.append((start, min(high, start + _PROBE_FRAMES)))
+                break
+            place -= high - low
+    return found

@@ -1,0 +1,294 @@
+"""A speech engine in a process of its own, with its model in memory for one track after the other.
+
+Bytes of the file come from whoever started it, who hands over what is open and reads the rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fragdex import FragmentIndex, Source
+from fragdex.errors import EngineUnavailable, Unprocessable
+from fragdex.formats import fidx
+from fragdex.sandbox.channel import Channel, opened
+from fragdex.sandbox.child import Answer, ChildProcess, Failures
+from fragdex.sandbox.processes import memory_of_one
+from fragdex.sandbox.sources import ParentSource, reads
+from fragdex.sandbox.walls import Walls
+from fragdex.speech.engines import (
+    ENGINES,
+    Engine,
+    EngineChoice,
+    fetched,
+    make_engine,
+    need_language,
+    need_package,
+)
+from fragdex.speech.plan import Plan
+from fragdex.speech.words import SliceTranscript
+
+STALL_SECONDS: Final = 900.0
+"""Silence after which a process is taken for hung; it speaks at every few utterances."""
+# The second lock: the engines look at the model's files before they load it.
+_OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+_PASSED_ON: Final = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+# It writes nothing but what libraries leave in their caches.
+_LARGEST_FILE: Final = 1 << 30
+# A model is held as it is on disk, and once more while it is made ready.
+_COPIES_OF_MODEL: Final = 3
+_FAILURES: Final = Failures("the speech engine", "this sound")
+
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What an open engine is.
+
+    Attributes:
+        name, version: of the engine.
+        model_id: of its model.
+    """
+
+    name: str
+    version: str
+    model_id: str
+
+
+class Child(ChildProcess):
+    """A process with an engine in it, for one track after the other.
+
+    Args:
+        choice: the engine; its model is loaded once.
+
+    Any error but one that tells of the track ends the process.
+
+    Attributes:
+        choice: as it was given.
+        facts: None until it is opened.
+    """
+
+    def __init__(self, choice: EngineChoice) -> None:
+        self.choice, self._local = choice, fetched(choice)
+        super().__init__(
+            __name__, _walls(self._local), _FAILURES,
+            environment=_OFFLINE | {n: os.environ[n] for n in _PASSED_ON if n in os.environ},
+            stall_seconds=STALL_SECONDS,
+        )  # fmt: skip
+        self._read: Answer | None = None
+        self.facts: EngineFacts | None = None
+
+    def open(self, *, check: Check = lambda: None) -> EngineFacts:
+        """Load the model, if that has not been done.
+
+        Raises:
+            EngineUnavailable: the engine or its model is missing; tells what to do.
+        """
+        if self.facts is None:
+            try:
+                told = self.do("open", check=check, choice=asdict(self._local))
+            except (RuntimeError, Unprocessable) as error:
+                # Some engines end their process where a model is broken.
+                raise EngineUnavailable(
+                    f"the model of {self.choice.name} broke the engine",
+                    advice="unpack it again, or take another one",
+                ) from error
+            if self.choice.download and self.choice.model:
+                told["model_id"] = Path(self.choice.model).name
+            self.facts = EngineFacts(**told)
+        return self.facts
+
+    def take(
+        self,
+        index: FragmentIndex,
+        source: Source,
+        track: int | None = None,
+        *,
+        init: bytes | None = None,
+        check: Check = lambda: None,
+    ) -> int:
+        """Turn to a track.
+
+        Args:
+            index: of the file.
+            source: the file; a local one without a budget is handed over, another one is read in
+                this process when the child asks for bytes.
+            track: track_ID; None: the first audio track.
+            init: the initialization segment, for segments that have none.
+
+        Returns: the track's id.
+
+        Raises:
+            TrackNotFound, UndecodableMedia: as `fragdex.audio`.
+        """
+        self._read = reads(source)
+        lent = source.fileno() if source.max_bytes is None is source.max_requests else None
+        with tempfile.TemporaryFile() as file:
+            for piece in fidx.pieces(index):
+                file.write(piece)
+            file.flush()
+            told = self.do(
+                "take", check=check, answer=self._read, name=source.name, size=source.size,
+                files=[file.fileno(), *([] if lent is None else [lent])], track=track,
+                init=None if init is None else base64.b64encode(init).decode(),
+            )  # fmt: skip
+        return int(told["track"])
+
+    def plan(
+        self, work_slice_ms: int, language: str | None = None, *, check: Check = lambda: None
+    ) -> Plan:
+        """How the track is heard.
+
+        Raises:
+            InvalidRequest: the engine lacks this language.
+        """
+        told = self.do(
+            "plan", check=check, answer=self._read, work_slice_ms=work_slice_ms, language=language
+        )
+        return Plan.of_json(told)
+
+    def hear(self, plan: Plan, number: int, *, check: Check = lambda: None) -> SliceTranscript:
+        """The words of a slice.
+
+        Args:
+            check: called several times a second; what it raises ends the process.
+        """
+        made = self.do("hear", check=check, answer=self._read, plan=plan.as_json(), number=number)
+        return SliceTranscript.of_json(made)
+
+    def leave(self) -> None:
+        """Forget the track; the model stays loaded."""
+        self.do("leave")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """Whether an engine can be used.
+
+    Attributes:
+        name: of the engine.
+        ready: whether it could be opened as chosen.
+        version: of its package, or None where that is not installed.
+        reason, fix: why it is not ready, and what to do; "" where it is.
+    """
+
+    name: str
+    ready: bool
+    version: str | None
+    reason: str = ""
+    fix: str = ""
+
+
+def engine_states(choices: Sequence[EngineChoice] = ()) -> list[EngineState]:
+    """Every engine: installed or not, and whether it can be opened as chosen.
+
+    Args:
+        choices: what the operator chose; the others are looked at as they come. An engine that
+            cannot be opened without a model is not ready.
+    """
+    chosen = {choice.name: choice for choice in choices}
+    return [_state(chosen.get(name, EngineChoice(name))) for name in ENGINES]
+
+
+def _state(choice: EngineChoice) -> EngineState:
+    version = None
+    try:
+        version = need_package(choice.name)
+        with Child(choice) as child:
+            child.open()
+    except EngineUnavailable as error:
+        return EngineState(choice.name, False, version, error.message, error.advice or "")
+    return EngineState(choice.name, True, version)
+
+
+def _walls(choice: EngineChoice) -> Walls:
+    model = Path(choice.model).absolute() if choice.model else None
+    size = 0
+    if model is not None:
+        size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    return Walls(
+        memory_of_one() + _COPIES_OF_MODEL * size,
+        _LARGEST_FILE,
+        readable=() if model is None else _with_targets(model),
+        devices=choice.device != "cpu",
+    )
+
+
+def _with_targets(model: Path) -> tuple[str, ...]:
+    """A model's folder, and where the links in it lead."""
+    folders = {path.resolve().parent for path in model.rglob("*") if path.is_symlink()}
+    return (str(model), *map(str, folders))
+
+
+class _Work:
+    """The jobs, by name."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._engine: Engine | None = None
+        self._listener: Any = None
+        self.source: Any = None
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None  # opened first
+        return self._engine
+
+    def open(self, choice: dict[str, Any]) -> dict[str, Any]:
+        engine = make_engine(EngineChoice(**choice))
+        engine.open()
+        self._engine = engine
+        return {"name": engine.name, "version": engine.version, "model_id": engine.model_id}
+
+    def take(
+        self, files: list[int], name: str, size: int | None, track: int | None, init: str | None
+    ) -> dict[str, Any]:
+        import av.logging
+
+        from fragdex import open_index, open_source
+        from fragdex.speech.slices import Listener
+
+        av.logging.set_level(None)
+        self.leave()
+        with opened(files[0], "index") as file:
+            index = open_index(file)
+        if len(files) > 1:
+            with opened(files[1], name) as file:
+                self.source = open_source(file)
+        else:
+            self.source = ParentSource(self._channel, size, name)
+        moov = None if init is None else base64.b64decode(init)
+        self._listener = Listener(index, self.source, track, init=moov)
+        return {"track": self._listener.track.id}
+
+    def leave(self) -> dict[str, Any]:
+        if self._listener is not None:
+            self._listener.close()
+            self.source.close()
+            self._listener = self.source = None
+        return {}
+
+    def plan(self, work_slice_ms: int, language: str | None) -> dict[str, Any]:
+        need_language(self.engine, language)
+        made: Plan = self._listener.plan(work_slice_ms, self.engine, language)
+        return made.as_json()
+
+    def hear(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
+        heard: SliceTranscript = self._listener.hear(
+            Plan.of_json(plan), number, self.engine,
+            lambda done, of: self._channel.send(progress=done, of=of),
+        )  # fmt: skip
+        return heard.as_json()
+
+
+def main(channel: Channel) -> None:
+    """Do jobs until the parent is gone."""
+    work = _Work(channel)
+    jobs = (work.open, work.take, work.leave, work.plan, work.hear)
+    channel.serve({job.__name__: job for job in jobs})

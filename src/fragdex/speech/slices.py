@@ -1,0 +1,241 @@
+"""One slice of a track, heard by itself, equal to the same part of the whole.
+
+A track is parted near multiples of ten seconds, whatever the slices are: in a pause, or where a cut
+hurts least. A slice is some of these units. What an engine is given lies within one unit, so that
+it hears the same whichever slice asks; slices can be heard in any order, on any machine, and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from fragdex import FragmentIndex, Source, TrackIndex
+from fragdex.decoding import AudioReader
+from fragdex.speech.cutting import (
+    FRAME,
+    FRAME_MS,
+    HARD_CONTEXT,
+    PAUSE,
+    REACH,
+    SAMPLE_RATE,
+    UNIT,
+    Cut,
+    Ints,
+    ReadFrames,
+    Utterance,
+    cut_near,
+    joined,
+    threshold,
+    utterances,
+)
+from fragdex.speech.engines import Engine
+from fragdex.speech.plan import Plan, plan_of, probes_of, spans_of
+from fragdex.speech.words import Missing, SliceTranscript, Word
+
+__all__ = ["Listener"]
+
+_BLOCK: Final = 3
+"""Units whose utterances may be joined: in slices of half a minute they are those of the whole."""
+_AT_ONCE: Final = 16
+"""Utterances that are given to an engine at once, so that it can be stopped between them."""
+_MOST_AHEAD: Final = 12_000
+"""Frames that are decoded into one piece: two minutes are 4 MB."""
+_BESIDE: Final = 10
+"""Frames on both sides of a slice, for levels that are smoothed."""
+_MIX: Final = 1000 // FRAME_MS
+"""Frames for which it is decided how their channels are mixed, from a multiple of them on."""
+_CANCELLED: Final = 1 / 100
+"""Of the energy of two channels' difference: below it their sum is taken for cancelled (20 dB)."""
+
+
+class Listener:
+    """Hears slices of one track.
+
+    Args:
+        index: of the file.
+        source: the file.
+        track: track_ID; None: the first audio track.
+        init: the initialization segment, for segments that have none.
+
+    Raises:
+        TrackNotFound, UndecodableMedia: as `fragdex.audio`.
+    """
+
+    def __init__(
+        self,
+        index: FragmentIndex,
+        source: Source,
+        track: int | None = None,
+        *,
+        init: bytes | None = None,
+    ) -> None:
+        self._source = source
+        self._reader = AudioReader(
+            index, source, track=track, rate=SAMPLE_RATE, channels=2, init=init
+        )
+
+    @property
+    def track(self) -> TrackIndex:
+        """The track that is heard."""
+        return self._reader.track
+
+    def read(self, start: int, stop: int) -> Ints:
+        """Frames [start, stop)."""
+        first, last = start // _MIX * _MIX, -(-stop // _MIX) * _MIX
+        seconds = (Fraction(at * FRAME_MS, 1000) for at in (first, last))
+        sound = _one_channel(self._reader.read(*seconds))
+        return sound[(start - first) * FRAME : (stop - first) * FRAME]
+
+    def plan(self, work_slice_ms: int, engine: Engine, language: str | None = None) -> Plan:
+        """How to hear this track.
+
+        Args:
+            work_slice_ms: 5,000 to 60,000; also one larger number, for all of it at once.
+            engine: open; asked which language is spoken where none is given.
+
+        Raises:
+            LimitExceeded: it is longer than two days.
+        """
+        spans = spans_of(self.track, self._reader.samples)
+        probes = [self.read(low, high) for low, high in probes_of(spans)]
+        if language is None and probes:
+            language = engine.detect(probes)
+        return plan_of(self.track.id, work_slice_ms, spans, threshold(probes), language)
+
+    def cut(self, plan: Plan, unit: int, read: ReadFrames | None = None) -> Cut:
+        """The cut in front of a unit.
+
+        Args:
+            read: where its surroundings are at hand; None: they are decoded.
+        """
+        border = unit * UNIT
+        if border <= plan.first_frame:
+            return Cut(plan.first_frame, PAUSE)
+        if border >= plan.last_frame:
+            return Cut(plan.last_frame, PAUSE)
+        read = read or self.read
+        return cut_near(read, border, REACH, plan.quiet, plan.first_frame, plan.last_frame)
+
+    def hear(
+        self,
+        plan: Plan,
+        number: int,
+        engine: Engine,
+        told: Callable[[int, int], None] = lambda done, of: None,
+    ) -> SliceTranscript:
+        """The words of a slice.
+
+        Args:
+            plan: of this track.
+            number: of the slice.
+            engine: open.
+            told: called with how many of its utterances are done; may raise to end it.
+        """
+        first, last = plan.units(number)
+        before, after = self.cut(plan, first), self.cut(plan, last)
+        read = self._ahead(_context(plan, before)[0], _context(plan, after)[1])
+        # What decides of the cuts within lies within, too: decoded once for all.
+        cuts = [before, *(self.cut(plan, unit, read) for unit in range(first + 1, last)), after]
+        spans = _utterances(plan, first, cuts, read, engine.window_ms // FRAME_MS)
+        words: list[Word] = []
+        for at in range(0, len(spans), _AT_ONCE):
+            told(at, len(spans))
+            part = spans[at : at + _AT_ONCE]
+            sounds = [read(span.start, span.stop) for span in part]
+            heard = engine.transcribe(sounds, plan.language)
+            for span, found in zip(part, heard, strict=True):
+                words += _asked_for(span, found)
+        told(len(spans), len(spans))
+        begin, end = cuts[0].frame * FRAME_MS, cuts[-1].frame * FRAME_MS
+        gaps = self._reader.gaps(Fraction(begin, 1000), Fraction(end, 1000))
+        missing = [
+            Missing(
+                max(begin, math.floor(gap.start * 1000)),
+                min(end, math.ceil(gap.stop * 1000)),
+                gap.reason,
+            )
+            for gap in gaps
+        ]
+        return SliceTranscript(
+            number, tuple(words), tuple(missing), len(spans), self._source.bytes_read
+        )
+
+    def _ahead(self, low: int, high: int) -> ReadFrames:
+        """Reads frames of a slice, out of one piece where that is not too long."""
+        if not 0 < high - low <= _MOST_AHEAD:
+            return self.read
+        begin = low - _BESIDE
+        sound = self.read(begin, high + _BESIDE)
+
+        def read(start: int, stop: int) -> Ints:
+            return sound[(start - begin) * FRAME : (stop - begin) * FRAME]
+
+        return read
+
+    def close(self) -> None:
+        """Forget what was decoded; the source stays open."""
+        self._reader.close()
+
+
+def _one_channel(sound: Ints) -> Ints:
+    """Both channels in one: their sum, or their difference where they cancel each other.
+
+    Args:
+        sound: int16, shape (samples, 2): whole seconds that begin at multiples of a second.
+
+    Returns: int16, shape (samples,).
+
+    >>> import numpy as np
+    >>> left = np.full(SAMPLE_RATE, 100, np.int16)
+    >>> [int(_one_channel(np.stack([left, right], 1))[0]) for right in (left, -left, 0 * left)]
+    [100, 100, 50]
+    """
+    pairs = sound.reshape(-1, SAMPLE_RATE, 2).astype(np.float32)
+    mid, side = pairs.mean(axis=2), (pairs[..., 0] - pairs[..., 1]) / 2
+    cancelled = (mid * mid).sum(axis=1) < _CANCELLED * (side * side).sum(axis=1)
+    mid[cancelled] = side[cancelled]
+    mixed: Ints = np.rint(mid).astype(np.int16).reshape(-1)
+    return mixed
+
+
+def _context(plan: Plan, cut: Cut) -> tuple[int, int]:
+    """Where the unit behind a cut begins to listen, and where the one in front of it ends to."""
+    beyond = HARD_CONTEXT if cut.hard else 0
+    return max(plan.first_frame, cut.frame - beyond), min(plan.last_frame, cut.frame + beyond)
+
+
+def _utterances(
+    plan: Plan, first: int, cuts: Sequence[Cut], read: ReadFrames, window: int
+) -> list[Utterance]:
+    """What is said between cuts.
+
+    Args:
+        first: the unit behind the first cut.
+        window: frames up to which utterances are heard together; 0: each alone.
+    """
+    found: list[Utterance] = []
+    block: list[Utterance] = []
+    for unit, (before, after) in enumerate(pairwise(cuts), first):
+        if unit % _BLOCK == 0:
+            found += joined(block, window)
+            block = []
+        low, high = _context(plan, before)[0], _context(plan, after)[1]
+        block += [
+            Utterance(start, stop, before.frame, after.frame)
+            for start, stop in utterances(read, low, high, plan.quiet)
+            if start < after.frame and before.frame < stop
+        ]
+    return found + joined(block, window)
+
+
+def _asked_for(span: Utterance, words: Sequence[Word]) -> list[Word]:
+    """The words of an utterance that are not those of another one, in the time of the track."""
+    later = [word.later(span.start * FRAME_MS) for word in words]
+    begin, end = span.begin * FRAME_MS, span.end * FRAME_MS
+    return [word for word in later if 2 * begin <= word.start_ms + word.end_ms < 2 * end]

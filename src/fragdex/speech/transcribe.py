@@ -1,0 +1,160 @@
+"""A whole file without a service: slice by slice, in several processes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import fragdex
+from fragdex import FragmentIndex, Source, open_source
+from fragdex.errors import Unavailable
+from fragdex.speech.engines import EngineChoice
+from fragdex.speech.plan import Plan
+from fragdex.speech.process import Child
+from fragdex.speech.words import SliceTranscript, Transcript, merged
+
+__all__ = ["transcribe"]
+
+_TRIES: Final = 3
+"""Processes that a slice is given to, one after the other, where they are ended from outside."""
+
+Used = TypeVar("Used")
+OnSlice = Callable[[SliceTranscript, int, int], None]
+
+
+def transcribe(
+    source: Any,
+    *,
+    index: FragmentIndex | None = None,
+    track: int | None = None,
+    choice: EngineChoice = EngineChoice(),  # noqa: B008 — frozen
+    language: str | None = None,
+    work_slice_ms: int = 30_000,
+    jobs: int = 1,
+    init: bytes | None = None,
+    on_slice: OnSlice = lambda heard, done, of: None,
+) -> Transcript:
+    """What is said in a track.
+
+    Args:
+        source: the file, in any form that `fragdex.open_source` takes.
+        index: of it; None: made here.
+        track: track_ID; None: the first audio track.
+        choice: the engine.
+        language: ISO 639-1; None: what the engine hears.
+        work_slice_ms: length of the slices.
+        init: the initialization segment, for segments that have none.
+        jobs: processes, each with the engine's model in memory.
+        on_slice: called in this thread with each slice in the order of the file, how many of them
+            are done, and how many there are.
+
+    Raises:
+        EngineUnavailable: the engine or its model is missing.
+        InvalidRequest: the engine lacks this language.
+        TrackNotFound: no such track, or it is no sound.
+        UndecodableMedia: nothing of the track could be decoded.
+    """
+    with ExitStack() as stack:
+        opened = source if isinstance(source, Source) else stack.enter_context(open_source(source))
+        known = fragdex.index(opened) if index is None else index
+        children = _Children(known, opened, choice, track, init)
+        stack.callback(children.end)
+        plan = children.use(lambda child: child.plan(work_slice_ms, language, check=children.check))
+        heard: list[SliceTranscript] = []
+        pool = stack.enter_context(ThreadPoolExecutor(max(1, jobs)))
+        # Before the pool waits for its threads: what they do ends at once.
+        stack.callback(children.over.set)
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        for one in pool.map(partial(children.hear, plan), plan.slices):
+            heard.append(one)
+            on_slice(one, len(heard), len(plan.slices))
+    transcript = merged(heard, plan.language)
+    plan.need_sound(transcript.missing)
+    return replace(transcript, engine=children.engine)
+
+
+class _Children:
+    """Processes that have taken a track; as many as are used at once.
+
+    Attributes:
+        over: set where nothing more is to be heard.
+        engine: what hears, for people; "" until one is open.
+    """
+
+    def __init__(
+        self,
+        index: FragmentIndex,
+        source: Source,
+        choice: EngineChoice,
+        track: int | None,
+        init: bytes | None,
+    ) -> None:
+        self._index, self._choice, self._track, self._init = index, choice, track, init
+        self._source = _InTurn(source)
+        self._all: list[Child] = []
+        self._idle: queue.SimpleQueue[Child] = queue.SimpleQueue()
+        self.over = threading.Event()
+        self.engine = ""
+
+    def hear(self, plan: Plan, number: int) -> SliceTranscript:
+        """A slice; where its process is ended by somebody, another one hears it from the start."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return self.use(lambda child: child.hear(plan, number, check=self.check))
+            except Unavailable:
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def use(self, work: Callable[[Child], Used]) -> Used:
+        """Have an idle one do something, or a new one."""
+        self.check()
+        try:
+            child = self._idle.get_nowait()
+        except queue.Empty:
+            child = self._new()
+        made = work(child)
+        self._idle.put(child)
+        return made
+
+    def check(self) -> None:
+        """End what is done where nothing more is to be heard."""
+        if self.over.is_set():
+            raise InterruptedError
+
+    def end(self) -> None:
+        """End all of them."""
+        for child in self._all:
+            child.end()
+
+    def _new(self) -> Child:
+        child = Child(self._choice)
+        self._all.append(child)
+        facts = child.open(check=self.check)
+        self.engine = f"{facts.name} {facts.version} ({facts.model_id})"
+        child.take(self._index, self._source, self._track, init=self._init, check=self.check)
+        return child
+
+
+class _InTurn(Source):
+    """An open source, for several threads in turn."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(
+            source.name, size=source.size, remote=True,
+            max_bytes=source.max_bytes, max_requests=source.max_requests,
+        )  # fmt: skip
+        self._source, self._lock = source, threading.Lock()
+
+    def fileno(self) -> int | None:
+        return self._source.fileno()
+
+    def read_up_to(self, range: fragdex.ByteRange) -> bytes:
+        with self._lock:
+            return self._source.read_up_to(range)

@@ -1,0 +1,140 @@
+"""A word, what was heard in a slice, and what slices say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["Missing", "SliceTranscript", "Transcript", "Word", "in_order", "merged"]
+
+
+class Word(NamedTuple):
+    """A word from `start_ms` (inclusive) to `end_ms` (exclusive).
+
+    Attributes:
+        text: as it is shown, without spaces around it.
+        confidence: 0 to 1, or None where the engine gives none.
+    """
+
+    text: str
+    start_ms: int
+    end_ms: int
+    confidence: float | None = None
+
+    def later(self, ms: int) -> Word:
+        """The same word at another time.
+
+        >>> Word("hello", 0, 400).later(1000).start_ms
+        1000
+        """
+        return self._replace(start_ms=self.start_ms + ms, end_ms=self.end_ms + ms)
+
+
+class Missing(NamedTuple):
+    """A span that could not be heard, and why: damaged, encrypted, missing from the file."""
+
+    start_ms: int
+    end_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SliceTranscript:
+    """What came of a slice.
+
+    Attributes:
+        number: of the slice, from 0.
+        words: in order of time.
+        missing: spans of it without sound that could be decoded.
+        utterances: how many were given to the engine.
+        bytes_read: of the file, so far, by the reader that heard it.
+    """
+
+    number: int
+    words: tuple[Word, ...]
+    missing: tuple[Missing, ...] = ()
+    utterances: int = 0
+    bytes_read: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values.
+
+        >>> SliceTranscript.of_json(SliceTranscript(0, (Word("a", 0, 10),)).as_json()).words[0].text
+        'a'
+        """
+        return {
+            "number": self.number,
+            "words": [list(word) for word in self.words],
+            "missing": [list(span) for span in self.missing],
+            "utterances": self.utterances,
+            "bytes_read": self.bytes_read,
+        }
+
+    @classmethod
+    def of_json(cls, plain: Mapping[str, Any]) -> SliceTranscript:
+        """The same again."""
+        words: Sequence[Any] = plain["words"]
+        return cls(
+            plain["number"],
+            tuple(Word(*word) for word in words),
+            tuple(Missing(*span) for span in plain["missing"]),
+            plain["utterances"],
+            plain["bytes_read"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What is said in a track.
+
+    Attributes:
+        words: in order of time; none begins before the end of the one before.
+        missing: spans that could not be heard.
+        language: ISO 639-1, or None where nobody knows.
+        engine: what heard it, for people.
+    """
+
+    words: tuple[Word, ...]
+    missing: tuple[Missing, ...] = ()
+    language: str | None = None
+    engine: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return " ".join(word.text for word in self.words)
+
+
+def in_order(words: Iterable[Word]) -> list[Word]:
+    """Words by time, clamped so that none begins before the one before has ended.
+
+    >>> [word.end_ms for word in in_order([Word("b", 90, 200), Word("a", 0, 100)])]
+    [90, 200]
+    """
+    found: list[Word] = []
+    for word in sorted(words, key=lambda w: (w.start_ms, w.end_ms)):
+        word = word._replace(end_ms=max(word.start_ms, word.end_ms))
+        if found and found[-1].end_ms > word.start_ms:
+            found[-1] = found[-1]._replace(end_ms=max(found[-1].start_ms, word.start_ms))
+        found.append(word)
+    return found
+
+
+def merged(slices: Sequence[SliceTranscript], language: str | None = None) -> Transcript:
+    """The transcript of slices, given in any order; each number once, the last one given counts."""
+    by_number = {heard.number: heard for heard in slices}
+    chosen = [by_number[number] for number in sorted(by_number)]
+    words = in_order(word for heard in chosen for word in heard.words)
+    return Transcript(tuple(words), _joined([s for h in chosen for s in h.missing]), language)
+
+
+def _joined(spans: list[Missing]) -> tuple[Missing, ...]:
+    found: list[Missing] = []
+    for span in sorted(spans):
+        last = found[-1] if found else None
+        if last is not None and last.reason == span.reason and span.start_ms <= last.end_ms + 50:
+            found[-1] = last._replace(end_ms=max(last.end_ms, span.end_ms))
+        else:
+            found.append(span)
+    return tuple(found)

@@ -1,0 +1,14 @@
+"""What needs FFmpeg's libraries: any video or audio file becomes tracks that players append.
+
+probe       what a file holds; refuses playlists and what is no media file
+survey      one pass over the packets: what can be copied, and what must be encoded
+track_writers
+            writes one track: copied packets, or encoded frames, as a fragmented file
+tracks      what comes of it
+process     a whole file: every track, the scrub track, the indexes
+x264        which code of the encoder gives the same bytes in every run
+running     the same in a process of its own
+
+FFmpeg's libraries read hostile bytes here, so they never run in a process of the service: a crash,
+a hang or a flood of memory in them ends a child process and one job.
+"""

@@ -1,0 +1,315 @@
+"""The page's clock is in our hands: each frame shows its own instant, whatever moves the page."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fragdex.errors import BrowserGone
+from fragdex.rendering.browser.pipe import Pipe
+from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.browser.timing import View, instant_us, protocol_ms
+from fragdex.rendering.site import Page
+from rendering.pages.looking import MOVING, Moving, numbers, numbers_page, pixels, red_square
+
+SMALL = View(320, 180, Fraction(30))
+NTSC = Fraction(30000, 1001)
+
+
+@pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
+@pytest.mark.parametrize("fps", [Fraction(30), Fraction(60), NTSC, Fraction(120)], ids=str)
+def test_a_page_that_counts_frames_by_its_clock_counts_right(fps, begin_frames):
+    view = View(256, 64, fps)
+    seen = [*range(20), *range(900, 910)] if begin_frames else [0, 1, 2, 3, 50, 51]
+    with Stage(numbers_page(fps), view, begin_frames=begin_frames) as stage:
+        last = -1
+        for i in seen:
+            stage.skip(last + 1, i)
+            last = i
+            us = instant_us(i, fps)
+            wanted = [i, i, us // 100, us // 1000, i]
+            assert numbers(stage.frame(i)) == wanted
+
+
+@pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
+def test_timers_that_set_timers_end_with_the_frame(begin_frames):
+    page = Page("<script>let n = 0; (function go() { n += 1; setTimeout(go, 0) })()</script>")
+    with Stage(page, SMALL, begin_frames=begin_frames) as stage:
+        stage.frame(0)
+        stage.frame(3)
+        assert 5 <= stage.evaluate("n") <= 1000
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_whatever_moves_a_page_follows_the_clock_and_slices_equal_the_whole(name):
+    with Stage(Moving(name), SMALL) as stage:
+        whole = [stage.frame(i) for i in range(10)]
+        assert stage.notes.console == []
+    for i, picture in enumerate(whole):
+        left, width = red_square(picture)
+        assert abs(left - instant_us(i, SMALL.fps) / 10_000) <= 1
+        assert abs(width - 40) <= 1
+    with Stage(Moving(name), SMALL) as stage:
+        stage.skip(0, 7)
+        assert [stage.frame(i) for i in range(7, 10)] == whole[7:]
+
+
+@pytest.mark.parametrize(
+    "name", ["css-transition.html", "svg-smil.html", "timeout.html", "tweens.html", "shadow.html"]
+)
+def test_a_browser_without_frames_on_request_shows_the_same(name):
+    with Stage(Moving(name), SMALL) as stage:
+        stage.skip(0, 7)
+        wanted = [pixels(stage.frame(7)), pixels(stage.frame(8))]
+    with Stage(Moving(name), SMALL, begin_frames=False) as stage:
+        assert not stage.facts.has_begin_frame
+        assert any("no frames on request" in line for line in stage.notes.browser)
+        stage.skip(0, 7)
+        for i, picture in zip((7, 8), wanted, strict=True):
+            assert abs(pixels(stage.frame(i)) - picture).mean() < 1
+
+
+@given(st.integers(0, 10**14))  # three years
+def test_no_microsecond_is_lost_on_the_way_to_the_browser(us):
+    """Whether the browser cuts off or rounds."""
+    told = protocol_ms(us) * 1000
+    assert int(told) == round(told) == us
+
+
+CHANCE = """<!doctype html><body style="font:20px monospace"><script>
+const words = [];
+for (let i = 0; i < 4; i += 1) words.push(Math.random(), screen.width,
+  crypto.getRandomValues(new Uint32Array(2)).join("-"), crypto.randomUUID(),
+  navigator.hardwareConcurrency, navigator.deviceMemory,
+  Intl.DateTimeFormat().resolvedOptions().timeZone, new Date().toString(), navigator.language);
+document.body.textContent = words.join(" ");
+const draw = (t) => {
+  document.body.append(` ${t} ${Math.random()}`);
+  requestAnimationFrame(draw);
+};
+requestAnimationFrame(draw);
+</script>"""
+
+
+def test_two_runs_of_a_page_of_chance_are_the_same_bytes():
+    runs = []
+    for _ in range(2):
+        with Stage(Page(CHANCE), SMALL) as stage:
+            runs.append([*map(stage.frame, range(4)), stage.evaluate("document.body.textContent")])
+    assert runs[0] == runs[1]
+    assert "UTC" in runs[0][-1]
+    assert "Tue Nov 14 2023 22:13:20 GMT+0000" in runs[0][-1]
+
+
+def test_frames_without_change_are_not_drawn_again():
+    page = """<!doctype html><body style="background:#ff0"><script>
+    setTimeout(() => { document.body.style.background = "#0ff"; }, 200)</script>"""
+    with Stage(Page(page), SMALL) as stage:
+        pictures = [stage.frame(i) for i in range(12)]
+    given = [i for i, picture in enumerate(pictures) if picture is not None]
+    # the timer began with the loading, at most 5 ms before time 0
+    assert given == [0, 6]
+    assert tuple(pixels(pictures[0])[90, 160]) == (255, 255, 0)
+    assert tuple(pixels(pictures[6])[90, 160]) == (0, 255, 255)
+
+
+def test_ticks_of_frames_always_go_forward(monkeypatch):
+    """Some releases never answer a second frame of equal ticks."""
+    ticks, send = [], Pipe.send
+
+    def watched(pipe, method, session=None, **params):
+        if "frameTimeTicks" in params:
+            ticks.append(params["frameTimeTicks"])
+        return send(pipe, method, session, **params)
+
+    monkeypatch.setattr(Pipe, "send", watched)
+    # Stands still, so that frames are tried without a picture, and moves then.
+    page = """<body style="background:#fff"><div id=d style="width:9px;height:9px;background:red">
+        <script>setInterval(() => { d.style.marginLeft = (performance.now() % 90) + "px" }, 400)
+        </script>"""
+    with Stage(Page(page), View(64, 64)) as stage:
+        given = [i for i in range(60) if stage.frame(i) is not None]
+    assert 1 < len(given) < 30
+    assert len(ticks) > 60, "no instant was drawn twice"
+    assert all(before < after for before, after in pairwise(ticks))
+
+
+def test_the_first_picture_comes_even_where_nothing_changed_since_long():
+    with Stage(Page("<!doctype html><body style='background:#ff0'>"), SMALL) as stage:
+        stage.skip(0, 5)
+        assert tuple(pixels(stage.frame(5))[90, 160]) == (255, 255, 0)
+        assert stage.frame(6) is None
+
+
+class Losing:
+    """Has answers of a real browser lost on the way: the next `left`, to calls that name this."""
+
+    def __init__(self, monkeypatch, name, lose):
+        self.left, call = 0, Pipe.call
+
+        def lossy(pipe, method, session=None, **params):
+            if name not in params or not self.left:
+                return call(pipe, method, session, **params)
+            self.left -= 1
+            return lose(lambda: call(pipe, method, session, **params))
+
+        monkeypatch.setattr(Pipe, "call", lossy)
+
+
+# a pixel in a microsecond
+FAST = """<!doctype html><style>body { background: linear-gradient(90deg, red, blue) 0 0 / 320px }
+@keyframes far { to { background-position-x: 10000000px } } body { animation: far 10s linear }
+</style>"""
+
+
+@pytest.mark.parametrize("lost", [1, 8])
+def test_time_0_waits_for_a_browser_that_does_not_draw_yet(monkeypatch, lost):
+    """On a busy machine it answers the first frames before the page's compositor gets them."""
+    with Stage(Page(FAST), SMALL) as stage:
+        stage.skip(0, 3)
+        wanted = stage.frame(3)
+    frames = Losing(monkeypatch, "frameTimeTicks", lambda _: {"hasDamage": False})
+    frames.left = lost
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        assert numbers(stage.frame(0)) == [0, 0, 0, 0, 0]
+    frames.left = lost
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        stage.skip(0, 3)
+        assert numbers(stage.frame(3)) == [3, 3, 1000, 100, 3]
+    frames.left = lost
+    with Stage(Page(FAST), SMALL) as stage:
+        stage.skip(0, 3)
+        assert stage.frame(3) == wanted
+    assert frames.left == 0
+
+
+@pytest.mark.parametrize(("lost", "comes"), [(1, True), (4, True), (1000, False)])
+def test_a_picture_that_does_not_come_is_asked_for_again(monkeypatch, lost, comes):
+    """A frame that changed is never taken for the one before it."""
+    pictures = Losing(monkeypatch, "screenshot", lambda ask: {"hasDamage": ask()["hasDamage"]})
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        stage.frame(0)
+        pictures.left = lost
+        if comes:
+            assert numbers(stage.frame(1))[0] == 1
+            assert numbers(stage.frame(2))[0] == 2
+        else:
+            with pytest.raises(BrowserGone, match="gave no picture"):
+                stage.frame(1)
+
+
+def test_a_script_that_waits_for_the_clock_to_move_gets_on():
+    page = """<script>
+    const wait = (now, ms) => { const start = now(); while (now() < start + ms); };
+    wait(() => performance.now(), 2);
+    requestAnimationFrame(() => { wait(() => performance.now(), 3); wait(Date.now, 3) });
+    </script>"""
+    with Stage(Page(page), SMALL) as stage:
+        told = []
+        for i in range(3):
+            stage.frame(i)
+            told.append(stage.evaluate("[performance.now(), Date.now() - 1700000000000]"))
+    # ahead for a while, never back, and right again in the next frame
+    assert 5 <= told[0][0] <= told[1][0] == pytest.approx(33.4, abs=0.001)
+    assert told[1][1] == 33
+    assert told[2] == pytest.approx([66.7, 66], abs=0.001)
+
+
+def test_pages_that_can_be_jumped_into_are_jumped_into():
+    told = []
+    with Stage(Moving("seek.html"), SMALL) as stage:
+        assert stage.facts.seekable
+        stage.skip(0, 30, told.append)
+        assert red_square(stage.frame(30)) == (100, 40)
+    # but for frame 0, with which animations begin
+    assert told == [0]
+    page = (
+        '<!doctype html><meta name="fragdex:seekable"><script>let n = 0;'
+        "requestAnimationFrame(function f() { n += 1; requestAnimationFrame(f) })</script>"
+    )
+    with Stage(Page(page), SMALL) as stage:
+        assert stage.facts.seekable
+        stage.skip(0, 30)
+        stage.frame(30)
+        assert stage.evaluate("n") == 2
+        assert stage.evaluate("performance.now()") == pytest.approx(1000, abs=0.001)
+
+
+def test_every_skipped_frame_happens_and_is_told():
+    told = []
+    with Stage(numbers_page(Fraction(30)), View(256, 64)) as stage:
+        stage.skip(0, 5, told.append)
+        assert numbers(stage.frame(5))[4] == 5
+    assert told == [0, 1, 2, 3, 4]
+
+
+IDIOMS = """<!doctype html><body><script>
+// times that pages take for "not yet" where they are 0, and steps that they take for none
+const told = [];
+let start, last = performance.now();
+const loaded = [last, document.timeline.currentTime, Date.now() - performance.timeOrigin];
+const fast = document.body.animate({ opacity: [0, 1] }, 1000);
+fast.startTime = performance.now();
+requestAnimationFrame(function draw(now) {
+  if (!start) start = now;
+  told.push([
+    now - start, now > last, now - performance.now(), now - document.timeline.currentTime,
+    performance.timeOrigin + Math.floor(now) - Date.now(), fast.startTime, fast.currentTime,
+  ]);
+  last = now;
+  requestAnimationFrame(draw);
+});
+const stamps = [];
+addEventListener("go", (event) => stamps.push(event.timeStamp));
+requestAnimationFrame(() => setTimeout(() => dispatchEvent(new Event("go")), 20));
+</script>"""
+
+
+@pytest.mark.parametrize("fps", [Fraction(10), Fraction(30)], ids=str)
+def test_all_that_tells_an_instant_tells_the_same_one(fps):
+    with Stage(Page(IDIOMS), View(64, 64, fps)) as stage:
+        for i in range(3):
+            stage.frame(i)
+        loaded, told, stamps = map(stage.evaluate, ("loaded", "told", "stamps"))
+    assert loaded == pytest.approx([0, 0, 0], abs=0.001)
+    for i, (since, moved, *rest, at) in enumerate(told):
+        ms = instant_us(i, fps) / 1000
+        assert since == pytest.approx(ms, abs=1e-9)
+        assert moved
+        assert rest == pytest.approx([0, 0, 0, 0], abs=0.01)
+        assert at == pytest.approx(ms, abs=0.01)
+    assert stamps == pytest.approx([20], abs=0.1)
+
+
+LATE = """<!doctype html><meta charset=utf-8><style>
+body { margin: 0 } svg { display: block }</style>
+<svg width=320 height=180><rect y=100 width=40 height=40 fill="#f00">
+  <animate attributeName=x from=0 to=1000 dur=10s /></rect></svg>
+<script>
+  fragdex = { ready: new Promise((done) => setTimeout(done, 70)) };
+  SCRIPT
+</script>"""
+
+
+@pytest.mark.parametrize(("script", "first"), [("", 0), ("SVG.setCurrentTime(1)", 100)])
+def test_drawings_begin_at_time_0_however_long_the_page_takes_to_be_ready(script, first):
+    page = LATE.replace("SCRIPT", script.replace("SVG", 'document.querySelector("svg")'))
+    with Stage(Page(page), SMALL) as stage:
+        for i in range(3):
+            left, width = red_square(stage.frame(i))
+            assert abs(width - 40) <= 1
+            assert abs(left - first - instant_us(i, SMALL.fps) / 10_000) <= 1
+
+
+@pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
+def test_a_page_is_called_more_often_than_it_is_looked_at(begin_frames):
+    page = """<script>const told = [];
+    requestAnimationFrame(function f(t) { told.push(t); requestAnimationFrame(f) })</script>"""
+    view = View(64, 64, Fraction(20), page_fps=Fraction(60))
+    with Stage(Page(page), view, begin_frames=begin_frames) as stage:
+        stage.skip(0, 2)
+        stage.frame(2)
+        wanted = [instant_us(k, Fraction(60)) / 1000 for k in range(7)]
+        assert stage.evaluate("told") == pytest.approx(wanted, abs=0.001)

@@ -1,0 +1,167 @@
+"""Workers follow the clock of their page, in every run and in slices."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.plan import Wanted
+from fragdex.rendering.render import render
+from fragdex.rendering.seams import notes_of
+from fragdex.rendering.site import Page
+from rendering.pages.looking import red_square
+
+CLOCKS = pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
+SMALL = View(160, 90, Fraction(10))
+
+# `heard` has what the worker told, each with the time of the page at which it came.
+PAGE = """<!doctype html><style>html, body {{ margin: 0; background: #fff }}</style>
+<div style="position:absolute;width:20px;height:20px;background:#f00"></div><script>
+  const sleep = "const sleep = (ms) => new Promise((done) => setTimeout(done, ms));";
+  const source = sleep + `{script}`;
+  const worker = new Worker(URL.createObjectURL(new Blob([source])));
+  const [box] = document.querySelectorAll("div");
+  window.heard = [];
+  worker.onmessage = ({{ data }}) => {{
+    heard.push([data, performance.now()]);
+    box.style.left = 5 * heard.length + "px";
+    worker.postMessage(data);
+  }};
+  window.fragdex = {{ duration: 1000 }};
+</script>"""
+
+
+def about(times):
+    """The page's clocks tell a little more than the time, so that none is 0."""
+    return pytest.approx(times, abs=0.01)
+
+
+def heard(script, frames=6, begin_frames=True, view=SMALL):
+    """What the page has heard of its worker until a frame at 10 a second."""
+    with Stage(Page(PAGE.format(script=script)), view, begin_frames=begin_frames) as stage:
+        for i in range(frames):
+            stage.frame(i)
+        return stage.evaluate("heard")
+
+
+@CLOCKS
+def test_timers_of_a_worker_ring_in_the_pages_time(begin_frames):
+    told = heard(
+        "setInterval(() => postMessage([performance.now(), Date.now() - 1.7e12]), 40);",
+        begin_frames=begin_frames,
+    )
+    assert [one[0] for one, _ in told] == about([40 * n for n in range(1, 13)])
+    assert [one[1] for one, _ in told] == [40 * n for n in range(1, 13)]
+    # what was due before a frame has come when it is drawn
+    assert [came for _, came in told] == about([100 * -(-40 * n // 100) for n in range(1, 13)])
+
+
+@CLOCKS
+def test_frames_of_a_worker_come_as_often_as_those_of_the_page(begin_frames):
+    told = heard(
+        "requestAnimationFrame(function f(t) { postMessage(t); requestAnimationFrame(f) });",
+        begin_frames=begin_frames,
+        view=replace(SMALL, page_fps=Fraction(30)),
+    )
+    # to the 0.1 ms of the page's clocks
+    assert [one for one, _ in told] == pytest.approx([100 * n / 3 for n in range(16)], abs=0.11)
+    assert [came for _, came in told] == pytest.approx([one for one, _ in told], abs=0.01)
+
+
+def test_what_a_timer_has_promised_happens_before_the_next_one():
+    script = "(async () => { for (;;) { await sleep(30); postMessage(performance.now()); } })();"
+    assert [one for one, _ in heard(script)] == about([30 * n for n in range(1, 17)])
+
+
+def test_page_and_worker_answer_one_another_before_the_frame():
+    script = """
+      setInterval(() => postMessage("tick"), 100);
+      onmessage = ({ data }) => { if (data === "tick") postMessage(performance.now()); };
+    """
+    told = heard(script)
+    assert [one for one, _ in told[::2]] == ["tick"] * 5
+    assert [one for one, _ in told[1::2]] == about([100 * n for n in range(1, 6)])
+    assert [came for _, came in told] == about([100 * n for n in range(1, 6) for _ in range(2)])
+
+
+@CLOCKS
+def test_timers_without_end_end_with_the_frame(begin_frames):
+    script = "let n = 0; const go = () => { n += 1; setTimeout(go, 0) }; go();"
+    script += "setInterval(() => postMessage(n), 100);"
+    told = heard(script, begin_frames=begin_frames)
+    assert len(told) == 5
+    assert told[-1][0] <= 600
+
+
+def test_a_worker_that_waits_for_the_clock_to_move_sees_it_move():
+    script = (
+        "const began = performance.now(); while (performance.now() < began + 3); postMessage(1)"
+    )
+    assert heard(script)
+
+
+def test_a_worker_that_computes_is_waited_for_once_and_not_for_ever():
+    script = "setTimeout(() => { for (;;); }, 50); setTimeout(() => postMessage(1), 20);"
+    ((told, came),) = heard(script, frames=20)
+    assert (told, came) == (1, about(100))
+
+
+def test_a_worker_that_ends_is_forgotten():
+    assert heard("postMessage(1); close();")
+
+
+CANVAS = """<!doctype html><style>html, body {{ margin: 0; background: #fff }}</style>
+<canvas width=320 height=180 style="display: block"></canvas><script>
+  const source = `
+    onmessage = ({{ data }}) => {{
+      if (typeof data === "number") {{ globalThis.shown = data; globalThis.told?.(); return; }}
+      const pen = data.getContext("2d");
+      const draw = (x) => {{
+        pen.clearRect(0, 0, 320, 180);
+        pen.fillStyle = "#f00";
+        pen.fillRect(x, 100, 40, 40);
+      }};
+      {script}
+    }};`;
+  const canvas = document.querySelector("canvas").transferControlToOffscreen();
+  const worker = new Worker(URL.createObjectURL(new Blob([source])));
+  worker.postMessage(canvas, [canvas]);
+  requestAnimationFrame(function tell(ms) {{
+    worker.postMessage(ms);
+    requestAnimationFrame(tell);
+  }});
+</script>"""
+
+
+@CLOCKS
+@pytest.mark.parametrize(
+    "script",
+    [
+        "requestAnimationFrame(function go(ms) { draw(ms / 10); requestAnimationFrame(go); });",
+        "draw(0); setInterval(() => draw(performance.now() / 10), 100);",
+        # told by the page in its own frame
+        "globalThis.told = () => draw(globalThis.shown / 10);",
+    ],
+    ids=["frames", "timer", "messages"],
+)
+def test_what_a_worker_draws_is_seen_in_its_frame(script, begin_frames):
+    page, view = Page(CANVAS.format(script=script)), View(320, 180, Fraction(10))
+    with Stage(page, view, begin_frames=begin_frames) as stage:
+        stage.frame(0)
+        stage.skip(1, 3)
+        lefts = [red_square(stage.frame(i))[0] for i in range(3, 12)]
+    assert lefts == [10 * i for i in range(3, 12)]
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+def test_a_page_that_a_worker_leads_is_the_same_in_slices(tmp_path, slices):
+    page = Page(PAGE.format(script="setInterval(() => postMessage(1), 70);"))
+    films = []
+    for name in ("a.mp4", "b.mp4"):
+        out = tmp_path / name
+        made = render(page, Wanted(160, 90, Fraction(10)), out, slices=slices if films else 1)
+        assert not notes_of(made.notes.as_json())
+        films.append(out.read_bytes())
+    assert slices > 1 or films[0] == films[1]

@@ -1,0 +1,199 @@
+"""What every engine promises; what is told where one is missing."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fragdex
+from fragdex.errors import EngineUnavailable, InvalidRequest
+from fragdex.speech.engines import (
+    ENGINES,
+    EngineChoice,
+    make_engine,
+    need_language,
+)
+from fragdex.speech.process import Child, engine_states
+from fragdex.speech.sherpa import words_of_tokens
+from speech.conftest import SPEECH
+
+CHOICES = {
+    "pocketsphinx": EngineChoice(),
+    "faster-whisper": EngineChoice(
+        "faster-whisper", str(SPEECH / "tiny-whisper"), device="cpu", threads=1
+    ),
+    "faster-whisper, batches": EngineChoice(
+        "faster-whisper", str(SPEECH / "tiny-whisper"), device="cpu", threads=1, batch_size=4
+    ),
+    "sherpa-onnx": EngineChoice("sherpa-onnx", str(SPEECH / "tiny-ctc"), batch_size=2),
+}
+PACKAGES = {
+    "pocketsphinx": "pocketsphinx",
+    "faster-whisper": "faster_whisper",
+    "sherpa-onnx": "sherpa_onnx",
+}
+
+
+@pytest.fixture(scope="module")
+def said():
+    """Three sentences."""
+    name = SPEECH / "pauses-flac.mp4"
+    index = fragdex.index(name, exact=True)
+    return [fragdex.audio(index, name, *span) for span in ((0, 3), (3, 5), (5, 8))]
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def refuse(*_args, **_more):
+        raise AssertionError("an engine asked the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.fixture(params=list(CHOICES))
+def engine(request, no_network):
+    choice = CHOICES[request.param]
+    pytest.importorskip(PACKAGES[choice.name])
+    made = make_engine(choice)
+    made.open()
+    yield made
+    made.close()
+
+
+def test_an_engine_tells_words_in_the_time_of_each_utterance(engine, said):
+    assert engine.name in ENGINES
+    assert engine.version
+    assert engine.model_id
+    heard = engine.transcribe(said, "en")
+    assert len(heard) == len(said)
+    assert sum(map(len, heard)) > 2
+    for words, sound in zip(heard, said, strict=True):
+        for word in words:
+            assert type(word.start_ms) is int
+            assert 0 <= word.start_ms <= word.end_ms <= len(sound) // 16 + 50
+            assert word.text == word.text.strip() != ""
+            assert word.confidence is None or 0 <= word.confidence <= 1
+        assert [w.start_ms for w in words] == sorted(w.start_ms for w in words)
+
+
+def test_the_same_sound_is_heard_the_same_in_any_order(engine, said):
+    if not engine.deterministic:
+        pytest.skip("this engine does not promise it")
+    forwards = engine.transcribe(said, "en")
+    backwards = engine.transcribe(said[::-1], "en")[::-1]
+    assert forwards == backwards
+
+
+def test_nothing_and_next_to_nothing_can_be_given(engine):
+    assert engine.transcribe([], "en") == []
+    short = [np.zeros(n, np.int16) for n in (0, 1, 160, 800)]
+    assert len(engine.transcribe(short[1:], "en")) == 3
+
+
+def test_a_language_is_told_or_not(engine, said):
+    told = engine.detect(said)
+    assert told is None or (isinstance(told, str) and len(told) in (2, 3))
+
+
+def test_an_unknown_language_is_refused_by_name():
+    engine = make_engine(EngineChoice())
+    need_language(engine, None)
+    need_language(engine, "en-GB")
+    with pytest.raises(InvalidRequest, match="does not know") as told:
+        need_language(engine, "de")
+    assert told.value.pointer == "/language"
+    with pytest.raises(InvalidRequest, match="no such speech engine") as told:
+        make_engine(EngineChoice("orthophone"))
+    assert told.value.pointer == "/engine"
+
+
+def test_words_of_pocketsphinx_are_where_they_are_said(said):
+    pytest.importorskip("pocketsphinx")
+    engine = make_engine(EngineChoice())
+    engine.open()
+    words = [word.text for part in engine.transcribe(said, "en") for word in part]
+    assert {"boy", "was", "sun", "used"} & set(words)
+    assert all(word == word.lower() for word in words)
+
+
+# ---- what is missing ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_package_that_is_missing_is_told_with_what_to_install(name, monkeypatch):
+    monkeypatch.setattr("fragdex.speech.engines.find_spec", lambda package: None)
+    with pytest.raises(EngineUnavailable, match="not installed") as told:
+        make_engine(EngineChoice(name)).open()
+    assert "pip install" in told.value.advice
+
+
+@pytest.mark.parametrize("name", ["faster-whisper", "sherpa-onnx"])
+def test_a_model_is_needed(name, no_network, tmp_path):
+    pytest.importorskip(PACKAGES[name])
+    for model in (None, str(tmp_path), str(tmp_path / "nowhere"), "small", "owner/name"):
+        with pytest.raises(EngineUnavailable, match="model") as told:
+            make_engine(EngineChoice(name, model)).open()
+        assert "folder" in told.value.advice
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.bin", "config.json"])
+def test_an_incomplete_whisper_never_asks_the_network(name, no_network, tmp_path):
+    pytest.importorskip("faster_whisper")
+    folder = Path(shutil.copytree(SPEECH / "tiny-whisper", tmp_path / "model"))
+    (folder / name).unlink()
+    with pytest.raises(EngineUnavailable, match=f"no {name}"):
+        make_engine(EngineChoice("faster-whisper", str(folder))).open()
+
+
+@pytest.mark.parametrize("name", ["faster-whisper", "sherpa-onnx", "pocketsphinx"])
+def test_a_broken_model_is_told(name, tmp_path):
+    pytest.importorskip(PACKAGES[name])
+    home = {"faster-whisper": "tiny-whisper", "sherpa-onnx": "tiny-ctc"}.get(name)
+    if home:
+        folder = Path(shutil.copytree(SPEECH / home, tmp_path / "model"))
+    else:
+        folder = tmp_path
+        for file in ("mdef", "en.lm.bin", "en.dict"):
+            (folder / file).write_bytes(b"")
+    for path in folder.iterdir():
+        if path.suffix in (".bin", ".onnx"):
+            path.write_bytes(b"\0" * 1000)
+    with (
+        Child(EngineChoice(name, str(folder), device="cpu")) as child,
+        pytest.raises(EngineUnavailable, match=r"cannot be loaded|broke the engine") as told,
+    ):
+        child.open()
+    assert "unpack" in told.value.advice
+
+
+def test_a_folder_without_a_model_of_pocketsphinx(tmp_path):
+    pytest.importorskip("pocketsphinx")
+    with pytest.raises(EngineUnavailable, match="holds no model"):
+        make_engine(EngineChoice("pocketsphinx", str(tmp_path))).open()
+
+
+def test_the_state_of_every_engine_is_told():
+    states = {state.name: state for state in engine_states([CHOICES["sherpa-onnx"]])}
+    assert list(states) == list(ENGINES)
+    assert states["pocketsphinx"].ready
+    assert states["sherpa-onnx"].ready
+    assert not states["faster-whisper"].ready
+    assert "needs a model" in states["faster-whisper"].reason
+    assert "folder" in states["faster-whisper"].fix
+
+
+def test_pieces_of_words_become_words():
+    tokens = ["▁it", "▁is", "n", "'t", "▁so"]
+    starts = [0.0, 0.24, 0.4, 0.48, 1.2]
+    words = words_of_tokens(tokens, starts, [0.2, 0.1, 0.1, 0.2, 0.3], [-0.1] * 5, 1.4)
+    assert [(w.text, w.start_ms, w.end_ms) for w in words] == [
+        ("it", 0, 200),
+        ("isn't", 240, 680),
+        ("so", 1200, 1400),
+    ]
+    assert words[1].confidence == pytest.approx(0.741, abs=0.001)

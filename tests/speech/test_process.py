@@ -1,0 +1,266 @@
+"""An engine in a process of its own: what it is asked, how it ends, and what then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import fragdex
+from fragdex.errors import (
+    EngineUnavailable,
+    InvalidRequest,
+    TrackNotFound,
+    Unavailable,
+    UndecodableMedia,
+)
+from fragdex.speech.engines import EngineChoice
+from fragdex.speech.plan import Plan
+from fragdex.speech.process import Child
+from fragdex.speech.transcribe import transcribe
+from fragdex.speech.words import SliceTranscript
+from fragdex.testing import movie
+from speech.conftest import SPEECH, truth
+
+pytest.importorskip("pocketsphinx")
+pytest.importorskip("sherpa_onnx")
+
+# It says nonsense, but at once.
+QUICK = EngineChoice("sherpa-onnx", str(SPEECH / "tiny-ctc"))
+FILE = SPEECH / "pauses-aac.mp4"
+
+
+@pytest.fixture(scope="module")
+def child():
+    with Child(QUICK) as made:
+        made.open()
+        yield made
+
+
+def taken(child, file=FILE, track=None):
+    source = fragdex.open_source(file)
+    return child.take(fragdex.index(source), source, track)
+
+
+def test_a_track_is_heard_through_the_process_of_its_engine(child):
+    facts = child.open()
+    assert facts.name == "sherpa-onnx"
+    assert taken(child) == 1
+    plan = child.plan(10_000)
+    steps = []
+    asked = child.do("hear", plan=plan.as_json(), number=1, on_message=steps.append)
+    assert steps[0]["progress"] == 0
+    assert steps[-1]["progress"] == steps[-1]["of"] == asked["utterances"] > 0
+    assert taken(child) == 1
+    told = child.hear(plan, 1)
+    assert told.words == SliceTranscript.of_json(asked).words
+    assert 0 < told.bytes_read < FILE.stat().st_size
+
+
+def test_the_bytes_come_from_whoever_started_it(child):
+    with fragdex.open_source(FILE.read_bytes()) as source:
+        index = fragdex.index(source)
+        child.take(index, source)
+        before = source.bytes_read
+        heard = child.hear(child.plan(10_000), 2)
+        assert source.bytes_read - before >= heard.bytes_read * 0.9
+    assert heard.words
+
+
+def test_wrong_tracks_are_refused_and_the_process_lives(child):
+    video = SPEECH.parent / "faststart.mp4"
+    with pytest.raises(TrackNotFound, match="no track 9"):
+        taken(child, video, 9)
+    with pytest.raises(TrackNotFound, match="not an audio track"):
+        taken(child, video, 1)
+    with pytest.raises(TrackNotFound, match="there is no audio track"):
+        taken(child, movie())
+    assert child.alive
+    assert taken(child) == 1
+
+
+def test_an_unknown_language_is_refused():
+    with Child(EngineChoice()) as child:
+        child.open()
+        taken(child)
+        with pytest.raises(InvalidRequest, match="does not know") as told:
+            child.plan(10_000, "tlh")
+        assert told.value.pointer == "/language"
+        assert child.plan(10_000, "en").language == "en"
+
+
+def test_what_check_raises_ends_the_process():
+    class Cancelled(Exception):
+        pass
+
+    def check():
+        if time.monotonic() > begun + 1:
+            raise Cancelled
+
+    with Child(EngineChoice()) as child:
+        child.open()
+        taken(child)
+        plan = child.plan(60_000)
+        begun = time.monotonic()
+        with pytest.raises(Cancelled):
+            child.hear(plan, 0, check=check)
+        assert not child.alive
+        with pytest.raises(ProcessLookupError):
+            os.kill(child.pid, 0)
+
+
+def test_a_process_that_is_killed_is_told_as_passing():
+    with Child(QUICK) as child:
+        child.open()
+        taken(child)
+        plan = child.plan(10_000)
+        os.kill(child.pid, signal.SIGKILL)
+        with pytest.raises(Unavailable, match="SIGKILL"):
+            child.hear(plan, 0)
+
+
+def test_a_source_that_fails_is_told():
+    class Broken(fragdex.Source):
+        def read_up_to(self, range):
+            raise fragdex.errors.SourceUnavailable("the store is away")
+
+    data = FILE.read_bytes()
+    with Child(QUICK) as child:
+        child.open()
+        with pytest.raises(fragdex.errors.SourceUnavailable, match="away"):
+            child.take(fragdex.index(data), Broken("store", size=len(data)))
+        assert child.alive
+
+
+def test_it_ends_when_it_is_not_needed_any_more():
+    with Child(QUICK) as child:
+        child.open()
+        pid = child.pid
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+# ---- whole files ----------------------------------------------------------------------------
+
+
+def test_two_processes_hear_what_one_does():
+    order = []
+    one = transcribe(FILE, choice=QUICK, work_slice_ms=5_000)
+    two = transcribe(
+        FILE.read_bytes(),
+        choice=QUICK,
+        work_slice_ms=10_000,
+        jobs=2,
+        on_slice=lambda heard, done, of: order.append((heard.number, done, of)),
+    )
+    assert one.words
+    assert order == [(n, n + 1, 7) for n in range(7)]
+    # This engine hears 80 ms at a time: all that a slice may change is where it begins to count.
+    assert [w.text for w in one.words] == [w.text for w in two.words]
+
+
+def test_a_killed_process_changes_nothing(monkeypatch):
+    children = []
+    began = Child.__init__
+
+    def noted(self, *args, **more):
+        began(self, *args, **more)
+        children.append(self)
+
+    monkeypatch.setattr(Child, "__init__", noted)
+    killed = threading.Event()
+
+    def kill(heard, done, of):
+        if done == 2 and not killed.is_set():
+            killed.set()
+            os.kill(children[0].pid, signal.SIGKILL)
+
+    found = transcribe(FILE, choice=QUICK, work_slice_ms=5_000, on_slice=kill)
+    assert killed.is_set()
+    assert len(children) == 2
+    assert not any(child.alive for child in children)
+    assert found.words == transcribe(FILE, choice=QUICK, work_slice_ms=5_000).words
+
+
+def test_words_are_those_that_are_said_when_they_are_said():
+    found = transcribe(SPEECH / "late-opus.mp4", jobs=1)
+    said = truth("late-opus.mp4")
+    by_text = {}
+    for text, start, _ in said:
+        by_text.setdefault(text, []).append(start)
+    hits = [
+        min(abs(word.start_ms - start) for start in by_text[word.text])
+        for word in found.words
+        if word.text in by_text
+    ]
+    assert len(hits) > len(said) * 0.6
+    assert sorted(hits)[len(hits) // 2] <= 20
+    assert found.language == "en"
+    assert "pocketsphinx" in found.engine
+
+
+def test_a_missing_engine_is_told_before_anything_is_heard():
+    with pytest.raises(EngineUnavailable, match="needs a model"):
+        transcribe(FILE, choice=EngineChoice("faster-whisper"))
+
+
+def test_encrypted_sound_is_refused():
+    with pytest.raises(UndecodableMedia, match="encrypted"):
+        transcribe(SPEECH.parent / "frag-encrypted.mp4", choice=QUICK)
+
+
+def test_whisper_hears_in_its_process_offline():
+    pytest.importorskip("faster_whisper")
+    choice = EngineChoice("faster-whisper", str(SPEECH / "tiny-whisper"), device="cpu", threads=1)
+    found = transcribe(SPEECH / "pauses-flac.mp4", choice=choice, work_slice_ms=5_000)
+    again = transcribe(SPEECH / "pauses-flac.mp4", choice=choice, work_slice_ms=5_000)
+    assert found.words
+    assert found == again
+
+
+def test_noise_beeps_and_silence_have_no_words():
+    import numpy as np
+
+    rate = 16_000
+    rng = np.random.default_rng(3)
+    t = np.arange(rate * 3) / rate
+    parts = {
+        "silence": np.zeros(rate * 3),
+        "noise": rng.normal(0, 1500, rate * 3),
+        "beeps": 8000 * np.sin(2 * np.pi * 1000 * t) * (t % 1 < 0.3),
+    }
+    for name, sound in parts.items():
+        data = wave_movie(sound.astype(np.int16))
+        assert transcribe(data).text == "", name
+
+
+def wave_movie(sound):
+    """PCM in a progressive file."""
+    import io
+    from fractions import Fraction
+
+    import av
+
+    out = io.BytesIO()
+    with av.open(out, "w", format="mov") as container:
+        stream = container.add_stream("pcm_s16le", rate=16_000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(sound[None, :], "s16", "mono")
+        frame.pts, frame.time_base, frame.sample_rate = 0, Fraction(1, 16_000), 16_000
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return out.getvalue()
+
+
+def test_a_plan_can_be_given_to_another_process():
+    with Child(QUICK) as first:
+        first.open()
+        taken(first)
+        plan = first.plan(10_000)
+        words = first.hear(plan, 3).words
+    with Child(QUICK) as second:
+        second.open()
+        taken(second)
+        assert second.hear(Plan.of_json(plan.as_json()), 3).words == words
