@@ -29,6 +29,7 @@ ROOMS = (
     "webhook_signature",
     "outgoing",
     "traces",
+    "lru_cache",
     "sources",
     "boxes",
     "fragments",

@@ -6,7 +6,7 @@ import pytest
 
 from fragdex.decoding.loudness import measured
 from fragdex.rendering.films import Film
-from fragdex.rendering.normalizing import CEILING, normalized
+from fragdex.rendering.join import CEILING, normalized
 from fragdex.rendering.plan import Wanted
 from fragdex.rendering.render import render
 from rendering.frames.test_ranges import NTSC, noisy

@@ -156,7 +156,6 @@ def render(
             json=json, allow_incomplete=allow_incomplete,
         )  # fmt: skip
     with extra("render"):
-        from fragdex.rendering.hosts import AllowedHosts
         from fragdex.rendering.outside import NOTHING, FirstOf, Outside
         from fragdex.rendering.pool import PageSource
         from fragdex.rendering.render import render as render_page
@@ -171,8 +170,9 @@ def render(
     else:
         site, outside = site_at(page, key)
     if allow:
-        hosts = AllowedHosts(allow)
-        outside = FirstOf(outside, hosts)
+        from fragdex.rendering.hosts import AllowedHosts
+
+        outside = FirstOf(outside, AllowedHosts(allow))
     if tool is not None:
         # of a table the first row tells
         row = given[0] if isinstance(given, list) else given

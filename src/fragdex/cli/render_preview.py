@@ -19,8 +19,7 @@ __all__ = ["preview_page"]
 
 def preview_page(port: int, name: str, page: PageSource, wanted: Wanted, json: bool) -> int:
     """Show the film of a page until interrupted; returns the exit code."""
-    from fragdex.rendering.preview.film_preview import FilmPreview
-    from fragdex.rendering.preview.local_server import LocalServer
+    from fragdex.rendering.preview.film_preview import FilmPreview, LocalServer
 
     preview = FilmPreview(name, page, wanted)
     try:

@@ -28,7 +28,7 @@ def facts_of(
         seconds: that it took.
         given: the data of the page.
     """
-    from fragdex.rendering.given_data import recorded
+    from fragdex.rendering.site import recorded
 
     told = made.notes.as_json()
     data, data_sha256 = recorded(given)

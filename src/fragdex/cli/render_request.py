@@ -248,7 +248,7 @@ def _scale(text: str) -> float:
 
 
 def _rate(text: str, option: str = "--fps") -> Any:
-    from fragdex.rendering.rates import rate_of
+    from fragdex.rendering.films import rate_of
 
     try:
         return rate_of(text if "/" in text or text.isdigit() else float(text))

@@ -42,7 +42,7 @@ def target_of(output: str, kind: Kind) -> Iterator[tuple[Path, Callable[[], None
 
 def _unpack(archive: Path, output: str) -> None:
     """Write the pictures of an archive where they are wanted, each whole or not at all."""
-    from fragdex.rendering.sequences import frame_of
+    from fragdex.rendering.join import frame_of
 
     folder, name = Path(output).parent, Path(output).name
     number = SEQUENCE.search(name)

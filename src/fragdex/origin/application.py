@@ -25,13 +25,13 @@ from fragdex.errors import (
     TrackNotFound,
     TruncatedInput,
 )
+from fragdex.lru_cache import LRUCache
 from fragdex.origin import film_pages
 from fragdex.origin.access_log import AccessLog
 from fragdex.origin.addresses import Address, parse_address
 from fragdex.origin.answers import answer, has_already
 from fragdex.origin.film_list_answer import list_answer
 from fragdex.origin.growing_films import NotYet
-from fragdex.origin.lru_cache import LRUCache
 from fragdex.origin.package_files import package_file
 from fragdex.origin.prepared import LARGEST, PreparedSegment
 from fragdex.origin.preview_maker import PreviewMaker, TooManyWaiting

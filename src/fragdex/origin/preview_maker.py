@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from fragdex.origin.lru_cache import LRUCache
+from fragdex.lru_cache import LRUCache
 from fragdex.origin.previews import Preview
 from fragdex.views.view import View
 

@@ -114,7 +114,7 @@ class _Work:
         failed: list[str] = []
         loudness = None
         if strips or stored.is_sound:
-            from fragdex.rendering.normalizing import normalized
+            from fragdex.rendering.join import normalized
             from fragdex.rendering.page_media.mixing import mix
 
             # its memory is of use to the decoders

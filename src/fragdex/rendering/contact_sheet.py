@@ -14,8 +14,7 @@ from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.plan import Wanted, frames_of, settled
-from fragdex.rendering.pool import ChildPool, PageSource
-from fragdex.rendering.sampling import drawn, evenly
+from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.stills import Still, encode_still
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from fragdex.rendering.browser.timing import View
 from fragdex.rendering.contact_sheet import film_of
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import Wanted, key_interval
-from fragdex.rendering.pool import PageSource
+from fragdex.rendering.pool import PageSource, evenly
 from fragdex.rendering.process import Child
 from fragdex.rendering.render import divided
-from fragdex.rendering.sampling import evenly
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.sandbox.processes import ProcessorTime, memory_below
 

@@ -1,25 +1,31 @@
-"""Slices → one film: packets are copied, the sound is encoded once for the whole."""
+"""Slices → one film, animation, archive of pictures, or the sound alone.
+
+Packets are copied; the sound is encoded once for the whole. Animations and archives are made of
+the decoded pictures.
+"""
 
 from __future__ import annotations
 
+import os
+import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from fragdex.errors import BrowserGone
-from fragdex.rendering.animations import animate
 from fragdex.rendering.films import Film
 from fragdex.rendering.messages import Joined
-from fragdex.rendering.packets import packets_of
+from fragdex.rendering.number_line import pixels_of
 from fragdex.rendering.plan import KEY_SECONDS, View
-from fragdex.rendering.sequences import archive
+from fragdex.rendering.stills import encode_still
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["SAMPLE_RATE", "join", "join_sound"]
 
 SAMPLE_RATE: Final = 48_000
 AUDIO_BITS: Final = 192_000
@@ -202,3 +208,263 @@ def _blocks(pieces: Iterable[np.ndarray[Any, Any]], size: int) -> Iterator[np.nd
         rest = rest[whole:]
     if len(rest):
         yield rest
+
+
+_FOR_EVER: Final = "0"
+_OPAQUE: Final = 128
+_FLAGS_AT, _ALPHA = 20, 0x10
+_SIDE: Final = 16  # of a palette
+
+
+def animate(
+    slices: Sequence[Callable[[], BinaryIO]],
+    view: View,
+    out: Path,
+    film: Film,
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Encode the pictures of slices, again and again from the first; returns how many there are.
+
+    Args:
+        slices: each opens a file of `Encoding` that lost nothing; in order.
+        film: GIF has one palette of 256 colours for all, and a pixel of it is there or not.
+    """
+    import av
+
+    gif = film.container == "gif"
+    container = av.open(
+        str(out), "w", format="gif" if gif else "webp",
+        options={"fflags": "+bitexact", "loop": _FOR_EVER},
+    )  # fmt: skip
+    stream: Any = container.add_stream("gif" if gif else "libwebp_anim", rate=view.fps)
+    context = stream.codec_context
+    context.width, context.height = view.frame
+    context.pix_fmt = "pal8" if gif else "bgra"
+    context.time_base = stream.time_base = 1 / view.fps
+    frames = 0
+    pictures = _in_palette(slices, view, film) if gif else _pictures(slices)
+    for picture in pictures:
+        picture.pts, picture.time_base = frames, 1 / view.fps
+        for packet in stream.encode(picture):
+            container.mux_one(packet)
+        frames += 1
+        progress(frames)
+    for packet in stream.encode(None):
+        container.mux_one(packet)
+    container.close()
+    if film.transparency and not gif:
+        _say_clear(out)
+    return frames
+
+
+def _say_clear(webp: Path) -> None:
+    """Set the flag of transparency in the header (RFC 9649 2.7).
+
+    The encoder leaves it out where opaque rectangles stand on an empty ground, which decoders then
+    fill.
+    """
+    with webp.open("r+b") as file:
+        file.seek(_FLAGS_AT)
+        flags = file.read(1)[0]
+        file.seek(_FLAGS_AT)
+        file.write(bytes([flags | _ALPHA]))
+
+
+def _pictures(slices: Sequence[Callable[[], BinaryIO]]) -> Iterator[Any]:
+    from av.video.reformatter import VideoReformatter
+
+    reformatter = VideoReformatter()
+    for picture in pictures_of(slices):
+        yield reformatter.reformat(picture, format="bgra", threads=1)
+
+
+def _in_palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film) -> Iterator[Any]:
+    """The pictures in the 256 colours that fit all of them best."""
+    import av.filter
+
+    graph = av.filter.Graph()
+    of_palette = _source(graph, _SIDE, _SIDE, view)
+    of_pictures = _source(graph, *view.frame, view)
+    use = graph.add("paletteuse", f"diff_mode=rectangle:alpha_threshold={_OPAQUE}")
+    sink = graph.add("buffersink")
+    of_pictures.link_to(use, 0, 0)
+    of_palette.link_to(use, 0, 1)
+    use.link_to(sink)
+    graph.configure()
+    of_palette.push(_palette(slices, view, film))
+    of_palette.push(None)
+    for number, picture in enumerate(_pictures(slices)):
+        picture.pts, picture.time_base = number, 1 / view.fps
+        of_pictures.push(picture)
+        yield from _pulled(sink)
+    of_pictures.push(None)
+    yield from _pulled(sink)
+
+
+def _palette(slices: Sequence[Callable[[], BinaryIO]], view: View, film: Film) -> Any:
+    import av.filter
+
+    graph = av.filter.Graph()
+    pictures = _source(graph, *view.frame, view)
+    made = graph.add("palettegen", f"reserve_transparent={int(film.transparency)}")
+    sink = graph.add("buffersink")
+    pictures.link_to(made)
+    made.link_to(sink)
+    graph.configure()
+    for number, picture in enumerate(_pictures(slices)):
+        picture.pts, picture.time_base = number, 1 / view.fps
+        pictures.push(picture)
+    pictures.push(None)
+    palette = sink.pull()
+    palette.pts, palette.time_base = 0, 1 / view.fps
+    return palette
+
+
+def _source(graph: Any, width: int, height: int, view: View) -> Any:
+    return graph.add_buffer(width=width, height=height, format="bgra", time_base=1 / view.fps)
+
+
+def _pulled(sink: Any) -> Iterator[Any]:
+    import av
+
+    while True:
+        try:
+            yield sink.pull()
+        except (av.error.BlockingIOError, av.error.EOFError):
+            return
+
+
+_DIGITS: Final = 5
+_MOST_AT_ONCE: Final = 8
+_DATE: Final = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell: the same every time
+
+
+def archive(
+    slices: Sequence[Callable[[], BinaryIO]],
+    out: Path,
+    film: Film,
+    first: int,
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Write the pictures of slices into a zip, uncompressed; returns how many there are.
+
+    They are named by the frame that they show, such as `00030.png`.
+
+    Args:
+        slices: each opens a file of `Encoding` that lost nothing; in order.
+        film: what each picture is.
+        first: the number of the first.
+    """
+    frames = 0
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as pictures:
+        for data in _encoded(slices, film):
+            name = f"{first + frames:0{_DIGITS}}.{film.still.container}"
+            pictures.writestr(zipfile.ZipInfo(name, _DATE), data)
+            frames += 1
+            progress(frames)
+    return frames
+
+
+def _encoded(slices: Sequence[Callable[[], BinaryIO]], film: Film) -> Iterator[bytes]:
+    """The pictures of slices in order; as many are compressed at once as there are processors."""
+    from av.video.reformatter import VideoReformatter
+
+    still, reformatter = film.still, VideoReformatter()
+    rgb = "rgba" if still.is_clear else "rgb24"
+    at_once = min(os.cpu_count() or 1, _MOST_AT_ONCE)
+    before = b""
+    waiting: deque[Future[bytes]] = deque()
+    with ThreadPoolExecutor(at_once, "pictures") as threads:
+        for picture in pictures_of(slices):
+            pixels = pixels_of(reformatter.reformat(picture, format=rgb, threads=1))
+            shown = pixels.tobytes()
+            if shown == before:
+                waiting.append(waiting[-1])
+            else:
+                before = shown
+                waiting.append(threads.submit(encode_still, pixels, still))
+            # the last one stays: the next picture may be the same
+            while len(waiting) > at_once:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def frame_of(name: str) -> int:
+    """The frame that a picture of an archive shows.
+
+    >>> frame_of("00030.png")
+    30
+    """
+    return int(name.partition(".")[0])
+
+
+def packets_of(slices: Sequence[Callable[[], BinaryIO]]) -> Iterator[tuple[Any, Any]]:
+    """The packets of slices in order, each with the stream that it comes from."""
+    import av
+
+    for opening in slices:
+        with (
+            opening() as file,
+            av.open(file, "r", options={"ignore_editlist": "1"}) as part,
+        ):
+            source: Any = part.streams.video[0]
+            for packet in part.demux(source):
+                if packet.pts is not None:
+                    yield packet, source
+
+
+def pictures_of(slices: Sequence[Callable[[], BinaryIO]]) -> Iterator[Any]:
+    """The decoded pictures of slices in order."""
+    for packet, _ in packets_of(slices):
+        yield from packet.decode()
+
+
+CEILING: Final = -1.0
+"""dBTP that no sound is raised above (EBU R 128, 2023)."""
+
+Sound = Callable[[], "Iterable[np.ndarray[Any, Any]]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Normalized:
+    """How loud a sound was, and what was done about it.
+
+    Attributes:
+        integrated: LUFS (ITU-R BS.1770-4), None of silence, and of what is shorter than 400 ms.
+        true_peak: dBTP, None of silence.
+        gain: dB that it was changed by since.
+    """
+
+    integrated: float | None
+    true_peak: float | None
+    gain: float = 0.0
+
+    def gain_to(self, target: float) -> float:
+        """The gain (dB) that brings it to a loudness, or as near as its true peak allows.
+
+        >>> Normalized(-30.0, -20.0).gain_to(-23), Normalized(-30.0, -4.0).gain_to(-23)
+        (7.0, 3.0)
+        """
+        if self.integrated is None or self.true_peak is None:
+            return 0.0
+        return round(min(target - self.integrated, CEILING - self.true_peak), 2)
+
+
+def normalized(sound: Sound, target: float) -> tuple[Normalized, Iterator[np.ndarray[Any, Any]]]:
+    """A sound at a loudness: measured, and changed by one gain.
+
+    Args:
+        sound: begins it, each time it is called.
+        target: LUFS.
+    """
+    import numpy as np
+
+    from fragdex.decoding.loudness import measured
+
+    before = measured(sound())
+    found = Normalized(before.integrated, before.true_peak)
+    gain = found.gain_to(target)
+    factor = np.float32(10 ** (gain / 20))
+    changed = Normalized(found.integrated, found.true_peak, gain)
+    return changed, (piece * factor for piece in sound())

@@ -17,8 +17,7 @@ from fragdex.rendering.browser.timing import View
 from fragdex.rendering.glyphs import missing_fonts
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import Wanted, frames_of, settled
-from fragdex.rendering.pool import ChildPool, PageSource
-from fragdex.rendering.sampling import drawn, evenly
+from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.site import DATA, ORIGIN, Site
 
 __all__ = ["Finding", "Linted", "lint"]

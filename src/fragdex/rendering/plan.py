@@ -11,8 +11,7 @@ from typing import Final
 from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import Limits, PageFacts
 from fragdex.rendering.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, Crop, View
-from fragdex.rendering.films import Film
-from fragdex.rendering.rates import MAX_FPS
+from fragdex.rendering.films import MAX_FPS, Film
 from fragdex.rendering.stills import Still
 
 __all__ = [

@@ -7,24 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
-
-from fragdex.rendering.given_data import encoded
-
-__all__ = [
-    "DATA",
-    "ORIGIN",
-    "Asset",
-    "Folder",
-    "OpenAsset",
-    "Page",
-    "Site",
-    "WithData",
-    "media_type_of",
-]
 
 ORIGIN: Final = "http://site.localhost"
 """Where a page believes to be: a secure context, as on the machine of its author (W3C Secure
@@ -198,3 +186,27 @@ class Folder(Site):
             # a name too long, a circle of links
             return None
         return None
+
+
+_LONG: Final = 2000  # bytes
+
+
+def encoded(data: Any) -> bytes:
+    """Data as a page reads them.
+
+    >>> encoded({"title": "Hi"})
+    b'{"title": "Hi"}'
+    """
+    return json.dumps(data, allow_nan=False).encode()
+
+
+def recorded(data: Mapping[str, Any] | None) -> tuple[Mapping[str, Any] | None, str | None]:
+    """Data, None where they are long or there are none, and the SHA-256 of what the page reads.
+
+    >>> recorded({"title": "Hi"})[0], recorded({"title": "Hi" * 1000})[0], recorded(None)
+    ({'title': 'Hi'}, None, (None, None))
+    """
+    if data is None:
+        return None, None
+    text = encoded(data)
+    return data if len(text) <= _LONG else None, hashlib.sha256(text).hexdigest()

@@ -3,6 +3,10 @@
 No network, no privileges, a user of its own where the service is root, files of the interpreter
 and its own folder alone, bounds of memory, processor time and files. A wall that this system does
 not have is named, and the others stand.
+
+Where the service runs as root, each child is a user of its own, who owns nothing but the child's
+folder and can signal nobody else. Its number is made of the child's process number, so that no two
+children share one.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ from fragdex.service.records.identifiers import instant
 from fragdex.service.records.key_uses import KeyUses
 from fragdex.service.records.state_metrics import StateMetrics
 from fragdex.service.renders import operations as render_operations
-from fragdex.service.renders import readiness
 from fragdex.service.renders import routes as renders
 from fragdex.service.renders import worker as rendering
 from fragdex.service.resumable import routes as resumable
@@ -224,8 +223,8 @@ def _application(
     # the first signal has come; then, once balancers could see it, no more requests are taken
     app.state.ending = False
     app.state.draining = asyncio.Event()
-    app.state.browser = partial(readiness.browser_state, context)
-    app.state.has_no_browser = readiness.is_missing
+    app.state.browser = partial(rendering.browser_state, context)
+    app.state.has_no_browser = rendering.browser_is_missing
     app.state.engine = partial(engine_state, context)
     app.state.stuck_jobs = []
     problems.install(app)

@@ -11,7 +11,7 @@ from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser import finding, sandbox
 from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.sandbox import allows_sandbox
-from fragdex.service.renders import readiness
+from fragdex.service.renders import worker
 
 
 @pytest.fixture
@@ -102,8 +102,8 @@ def test_a_process_that_has_an_old_browser_has_none(bare, version, missing):
     shell = program(programs / "chromium-headless-shell")
     shell.write_text(f"#!/bin/sh\necho Chromium {version}\n")
     context = SimpleNamespace(settings=SimpleNamespace(job_workers=1))
-    state = readiness.browser_state(context)
-    assert readiness.is_missing(state) is missing
+    state = worker.browser_state(context)
+    assert worker.browser_is_missing(state) is missing
     assert version in state
 
 

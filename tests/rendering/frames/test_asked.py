@@ -14,8 +14,8 @@ from fragdex.errors import PageFailed
 from fragdex.rendering import seams, slice
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.stage import Stage
-from fragdex.rendering.line import without_line
 from fragdex.rendering.lint import lint
+from fragdex.rendering.number_line import without_line
 from fragdex.rendering.outside import NOTHING
 from fragdex.rendering.plan import View, Wanted
 from fragdex.rendering.pool import PageSource

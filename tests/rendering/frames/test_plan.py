@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.rendering.browser.timing import instant_us
+from fragdex.rendering.films import rate_of
 from fragdex.rendering.plan import View, Wanted, frame_at, frame_count, key_interval, plan
-from fragdex.rendering.rates import rate_of
 
 rates = st.sampled_from([Fraction(n) for n in (1, 5, 12, 24, 25, 30, 50, 60, 120)]) | st.builds(
     Fraction, st.sampled_from([24000, 30000, 60000]), st.just(1001)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from PIL import Image
 
-from fragdex.rendering import sequences
+from fragdex.rendering import join as sequences
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.films import Film
 from fragdex.rendering.plan import View

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.rendering.render import Wanted, render
+from fragdex.rendering.render import SliceScheduler, Wanted, render
 from fragdex.rendering.site import Page
-from fragdex.rendering.slice_scheduler import SliceScheduler
 
 THIRDS = [range(100), range(100, 200), range(200, 300)]
 
@@ -131,8 +130,8 @@ BUSY = (
 def test_the_film_is_the_same_however_many_make_it(tmp_path, page, worth, processes, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     # wide of what these pages need, on slow machines too
-    monkeypatch.setattr("fragdex.rendering.slice_scheduler.WORTH_SECONDS", worth)
-    monkeypatch.setattr("fragdex.rendering.slice_scheduler._STARTS", 0)
+    monkeypatch.setattr("fragdex.rendering.render.WORTH_SECONDS", worth)
+    monkeypatch.setattr("fragdex.rendering.render._STARTS", 0)
     files = {}
     for jobs in (None, 1, 2):
         out = tmp_path / f"{jobs}.mp4"

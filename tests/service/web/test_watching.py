@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from fragdex.errors import RecordNotFound
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.renders import progress
+from fragdex.service.renders.records import progress
 from fragdex.service.web.watching import Watcher
 from service.serving import API, serving
 from service.survival.processes import Site, until
@@ -245,5 +245,5 @@ def test_looks_are_of_the_tenant_s_own_records(sqlite_database):
             row = {"id": name, "name": name, "created_at": instant()}
             connection.execute(tables.tenants.insert().values(row))
     id_ = rendering(sqlite_database, "a")
-    assert list(progress.look(Context, "a", [id_, new_id()])) == [id_]
-    assert progress.look(Context, "b", [id_]) == {}
+    assert list(progress(Context, "a", [id_, new_id()])) == [id_]
+    assert progress(Context, "b", [id_]) == {}

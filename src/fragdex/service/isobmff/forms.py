@@ -13,9 +13,10 @@ from typing_extensions import TypeAliasType
 from fragdex import ByteRange, TrackIndex
 from fragdex.formats import export as written
 from fragdex.formats import hls_tracks
+from fragdex.lru_cache import LRUCache
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.model import IndexKeys
-from fragdex.service.isobmff.opened import LRUCache, alone, chosen_track, joined, opened
+from fragdex.service.isobmff.opened import alone, chosen_track, joined, opened
 from fragdex.service.records.tables import isobmff_tracks
 
 __all__ = ["FORMS", "FormName", "IndexForm", "Shown", "exported", "shown"]
@@ -95,7 +96,7 @@ def exported(
     """
     of = of or Shown()
     name = (keys, form, of, tuple(map(address, of.tracks)))
-    return context.part(KeptForms).get(
+    return context.part(KeptForms).get_or_make(
         name,
         MAX_KEPT_FORMS,
         lambda: _export(context, keys, form, of, address),

@@ -8,21 +8,17 @@ what is read of it, whatever its size.
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
 
 from fragdex import ByteRange, FragmentIndex, TrackIndex, open_index
 from fragdex.errors import TrackNotFound
 from fragdex.formats.subsegments import init_place
+from fragdex.lru_cache import LRUCache
 from fragdex.seeking.model import How, Period, SourceInfo
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.model import IndexKeys
 
 __all__ = [
-    "LRUCache",
     "OpenIndexes",
     "Opened",
     "alone",
@@ -31,60 +27,6 @@ __all__ = [
     "joined",
     "opened",
 ]
-
-T = TypeVar("T")
-
-
-class LRUCache(Generic[T]):
-    """What was used last, at most so many."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._items: OrderedDict[Any, T] = OrderedDict()
-        self._weights: dict[Any, int] = {}
-
-    def get(
-        self,
-        key: Any,
-        limit: int,
-        make: Callable[[], T],
-        worth: Callable[[T], bool] | None = None,
-        weight: Callable[[T], int] = lambda _: 1,
-    ) -> T:
-        """What is kept under `key`; made where nothing is, by several at once if it must be.
-
-        Args:
-            limit: of all, those that were used last are kept, so many of them.
-            worth: whether what was made is kept; None: it is.
-            weight: for how many it counts. The last one is kept whatever it weighs.
-        """
-        with self._lock:
-            found = self._items.get(key)
-            if found is not None:
-                self._items.move_to_end(key)
-                return found
-        made = make()
-        if worth is None or worth(made):
-            with self._lock:
-                self._items[key] = made
-                self._items.move_to_end(key)
-                self._weights[key] = weight(made)
-                while len(self._items) > 1 and sum(self._weights.values()) > limit:
-                    old, _ = self._items.popitem(last=False)
-                    del self._weights[old]
-        return made
-
-    def forget(self, key: Any) -> None:
-        """Keep nothing under `key`."""
-        with self._lock:
-            self._items.pop(key, None)
-            self._weights.pop(key, None)
-
-    def close(self) -> None:
-        """Keep nothing."""
-        with self._lock:
-            self._items.clear()
-            self._weights.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +58,7 @@ def opened(context: ServiceContext, keys: IndexKeys) -> Opened:
         index = joined(context, keys)
         return Opened(index, tuple(map(init_place, index.periods)))
 
-    return context.part(OpenIndexes).get(keys, context.settings.open_indexes, make)
+    return context.part(OpenIndexes).get_or_make(keys, context.settings.open_indexes, make)
 
 
 def etag_md5(keys: IndexKeys) -> bytes:

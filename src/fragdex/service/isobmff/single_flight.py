@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, Final, Generic, TypeVar
 
 from fragdex.errors import Unavailable
-from fragdex.service.isobmff.opened import LRUCache
+from fragdex.lru_cache import LRUCache
 
 __all__ = ["SingleFlight", "SingleFlightCache"]
 
@@ -100,7 +100,7 @@ class SingleFlightCache(LRUCache[T]):
         weight: Callable[[T], int] = lambda _: 1,
         among: Any = None,
     ) -> T:
-        """As `get`, with `make` called once where several ask.
+        """As `get_or_make`, with `make` called once where several ask.
 
         Args:
             among: who shares one making; others make their own.
@@ -110,6 +110,8 @@ class SingleFlightCache(LRUCache[T]):
 
         def once() -> T:
             # looks again: it may have been made between a look and this flight
-            return self._flights.do((among, key), lambda: self.get(key, limit, make, weight=weight))
+            return self._flights.do(
+                (among, key), lambda: self.get_or_make(key, limit, make, weight=weight)
+            )
 
-        return self.get(key, limit, once, weight=weight)
+        return self.get_or_make(key, limit, once, weight=weight)

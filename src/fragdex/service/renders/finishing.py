@@ -23,9 +23,16 @@ from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion, trash
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
-from fragdex.service.renders import notes, slice_cache
+from fragdex.service.renders import slice_cache
 from fragdex.service.renders.model import TYPES, RenderStatus
-from fragdex.service.renders.records import FAMILY, OPEN, event_data, result_name, wanted_of
+from fragdex.service.renders.records import (
+    FAMILY,
+    OPEN,
+    event_data,
+    gathered_notes,
+    result_name,
+    wanted_of,
+)
 from fragdex.service.renders.workspaces import RenderWorkspace
 
 __all__ = ["finish"]
@@ -122,7 +129,7 @@ def _publish(
         )
         if key is not None and not trash.claim(connection, key):
             raise Unavailable("the index of the result was not kept in time", retry_after=1)
-        told: dict[str, Any] = dict(notes.gather(connection, render.id, row.notes))
+        told: dict[str, Any] = dict(gathered_notes(connection, render.id, row.notes))
         if result.loudness is not None:
             told["loudness"] = result.loudness
         told["refused"] += result.failed

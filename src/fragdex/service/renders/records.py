@@ -1,16 +1,19 @@
-"""The rows of renders, read for their owner."""
+"""The rows of renders, read for their owner: records, progress, what pages said."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.rendering.given_data import recorded
+from fragdex.errors import ServiceError
+from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.glyphs import missing_fonts
+from fragdex.rendering.site import recorded
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.identifiers import instant, md5_text, rfc3339
 from fragdex.service.records.tables import render_parts, renders, uploads
@@ -18,17 +21,7 @@ from fragdex.service.renders.model import TYPES, RenderList, RenderRecord, Rende
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, NewRender
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.repository import Repository
-
-__all__ = [
-    "FAMILY",
-    "OPEN",
-    "RENDERS",
-    "event_data",
-    "is_over",
-    "page_name",
-    "result_name",
-    "wanted_of",
-]
+from fragdex.service.web.events import Event
 
 FAMILY: Final = "renders"
 """The word for renders in `uploads` and `blob_uses`."""
@@ -164,3 +157,58 @@ RENDERS: Final = Repository(
     renders, "render", _records_of, RenderList, weight=_RENDER.row_bytes + _SLICES
 )
 """The renders of tenants."""
+
+
+@contextlib.contextmanager
+def noting_failure(context: ServiceContext, change: sa.Update) -> Iterator[None]:
+    """Write down what the page said until an error, where the error tells it.
+
+    Args:
+        change: of the row whose `notes` they become.
+    """
+    try:
+        yield
+    except ServiceError as error:
+        told = Notes.of_json(error.more)
+        if told != Notes():
+            with context.database.write() as connection:
+                connection.execute(change.values(notes=told.as_json()))
+        raise
+
+
+def gathered_notes(
+    connection: Connection, render_id: str, first: Mapping[str, Any] | None = None
+) -> dict[str, list[Any]]:
+    """What all slices of a render told, each line once."""
+    query = sa.select(render_parts.c.notes).where(
+        render_parts.c.render_id == render_id, render_parts.c.notes.is_not(None)
+    )
+    whole = Notes()
+    for told in (first, *connection.scalars(query.order_by(render_parts.c.number))):
+        whole.add(Notes.of_json(told or {}))
+    return whole.as_json()
+
+
+def progress(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[str, Event]:
+    """Where renders stand, by id: `progress` with `size` and `done`, or how they ended."""
+    done = (
+        sa.select(_PART.render_id, sa.func.sum(_PART.done).label("done"))
+        .where(_PART.render_id.in_(ids))
+        .group_by(_PART.render_id)
+    )
+    columns = (_RENDER.id, _RENDER.status, _RENDER.frames, _RENDER.problem)
+    wanted = sa.select(*columns).where(_RENDER.tenant_id == tenant_id, _RENDER.id.in_(ids))
+    with context.database.read() as connection:
+        rows = connection.execute(wanted).all()
+        counts = {one.render_id: int(one.done or 0) for one in connection.execute(done)}
+    return {row.id: _event_of(row, counts.get(row.id, 0)) for row in rows}
+
+
+def _event_of(row: Any, done: int) -> Event:
+    state = {"size": row.frames, "done": done}
+    if row.status == RenderStatus.COMPLETE:
+        return "complete", state
+    if row.status in (RenderStatus.FAILED, RenderStatus.CANCELLED):
+        problem = Problem.of(row.problem)
+        return "error", {**state, "problem": {} if problem is None else problem.model_dump()}
+    return "progress", state

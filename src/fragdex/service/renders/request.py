@@ -25,9 +25,8 @@ from typing_extensions import TypeAliasType
 
 from fragdex.errors import InvalidRequest, TooLarge
 from fragdex.rendering.browser.timing import SCALE_STEP, SCALES, Crop
-from fragdex.rendering.films import Film
+from fragdex.rendering.films import MAX_FPS, RATE, Film, rate_of
 from fragdex.rendering.plan import Wanted
-from fragdex.rendering.rates import MAX_FPS, RATE, rate_of
 from fragdex.service.config import Settings
 from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
 from fragdex.service.web.fields import (

@@ -19,7 +19,7 @@ from fragdex.errors import (
 )
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
-from fragdex.service.renders import operations, progress
+from fragdex.service.renders import operations
 from fragdex.service.renders.model import (
     TYPES,
     RenderBatch,
@@ -28,7 +28,7 @@ from fragdex.service.renders.model import (
     RenderStatus,
     suffix_of,
 )
-from fragdex.service.renders.records import RENDERS
+from fragdex.service.renders.records import RENDERS, progress
 from fragdex.service.renders.request import NewRender, NewRenderBatch
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.uploads.model import Progress
@@ -161,7 +161,7 @@ def get_render_progress(
     id: RecordId, request: Request, caller: Asking, context: InContext, after: LastEventId = None
 ) -> Response:
     """How far a render is, as events; without `Last-Event-ID` the whole is told again."""
-    return progress_of(request, context, caller.tenant_id, id, after, progress.look, counted)
+    return progress_of(request, context, caller.tenant_id, id, after, progress, counted)
 
 
 @router.post("/renders/{id}/cancel", responses=answers(RecordNotFound, Conflict))

@@ -19,9 +19,9 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import Job
 from fragdex.service.records.tables import render_parts, renders
 from fragdex.service.records.tenant_limits import limits_of
-from fragdex.service.renders import notes, slice_cache
+from fragdex.service.renders import slice_cache
 from fragdex.service.renders.parting import draw_alone, view_of, work_seconds
-from fragdex.service.renders.records import OPEN, is_over, wanted_of
+from fragdex.service.renders.records import OPEN, is_over, noting_failure, wanted_of
 from fragdex.service.renders.workspaces import Workspaces
 
 __all__ = ["run"]
@@ -45,7 +45,7 @@ def run(context: ServiceContext, job: Job) -> None:
     folder = context.work_folder(f"{render.id}.{name}.{job.attempt}")
     try:
         with (
-            notes.of_failure(context, render_parts.update().where(mine)),
+            noting_failure(context, render_parts.update().where(mine)),
             context.part(Workspaces).opened(context, render, check) as workspace,
         ):
             view, wanted = view_of(render), wanted_of(render).as_wanted

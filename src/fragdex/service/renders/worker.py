@@ -16,21 +16,27 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
+from fragdex.errors import EngineUnavailable
 from fragdex.rendering import seams
+from fragdex.rendering.browser.finding import find_engine, need_supported, version_of
 from fragdex.rendering.plan import Plan
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.outbox import emit
 from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import renders
-from fragdex.service.renders import notes, slice_cache, slicing
+from fragdex.service.renders import slice_cache, slicing
 from fragdex.service.renders.finishing import finish
 from fragdex.service.renders.model import RenderStatus
 from fragdex.service.renders.parting import draw_alone, part, stored
-from fragdex.service.renders.records import OPEN, event_data, is_over
+from fragdex.service.renders.records import (
+    OPEN,
+    event_data,
+    gathered_notes,
+    is_over,
+    noting_failure,
+)
 from fragdex.service.renders.workspaces import Workspaces
-
-__all__ = ["RENDER", "SLICE", "WORK"]
 
 RENDER: Final = "render"
 SLICE: Final = "render-slice"
@@ -41,6 +47,8 @@ _ATTEMPTS: Final = 10
 _ROUNDS: Final = 3
 
 _RENDER = renders.c
+_NOT_FOUND: Final = "not found"
+_TOO_OLD: Final = "too old"
 
 
 def _run(context: ServiceContext, job: Job) -> None:
@@ -51,7 +59,7 @@ def _run(context: ServiceContext, job: Job) -> None:
     seconds: dict[str, float] = {}
     try:
         with (
-            notes.of_failure(context, renders.update().where(_RENDER.id == row.id)),
+            noting_failure(context, renders.update().where(_RENDER.id == row.id)),
             context.part(Workspaces).opened(context, row, job.check) as workspace,
         ):
             begun = time.monotonic()
@@ -115,12 +123,35 @@ def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> No
                 "status": RenderStatus.FAILED,
                 "failed_at": instant(),
                 "problem": dict(problem),
-                "notes": notes.gather(connection, job.record_id, row.notes),
+                "notes": gathered_notes(connection, job.record_id, row.notes),
             }
             connection.execute(renders.update().where(mine).values(**values))
             data = {**event_data(row), "problem": dict(problem)}
             emit(context, connection, row.tenant_id, "render.failed", data)
     context.part(Workspaces).clear(context, job.record_id)
+
+
+def browser_is_missing(state: str) -> bool:
+    """Whether what `browser_state` gave means that nothing can be rendered here."""
+    return state.startswith((_NOT_FOUND, _TOO_OLD))
+
+
+def browser_state(context: ServiceContext) -> str:
+    """The version of the browser, that it is missing, or that this process renders nothing."""
+    if not context.settings.job_workers:
+        return "not used here"
+    try:
+        engine = find_engine()
+    except EngineUnavailable:
+        return _NOT_FOUND
+    version = version_of(engine.path)
+    if version is None:
+        return f"{engine.path.name}, its version is not known"
+    try:
+        need_supported(version)
+    except EngineUnavailable:
+        return f"{_TOO_OLD}: {version}"
+    return version
 
 
 WORK: tuple[Work, ...] = (

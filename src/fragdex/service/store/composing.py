@@ -14,7 +14,7 @@ from typing import Final
 
 from fragdex import ByteRange, Source
 from fragdex.errors import InvalidRange
-from fragdex.origin.lru_cache import LRUCache
+from fragdex.lru_cache import LRUCache
 from fragdex.service.store.composition import Composition
 from fragdex.service.store.contract import PIECE_BYTES, DirectParts, Draft, Store, local_copy
 from fragdex.views.view import View

@@ -130,7 +130,7 @@ class RemoteTitles(SingleFlightCache[RemoteTitle]):
                 try:
                     return do(title)
                 except SourceChanged:
-                    self.forget(url)
+                    self.drop(url)
             raise Unprocessable("the media change while they are read")
         except Blocked as error:
             raise Unprocessable(f"the media cannot be read: {error.reason}") from None

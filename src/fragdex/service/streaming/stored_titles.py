@@ -14,8 +14,8 @@ import sqlalchemy as sa
 import fragdex
 from fragdex import FragmentIndex, Source, TrackIndex
 from fragdex.errors import NotReady, TrackNotFound
+from fragdex.lru_cache import LRUCache
 from fragdex.service.context import ServiceContext
-from fragdex.service.isobmff.opened import LRUCache
 from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.isobmff.sampled import sampled_index, sampled_index_key
 from fragdex.service.isobmff.single_flight import SingleFlightCache
@@ -189,7 +189,7 @@ class Title:
             with self.sources() as sources:
                 return make(sources)
 
-        return self.context.part(_Views).get((self.media, name), _VIEWS, made)
+        return self.context.part(_Views).get_or_make((self.media, name), _VIEWS, made)
 
     @property
     def samples(self) -> int:
@@ -231,7 +231,7 @@ class Texts(LRUCache[View]):
         Raises:
             KeyError: it has no such file.
         """
-        return self.get((title.key, name), _TEXTS, lambda: title.package[name])
+        return self.get_or_make((title.key, name), _TEXTS, lambda: title.package[name])
 
 
 def title_of(context: ServiceContext, tenant_id: str, media: Sequence[Blob]) -> Title:

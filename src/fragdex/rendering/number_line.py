@@ -1,18 +1,20 @@
-"""The line below a film in which a page that is asked for each frame draws the frame's number.
+"""Pixels of the browser's pictures, and the line that proves which frame one is.
 
-It proves that a picture is that frame, and is no part of the film.
+A page that is asked for each frame draws the frame's number in a line below the film. The line is
+no part of the film.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.errors import PageFailed
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.rgb import picture_of, pixels_of
 
-__all__ = ["LINE", "rows_of_line", "without_line"]
+if TYPE_CHECKING:
+    import numpy as np
+
 
 LINE: Final = 1
 """Its height, in CSS pixels."""
@@ -49,3 +51,25 @@ def without_line(frame: Any, lines: int, number: int) -> Any:
             advice="draw the line with the frame, before frameReady() is called",
         )
     return picture_of(pixels[:-lines])
+
+
+_FORMATS: Final = {3: "rgb24", 4: "rgba"}
+_CHANNELS: Final = {name: channels for channels, name in _FORMATS.items()}
+
+
+def pixels_of(frame: Any) -> np.ndarray[Any, Any]:
+    """The pixels of an av.VideoFrame in RGB or RGBA: (height, width, 3 or 4), uint8, not copied."""
+    import numpy as np
+
+    plane, channels = frame.planes[0], _CHANNELS[frame.format.name]
+    rows = np.frombuffer(plane, np.uint8).reshape(frame.height, plane.line_size)
+    return rows[:, : frame.width * channels].reshape(frame.height, frame.width, channels)
+
+
+def picture_of(pixels: np.ndarray[Any, Any]) -> Any:
+    """An av.VideoFrame of such pixels."""
+    import av
+    import numpy as np
+
+    array = np.ascontiguousarray(pixels)
+    return av.VideoFrame.from_ndarray(array, format=_FORMATS[pixels.shape[2]])
