@@ -28,8 +28,8 @@ from fragdex.formats.clip import clip
 from fragdex.indexing import embedded_index, scan
 from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to
 from fragdex.testing.repeats import CLAIMED
-from fragdex.views.caption_files import Captions, captions_of
 from fragdex.views.muxing import muxed
+from fragdex.views.subtitles import Captions, captions_of
 
 LINE = 256
 """Bytes allocated that count as a line."""

@@ -17,7 +17,7 @@ import sending
 from fragdex import errors
 from fragdex.boxes import make_box
 from fragdex.formats import fidx, wire
-from fragdex.formats.fidx_head import parse_head
+from fragdex.formats.fidx_columns import parse_head
 from fragdex.testing import movie
 from fragdex.testing.box_strategies import boxes
 from fragdex.testing.file_strategies import files

@@ -13,9 +13,10 @@ from fragdex.fragments.findings import Finding
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Encryption, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo, TrackIndex
-from fragdex.seeking.show import byte_count, clock
-from fragdex.seeking.timeline import (
+from fragdex.seeking.show import (
     bit_rate,
+    byte_count,
+    clock,
     fragment_spans,
     main_track,
     rate_steps,

@@ -25,8 +25,7 @@ from fragdex.errors import (
     TruncatedInput,
 )
 from fragdex.sources import Source, open_source
-from fragdex.sources.files import FileSource
-from fragdex.sources.given import BytesSource, FileObjectSource
+from fragdex.sources.files import BytesSource, FileObjectSource, FileSource
 
 CONTENT = bytes(range(256)) * 40
 

@@ -422,7 +422,7 @@ def test_a_device_is_written_to_and_stays_one(call, files, tmp_path):
 def test_an_output_that_cannot_be_written_is_named(call, files, tmp_path, monkeypatch):
     """As it was asked for, and not as the temporary file beside it."""
     nowhere = str(tmp_path / "gone" / "x.part")
-    monkeypatch.setattr("fragdex.sources.writing._temporary", lambda target: nowhere)
+    monkeypatch.setattr("fragdex.sources.files._temporary", lambda target: nowhere)
     for arguments in (("index", "a.mp4"), ("extract", "a.mp4", "0", "1")):
         ran = call(*arguments, "-o", "out.bin")
         assert ran.code == 2

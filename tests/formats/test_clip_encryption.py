@@ -9,7 +9,7 @@ import fragdex
 from fragdex.boxes import Box, build, find_all, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.formats.clip import clip
-from fragdex.formats.clip_encryption import GAP, Protection, _read_all
+from fragdex.formats.clip_samples import GAP, Protection, _read_all
 
 KEY = "00112233445566778899aabbccddeeff"  # the fixtures' own, of no worth
 STBL = "moov/trak/mdia/minf/stbl"

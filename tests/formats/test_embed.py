@@ -16,9 +16,8 @@ import fragdex
 from fragdex.boxes import Box, build, find_all, make_box, parse, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FragdexError, InexactIndex
-from fragdex.formats.embed import embed
-from fragdex.formats.embed_mending import Shifts, mended_box, mended_mfra, needs_rebasing
-from fragdex.formats.moved_moof import moved_moof, rebased
+from fragdex.formats.clip_fragments import moved_moof, rebased
+from fragdex.formats.embed import Shifts, embed, mended_box, mended_mfra, needs_rebasing
 from fragdex.fragments.table import FragmentTable
 from fragdex.seeking.model import FragmentIndex, SourceInfo, TrackIndex
 from fragdex.testing import make_file, movie

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import DamagedIndex, FragdexError
 from fragdex.formats import fidx
-from fragdex.formats.fidx_checks import check_tables
-from fragdex.formats.fidx_head import parse_head
+from fragdex.formats.fidx import check_tables
+from fragdex.formats.fidx_columns import parse_head
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
 from fragdex.seeking.model import FragmentIndex
 from fragdex.testing import movie

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import BuildError, InexactIndex, NoSyncSample
 from fragdex.formats import hls
-from fragdex.formats.hls_attributes import bandwidths
+from fragdex.formats.hls import bandwidths
 from fragdex.seeking.model import FragmentIndex, How, SourceInfo
 from fragdex.testing import movie
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fragdex.errors import InexactIndex, TrackNotFound
 from fragdex.formats import sample_csv
-from fragdex.formats.digits import ROWS_AT_ONCE, text_rows
+from fragdex.formats.sample_csv import ROWS_AT_ONCE, text_rows
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex

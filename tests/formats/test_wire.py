@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, DamagedIndex, FragdexError, InexactIndex, LimitExceeded
-from fragdex.formats import json_stream, wire, wire_reading
+from fragdex.formats import wire, wire_reading
 from fragdex.fragments.table import NULL, SampleTable
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
@@ -389,7 +389,7 @@ def test_what_is_no_such_json_is_refused(text: bytes, message: str) -> None:
 
 
 def test_limits_hold() -> None:
-    long = b'{"a":"' + b"x" * (json_stream.MAX_VALUE_SIZE * 2) + b'"}'
+    long = b'{"a":"' + b"x" * (wire_reading.MAX_VALUE_SIZE * 2) + b'"}'
     with pytest.raises(LimitExceeded, match="too long"):
         wire.read(long)
     many = {f"k{i}": "x" * 1000 for i in range(wire_reading.MAX_KEPT_SIZE // 1000 + 1)}

@@ -14,7 +14,7 @@ import fragdex
 from fragdex.boxes import find_all, parse
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.testing import check_cmaf, check_dash, check_hls, movie
-from fragdex.views.fragments_made import STYP
+from fragdex.views.segments import STYP
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MPD = "{urn:mpeg:dash:schema:mpd:2011}"

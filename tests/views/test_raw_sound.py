@@ -86,11 +86,11 @@ def sound_of(data):
     ("apart", "edit"), [(0, None), (6, None), (6, (1000, 1_199_999)), (0, (5, 700_000))]
 )
 def test_a_long_track_has_each_sample_once_at_its_time(apart, edit, monkeypatch):
-    monkeypatch.setattr("fragdex.views.raw_sound.GROUPED_FROM", 1 << 30)
+    monkeypatch.setattr("fragdex.views.media.GROUPED_FROM", 1 << 30)
     source = film(1_200_000, each=5_000, apart=apart, edit=edit)
     index = fragdex.index(source, exact=True)
     plain = fragdex.view(index, source=source).read(source=source)
-    monkeypatch.setattr("fragdex.views.raw_sound.GROUPED_FROM", 1 << 20)
+    monkeypatch.setattr("fragdex.views.media.GROUPED_FROM", 1 << 20)
     made = fragdex.view(index, source=source)
     data = made.read(source=source)
     assert len(data) == made.size

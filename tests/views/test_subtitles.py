@@ -18,8 +18,14 @@ from fragdex.errors import MalformedCaptions
 from fragdex.formats.captions_text import parse_webvtt
 from fragdex.formats.captions_track import with_captions
 from fragdex.testing import check_dash, check_hls, movie
-from fragdex.views.caption_files import captions_of, read_captions
-from fragdex.views.webvtt import cues_of_sample, header, sample_bound, written
+from fragdex.views.subtitles import (
+    captions_of,
+    cues_of_sample,
+    header,
+    read_captions,
+    sample_bound,
+    written,
+)
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MPD = "{urn:mpeg:dash:schema:mpd:2011}"

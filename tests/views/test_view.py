@@ -26,7 +26,7 @@ from fragdex.errors import (
 from fragdex.sources import Source
 from fragdex.testing import movie
 from fragdex.testing.file_strategies import files
-from fragdex.views.parts import sizes_of
+from fragdex.views.view import sizes_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 KINDS = ("faststart", "fragmented", "clip", "tracks", "init", "segment", "timeline")
@@ -185,7 +185,7 @@ def test_size_and_etag_need_no_media():
 
 
 def test_a_range_in_the_middle_makes_the_boxes_that_it_touches(monkeypatch):
-    from fragdex.views.fragments_made import Fragments
+    from fragdex.views.segments import Fragments
 
     numbers = []
     parts = Fragments.parts

@@ -16,7 +16,7 @@ def bytes_of_view(view: Any, source: Any, known: Any = None) -> Iterator[bytes]:
         source: that of its one file, open, or one for each.
         known: what the sources must be; None: what the view says.
     """
-    from fragdex.views.view_sources import Sources
+    from fragdex.views.view import Sources
 
     with Sources(known or view.sources, source) as sources:
         yield from sources.bytes_of(view.blocks())

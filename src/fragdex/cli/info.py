@@ -51,13 +51,13 @@ class _Rates:
 
     def __init__(self, index: Any) -> None:
         from fragdex.indexing.samples import MAX_WITHOUT_BYTES
-        from fragdex.seeking.rates import MOST
+        from fragdex.seeking.track import MOST
 
         size = index.source.size
         self._left = MOST if size is None else size + MAX_WITHOUT_BYTES
 
     def of(self, track: Any) -> Any:
-        from fragdex.seeking.rates import rates_of
+        from fragdex.seeking.track import rates_of
 
         found = rates_of(track, self._left)
         if found.bit_rate is not None:
@@ -88,8 +88,8 @@ def _more(index: Any) -> str:
 
 def _words(track: Any, every: _Rates) -> list[str]:
     from fragdex.errors import DamagedIndex
-    from fragdex.seeking.rates import Rates
-    from fragdex.seeking.timeline import bit_rate
+    from fragdex.seeking.show import bit_rate
+    from fragdex.seeking.track import Rates
 
     info = track.info
     try:

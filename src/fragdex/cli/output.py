@@ -67,7 +67,7 @@ def emit(pieces: Iterable[str | bytes], target: str | None) -> None:
         stream.flush()
         return
     assert target is not None
-    from fragdex.sources.writing import write_file
+    from fragdex.sources.files import write_file
 
     need_folder(target)
     write_file(target, _encoded(pieces))

@@ -90,7 +90,7 @@ def package(
 
 def _captions(given: str) -> Any:
     """A caption file, its language by `LANG=` or by its name."""
-    from fragdex.views.caption_files import read_captions
+    from fragdex.views.subtitles import read_captions
 
     language, mark, path = given.partition("=")
     if mark and re.fullmatch(r"[a-zA-Z]{2,3}(-[a-zA-Z0-9]{2,8})*", language):
@@ -135,7 +135,7 @@ def _write(
         typer.BadParameter: one of them would replace an input.
     """
     from fragdex.cli.copying import bytes_of_view
-    from fragdex.sources.writing import write_file
+    from fragdex.sources.files import write_file
 
     places = {name: os.path.join(folder, *name.split("/")) for name in order}
     taken = {os.path.realpath(name) for name in inputs}

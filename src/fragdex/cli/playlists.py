@@ -42,7 +42,7 @@ def _seen_from(target: str, path: str) -> str:
 
 
 def _escaped(path: str, safe: str) -> str:
-    from fragdex.formats.hls_attributes import bytes_of_name
+    from fragdex.formats.hls import bytes_of_name
 
     return quote(bytes_of_name(path), safe=safe)
 
@@ -73,7 +73,7 @@ def playlists(
 
 def playback_notes(made: Any) -> list[str]:
     """What keeps players from playing it, beside what every index is told of."""
-    from fragdex.formats.playback import playback_findings
+    from fragdex.formats.hls import playback_findings
 
     said = {finding.code for finding in made.findings}
     return [str(finding) for finding in playback_findings(made) if finding.code not in said]

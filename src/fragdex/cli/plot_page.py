@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.cli.plot_series import Lane, Series, thinned
-from fragdex.seeking.show import byte_count, clock
-from fragdex.seeking.timeline import bit_rate, tick_label, time_ticks
+from fragdex.seeking.show import bit_rate, byte_count, clock, tick_label, time_ticks
 
 __all__ = ["page"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fragdex.cli.plot_series import Series, thinned
 from fragdex.errors import MissingExtra
-from fragdex.seeking.timeline import bit_rate, tick_label, time_ticks
+from fragdex.seeking.show import bit_rate, tick_label, time_ticks
 
 __all__ = ["draw"]
 

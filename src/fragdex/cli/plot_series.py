@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from fragdex.errors import InexactIndex
 from fragdex.fragments.table import NULL
-from fragdex.seeking.show import clock
-from fragdex.seeking.timeline import fragment_spans, rate_steps, sync_times
+from fragdex.seeking.show import clock, fragment_spans, rate_steps, sync_times
 
 __all__ = ["Lane", "Series", "series", "thinned"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fragdex.data.film_listing import split_url
-from fragdex.sources.http_requests import client_for
+from fragdex.sources.http import client_for
 from fragdex.sources.objects import store_for
 
 __all__ = ["Connections"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fragdex.data.set_rows import VERSION, Known, schema
 from fragdex.errors import DamagedIndex
-from fragdex.sources.writing import write_file
+from fragdex.sources.files import write_file
 
 __all__ = ["SetParts", "opened_set"]
 

@@ -18,8 +18,8 @@ from fragdex.formats.fidx import read
 from fragdex.frames import FrameCache, Frames
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import Source, SourceOptions, check_options, open_source
+from fragdex.sources.files import written_here
 from fragdex.sources.opening import lies_below
-from fragdex.sources.writing import written_here
 
 __all__ = ["Video", "VideoSet"]
 

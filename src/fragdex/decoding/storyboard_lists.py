@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fragdex.formats.hls_attributes import address, target_duration
+from fragdex.formats.hls import address, target_duration
 
 __all__ = ["Cue", "Layout"]
 

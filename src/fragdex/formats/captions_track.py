@@ -16,14 +16,17 @@ from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.boxes.fragments import DATA_OFFSET, DEFAULT_BASE_IS_MOOF, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
-from fragdex.formats.embed import mended, obsolete, relative, walked
-from fragdex.formats.embed_fragments import (
+from fragdex.formats.embed import (
     Edit,
     Fragments,
     Piece,
     Read,
     default_sizes,
+    mended,
     moofs_of,
+    obsolete,
+    relative,
+    walked,
 )
 from fragdex.formats.languages import three_letters
 from fragdex.indexing.moov import plain_init

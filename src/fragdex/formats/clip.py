@@ -12,8 +12,8 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any, TypeVar
@@ -23,23 +23,294 @@ import numpy as np
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
+from fragdex.formats.clip_fragments import Move, decode_times, moved_fragment
 from fragdex.formats.clip_movie import clip_init, traks_of
-from fragdex.formats.clip_pieces import Block, Clip, Piece, Read
-from fragdex.formats.clip_rows import Span, bound, delay, moves, period_at, spans_of
-from fragdex.formats.clip_samples import Cut, decoded_sooner, sample_fragments, without_empty
-from fragdex.formats.clip_source import FAR, Reader
-from fragdex.formats.clip_spans import RESERVOIR, Part, movie_timescale, part_of
-from fragdex.formats.clip_tables import progressive, unfit
-from fragdex.formats.clip_timecode import timecode_cut, timecode_part
-from fragdex.formats.clip_whole import whole_fragments
-from fragdex.formats.left_out import track_left_out
+from fragdex.formats.clip_samples import (
+    Cut,
+    Ranges,
+    decoded_sooner,
+    sample_fragments,
+    without_empty,
+)
+from fragdex.formats.clip_spans import FAR, RESERVOIR, Part, Reader, movie_timescale, part_of
+from fragdex.formats.clip_tables import progressive, timecode_cut, timecode_part, unfit
+from fragdex.formats.embed import default_sizes
 from fragdex.formats.subsegments import have_own_bytes, period_of
-from fragdex.fragments.table import FragmentFlags
+from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing.moov import plain_init
-from fragdex.seeking.model import FragmentIndex, TrackIndex
-from fragdex.seeking.times import TimeLike, exact_time
+from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
+from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
-__all__ = ["Clip", "clip", "clip_range"]
+__all__ = [
+    "Block",
+    "Clip",
+    "Piece",
+    "Read",
+    "Span",
+    "bound",
+    "clip",
+    "clip_range",
+    "delay",
+    "moves",
+    "period_at",
+    "spans_of",
+    "track_left_out",
+    "whole_fragments",
+]
+
+
+def track_left_out(track: TrackIndex, why: str) -> str:
+    """The sentence on a track that is not in a clip, view or package.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> track_left_out(fragdex.index(movie()).track(1), "nobody looks at it")
+    'track 1 (video) is left out: nobody looks at it'
+    """
+    return f"track {track.id} ({track.kind}) is left out: {why}"
+
+
+Read = Callable[[ByteRange], bytes]
+Piece = bytes | ByteRange
+"""Bytes to write as they are, or a range of the source to copy."""
+Block = Piece | Ranges
+"""The same, or many ranges of the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """What a clip is made of.
+
+    Attributes:
+        blocks: bytes and ranges of the source, to be written in this order; can be iterated once.
+        start, stop: seconds of the source's presentation that the clip really spans (exclusive).
+        tracks: track ids in it.
+        whole_fragments: whether fragments were taken as they are, and samples were not chosen.
+        exact: whether it presents what was asked for and no more.
+        left_out: which tracks are not in it and why, as sentences.
+
+    >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
+    Fraction(2, 1)
+    """
+
+    blocks: Iterator[Block]
+    start: Fraction
+    stop: Fraction
+    tracks: tuple[int, ...]
+    whole_fragments: bool
+    exact: bool = False
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks, with each range by itself."""
+        for block in self.blocks:
+            if isinstance(block, Ranges):
+                yield from block.parts()
+            else:
+                yield block
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The rows of one track that a clip needs.
+
+    Attributes:
+        first, last: numbers of the rows, last exclusive.
+        sample: number of the sync sample that decoding begins at, in the track; None: not known.
+        limit: ticks of composition time; samples before it are shown.
+    """
+
+    track: TrackIndex
+    first: int
+    last: int
+    sample: int | None
+    limit: int
+
+    @property
+    def rows(self) -> Any:
+        """Those rows of the track's table of fragments."""
+        return self.track.fragments.rows(slice(self.first, self.last))
+
+
+def period_at(index: FragmentIndex, start: Fraction | float, stop: Fraction | float) -> Period:
+    """The period that shows something from `start` to `stop`; the first where none does.
+
+    Raises:
+        BuildError: several do.
+    """
+    shown = [
+        period
+        for period in index.periods
+        if any(
+            track.start is not None
+            and track.end is not None
+            and track.start < stop
+            and track.end > start
+            for track in period.tracks
+        )
+    ]
+    return period_of(index, None) if len(shown) > 1 else next(iter(shown), index.periods[0])
+
+
+def spans_of(
+    period: Period, start: Fraction | float, stop: Fraction | float, ids: set[int] | None
+) -> list[Span]:
+    """The rows of each track that show something from `start` to `stop` (seconds, exclusive).
+
+    Args:
+        ids: of the tracks; None: all.
+
+    Raises:
+        TrackNotFound: there is no such track.
+        NoSyncSample: nothing can be shown.
+    """
+    for track_id in ids or ():
+        period.track(track_id)
+    chosen = [
+        track
+        for track in period.tracks
+        if (ids is None or track.id in ids)
+        and (track.timescale and len(track.sync))
+        and (track.end is not None and (track.end > start or track.kind == "timecode"))
+    ]
+    # Sound begins with the first picture, which may be shown before `start`.
+    pictures = next((track for track in chosen if track.kind == "video"), None)
+    begin = start if pictures is None else min(start, pictures.seek(start).time.exact)
+    found = []
+    for track in chosen:
+        # A composition time before the limit is presented before `stop`.
+        limit = -floor_ticks(-stop, track.timescale, -track.shift)
+        hit = track.seek(start if track is pictures else begin)
+        begins = track.fragments.cts_min[hit.fragment :]
+        shown = np.flatnonzero((begins < limit) & (begins != NULL))
+        if len(shown):
+            last = hit.fragment + int(shown[-1]) + 1
+            found.append(Span(track, hit.fragment, last, hit.sample, limit))
+    if not found:
+        end = "the end" if stop == float("inf") else f"{float(stop):g} s"
+        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}")
+    return found
+
+
+def bound(track: TrackIndex, column: Any, pick: Callable[[Any], Any]) -> Fraction:
+    """The least or greatest known composition time of a column, in seconds of presentation."""
+    known = column[column != NULL]
+    return track.presentation(int(pick(known)) if len(known) else 0).exact
+
+
+def delay(track: TrackIndex) -> Fraction:
+    """Ticks by which empty edits delay a track (ISO/IEC 14496-12, 8.6.6)."""
+    media_times = (edit.media_time for edit in track.info.edits if edit.media_time >= 0)
+    return track.shift + next(media_times, 0)
+
+
+def moves(firsts: Sequence[tuple[TrackIndex, int, int]]) -> tuple[Fraction, dict[int, int]]:
+    """What is taken off all times: seconds, and ticks of each track's media timeline.
+
+    Args:
+        firsts: each track with the decode and the composition time of its first sample.
+
+    The first sample is shown at 0, or as soon after it as decode times of 0 or more allow. Delays
+    are gone then: they are in the decode times.
+    """
+    delays = {track.id: delay(track) for track, _, _ in firsts}
+    origin = min(
+        min(track.presentation(cts).exact, (dts + delays[track.id]) / track.timescale)
+        for track, dts, cts in firsts
+    )
+    return origin, {t.id: int((origin * t.timescale - delays[t.id]) // 1) for t, _, _ in firsts}
+
+
+def whole_fragments(
+    spans: Sequence[Span], period: Period, init: bytes, read: Read, keep_times: bool
+) -> Clip:
+    """A clip of the fragments that have the rows of tracks.
+
+    Args:
+        spans: at least one; their fragments are the source's own.
+        period: of the tracks.
+        init: the initialization segment.
+        read, keep_times: as `clip` takes them.
+    """
+    # The beginning of a timecode may be an hour before: it does not widen the clip.
+    beginnings = [s for s in spans if s.track.kind == "timecode"]
+    taken = _as_copied([s for s in spans if s.track.kind != "timecode"] or spans)
+    first = min(bound(s.track, s.rows.cts_min, min) for s in taken)
+    last = max(bound(s.track, s.rows.cts_end, max) for s in taken)
+    places = np.concatenate([s.rows.offset for s in taken])
+    late = {s.track.id: s.track for s in beginnings if s.rows.offset[0] not in places}
+    why = "its sample is in a fragment before those that are copied"
+    left_out = tuple(track_left_out(track, why) for track in late.values())
+    pieces = _copied(taken, init, read, keep_times, default_sizes(period), last)
+    ids = tuple(s.track.id for s in spans if s.track.id not in late)
+    return Clip(pieces, first, last, ids, True, left_out=left_out)
+
+
+def _as_copied(spans: Sequence[Span]) -> list[Span]:
+    """With what comes along: rows of these tracks in fragments that another one of them needs."""
+    copied = np.concatenate([span.rows.offset for span in spans])
+    found = []
+    for span in spans:
+        rows = np.flatnonzero(np.isin(span.track.fragments.offset, copied))
+        found.append(replace(span, first=int(rows[0]), last=int(rows[-1]) + 1))
+    return found
+
+
+def _copied(
+    spans: Sequence[Span],
+    init: bytes,
+    read: Read,
+    keep_times: bool,
+    sizes: Mapping[int, int],
+    stop: Fraction,
+) -> Iterator[Piece]:
+    """Whole fragments in file order, each once, however many tracks share it."""
+    places: dict[int, int] = {}
+    repaired: set[tuple[int, int]] = set()
+    for span in spans:
+        rows = span.rows
+        for offset, size, moof, flags in zip(
+            *(c.tolist() for c in (rows.offset, rows.size, rows.moof_offset, rows.flags)),
+            strict=True,
+        ):
+            places[offset] = max(size, places.get(offset, 0))
+            if flags & FragmentFlags.REPAIRED:
+                repaired.add((moof, span.track.id))
+    # An exact index has looked; a strict one has looked and kept what the file declares.
+    repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in spans)
+    move = Move(Fraction(0), {}, {}, repaired, repair, sizes)
+    shown = None
+    if not keep_times:
+        firsts = _firsts(spans, read)
+        seconds, back = moves(firsts)
+        # Where no tfdt says it, readers would start each track at 0.
+        untold = {track.id: dts for track, dts, _ in firsts}
+        move = Move(seconds, back, untold, repaired, repair, sizes)
+        shown = seconds, stop
+    head = clip_init(init, None, delays=keep_times, from_samples=False, span=shown)
+    yield from head
+    at = sum(map(len, head))
+    for offset, size in sorted(places.items()):
+        place = ByteRange.of(offset, size)
+        for piece in moved_fragment(read, place, at, move):
+            at += len(piece) if isinstance(piece, bytes) else piece.size
+            yield piece
+
+
+def _firsts(spans: Sequence[Span], read: Read) -> list[tuple[TrackIndex, int, int]]:
+    """Each track with the decode time and the least composition time of its first fragment."""
+    found = []
+    for span in spans:
+        rows = span.rows
+        dts = int(rows.dts[0])
+        if dts == NULL:
+            place = ByteRange.of(int(rows.offset[0]), int(rows.size[0]))
+            dts = decode_times(read, place).get(span.track.id, 0)
+        cts = int(rows.cts_min[0])
+        found.append((span.track, dts, dts if cts == NULL else cts))
+    return found
+
 
 BESIDE = ("timecode", "hint")
 """Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of

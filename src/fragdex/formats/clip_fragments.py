@@ -1,21 +1,371 @@
-"""Fragments at a new place and time: the few fields that a move breaks."""
+"""Fragments at a new place and time: the few fields that a move breaks.
+
+Positions that count from the file become positions from the moof: players of MediaSource refuse
+declared base offsets, so a copy declares default-base-is-moof instead (ISO/IEC 14496-12, 8.8.7).
+That changes the size of the moof, and its data offsets follow. A copy is checked before it is
+written: each sample's place in it holds the source's sample.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET, DEFAULT_BASE_IS_MOOF
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
-from fragdex.errors import LimitExceeded, MalformedBox
-from fragdex.formats.copy_check import check_runs
-from fragdex.formats.moved_moof import moved_moof, rebased, runs_of
+from fragdex.errors import BuildError, LimitExceeded, MalformedBox
+from fragdex.fragments.table import Int64, SampleTable
 
-__all__ = ["Move", "decode_times", "moved_fragment"]
+OFFSETS = range(-(1 << 31), 1 << 31)
+"""What a data_offset can hold."""
+
+
+class Run(NamedTuple):
+    """Where the samples of a trun lie: its track, its first byte in the file, its bytes."""
+
+    track: int
+    start: int
+    size: int
+
+
+def rebased(moof: Box, stale: Collection[int]) -> Box:
+    """The moof without declared base offsets; data offsets are still those of the source.
+
+    Args:
+        stale: track_IDs whose positions count from the moof, whatever is declared.
+
+    >>> from fragdex.boxes import make_box
+    >>> tfhd = make_box("tfhd", flags=1, track_ID=1, base_data_offset=800)
+    >>> moof = make_box("moof", children=[make_box("traf", children=[tfhd])])
+    >>> hex(rebased(moof, ()).find("traf/tfhd")["flags"])
+    '0x20000'
+    """
+    children = [_rebased(child, stale) if child.type == "traf" else child for child in moof]
+    if all(new is old for new, old in zip(children, moof, strict=True)):
+        return moof
+    return moof.replace(children=children)
+
+
+def _rebased(traf: Box, stale: Collection[int]) -> Box:
+    tfhd = traf.find("tfhd")
+    if tfhd is None or tfhd.opaque:
+        return traf
+    if not (tfhd["flags"] & BASE_DATA_OFFSET or tfhd["track_ID"] in stale):
+        return traf
+    based = tfhd["flags"] & BASE_DATA_OFFSET
+    flags = tfhd["flags"] & ~BASE_DATA_OFFSET | DEFAULT_BASE_IS_MOOF
+    children: list[Box] = []
+    first = bool(based)
+    for child in traf:
+        if child.type == "tfhd":
+            child = child.replace(flags=flags)
+        elif child.type == "trun":
+            # A first run without a data_offset lies at the base that is no longer declared.
+            if first and not child["flags"] & DATA_OFFSET:
+                child = child.replace(flags=child["flags"] | DATA_OFFSET)
+            first = False
+        children.append(child)
+    return traf.replace(children=children)
+
+
+def moved_moof(
+    old: Box,
+    new: Box,
+    to: int,
+    moved: Callable[[int], int],
+    stale: Collection[int],
+    fragment: ByteRange | None = None,
+) -> Box:
+    """A moof with the data offsets and auxiliary offsets of its new place.
+
+    Args:
+        old: as parsed from the source, with its place there.
+        new: the same after `rebased`; boxes may have been put into its trafs.
+        to: its byte in the new file.
+        moved: the new place of a byte of the source that is not in this moof.
+        stale: as for `rebased`.
+        fragment: bytes of the source from the moof to the end of its media data; auxiliary
+            offsets that lie in it counted from the start of the file alone are meant so.
+
+    Raises:
+        BuildError: an offset does not fit into its field any more.
+    """
+    inside = _Inside(old, new)
+
+    def place(position: int) -> int:
+        return to + inside.of(position) if position in inside.range else moved(position)
+
+    children: list[Box] = []
+    first = True
+    for before, after in zip(old, new, strict=True):
+        if after.type == "traf":
+            after = _placed(before, after, first, old.offset, to, place, stale, fragment)
+            first = False
+        children.append(after)
+    return new.replace(children=children)
+
+
+def _base(traf: Box, first: bool, moof: int, stale: Collection[int]) -> int | None:
+    """What data offsets count from; None: the end of the data of the traf before (8.8.7.1)."""
+    tfhd = traf.find("tfhd")
+    if tfhd is None or tfhd.opaque:
+        return None
+    flags = tfhd["flags"]
+    if tfhd["track_ID"] in stale:
+        return moof
+    if flags & BASE_DATA_OFFSET:
+        return int(tfhd["base_data_offset"])
+    return moof if first or flags & DEFAULT_BASE_IS_MOOF else None
+
+
+def _placed(
+    before: Box,
+    after: Box,
+    first: bool,
+    moof: int,
+    to: int,
+    place: Callable[[int], int],
+    stale: Collection[int],
+    fragment: ByteRange | None,
+) -> Box:
+    base = _base(before, first, moof, stale)
+    if base is None:
+        return after
+    offsets = [trun.get("data_offset", 0) for trun in before.find_all("trun")]
+    children: list[Box] = []
+    number = 0
+    for child in after:
+        if child.type == "trun":
+            if child["flags"] & DATA_OFFSET:
+                offset = place(base + offsets[number]) - to
+                if offset not in OFFSETS:
+                    raise BuildError(
+                        "media data is too far from its moof",
+                        path="moof/traf/trun",
+                        offset=moof,
+                        expected="a data_offset of 32 bits",
+                        found=offset,
+                    )
+                child = child.replace(data_offset=offset)
+            number += 1
+        elif child.type == "saio" and not child.opaque and len(child["entries"]):
+            child = _auxiliary(child, base, moof, to, place, fragment)
+        children.append(child)
+    return after.replace(children=children)
+
+
+def _auxiliary(
+    saio: Box,
+    base: int,
+    moof: int,
+    to: int,
+    place: Callable[[int], int],
+    fragment: ByteRange | None,
+) -> Box:
+    """Auxiliary offsets (8.7.9): they count from the base of the traf, or from the file's start."""
+    entries: Any = saio["entries"].copy()
+    limit = 1 << (64 if saio["version"] else 32)
+    for row, offset in enumerate(entries["offset"].tolist()):
+        absolute = fragment is not None and offset in fragment and base + offset not in fragment
+        new = place(offset) if absolute else place(base + offset) - to
+        if not 0 <= new < limit:
+            raise BuildError(
+                "an auxiliary offset does not fit any more",
+                path="moof/traf/saio",
+                offset=moof,
+                expected=f"0 to {limit - 1}",
+                found=new,
+            )
+        entries["offset"][row] = new
+    return saio.replace(entries=entries)
+
+
+class _Inside:
+    """Where the bytes of a moof go when boxes inside of it change their sizes."""
+
+    def __init__(self, old: Box, new: Box) -> None:
+        self.range = ByteRange(old.offset, old.offset + old.size)
+        self._parts: list[tuple[int, int]] = []
+        at = old.header_size
+        for before, after in zip(old, new, strict=True):
+            self._parts.append((before.offset, at))
+            if after.type == "traf":
+                inner, left = at + before.header_size, list(before)
+                for child in after:
+                    # A box that was put in pairs with none of the source.
+                    if left and left[0].type == child.type:
+                        self._parts.append((left.pop(0).offset, inner))
+                    inner += len(build(child, parent="traf"))
+            at += len(build(after, parent="moof"))
+
+    def of(self, position: int) -> int:
+        """Bytes from the start of the new moof."""
+        start, at = max(
+            (part for part in self._parts if part[0] <= position),
+            default=(self.range.start, 0),
+        )
+        return at + position - start
+
+
+def runs_of(
+    moof: Box, at: int, default_sizes: Mapping[int, int], stale: Collection[int] = ()
+) -> Iterator[Run]:
+    """The runs of a moof that stands at byte `at`, by the rule (8.8.7.1, 8.8.8.1).
+
+    Args:
+        default_sizes: track_ID → default_sample_size of its trex.
+        stale: as for `rebased`.
+
+    >>> from fragdex.boxes import parse
+    >>> from fragdex.testing import movie
+    >>> moof = next(box for box in parse(movie(1)) if box.type == "moof")
+    >>> [run.start == moof.stop + 8 for run in runs_of(moof, moof.offset, {})]
+    [True]
+    """
+    end = at
+    for number, traf in enumerate(moof.find_all("traf")):
+        tfhd = traf.find("tfhd")
+        base = _base(traf, number == 0, at, stale)
+        end = base = end if base is None else base
+        if tfhd is None or tfhd.opaque:
+            continue
+        track = tfhd["track_ID"]
+        default = tfhd.get("default_sample_size", default_sizes.get(track, 0))
+        for trun in traf.find_all("trun"):
+            start = base + trun["data_offset"] if "data_offset" in trun else end
+            samples = trun["samples"]
+            names = samples.dtype.names or ()
+            sized = "sample_size" in names
+            size = int(samples["sample_size"].sum()) if sized else default * trun["sample_count"]
+            end = start + size
+            yield Run(track, start, size)
+
+
+def copied_parts(pieces: Iterable[bytes | ByteRange]) -> list[tuple[ByteRange, int]]:
+    """The ranges among pieces of a copy, in their order, and where each begins in the copy.
+
+    >>> copied_parts([b"abc", ByteRange(5, 9)])
+    [(ByteRange(start=5, stop=9), 3)]
+    """
+    found = []
+    at = 0
+    for piece in pieces:
+        if isinstance(piece, ByteRange):
+            found.append((piece, at))
+            at += piece.size
+        else:
+            at += len(piece)
+    return found
+
+
+def check_runs(
+    source: Iterable[Run],
+    copy: Iterable[Run],
+    copied: Sequence[tuple[ByteRange, int]],
+    moof: int,
+    size: int | None = None,
+) -> None:
+    """Compare the runs that a moof names in the source with those it names in the copy.
+
+    Args:
+        source, copy: in the same order.
+        copied: ranges of the source in file order, none over another, and where each begins in
+            the copy.
+        moof: byte of the moof in the source, for the message.
+        size: bytes of the source; samples that it does not hold need not be in the copy.
+
+    Raises:
+        BuildError: the bytes of a run are not copied, or lie elsewhere.
+
+    >>> check_runs([Run(1, 10, 5)], [Run(1, 110, 5)], [(ByteRange(8, 20), 108)], 0)
+    """
+    for old, new in zip(source, copy, strict=True):
+        if old.track != new.track or old.size != new.size:
+            raise _wrong(moof, old, new)
+        if not old.size or (size is not None and old.start + old.size > size):
+            continue
+        at = bisect_right(copied, old.start, key=_start) - 1
+        if at < 0 or old.start + old.size > copied[at][0].stop:
+            raise BuildError(
+                "samples of a fragment are outside it, so it cannot be copied as a whole",
+                path="moof/traf/trun",
+                offset=moof,
+                expected="bytes of the fragment's own boxes",
+                found=f"bytes {old.start} to {old.start + old.size}",
+            )
+        part, start = copied[at]
+        if new.start - start != old.start - part.start:
+            raise _wrong(moof, old, new._replace(start=new.start - start + part.start))
+
+
+def _start(copied: tuple[ByteRange, int]) -> int:
+    return copied[0].start
+
+
+class Places(NamedTuple):
+    """Where parts of a source begin in a copy, rising, and where they start in the source.
+
+    >>> Places(np.array([8]), np.array([40])).starts
+    array([40])
+    """
+
+    begins: Int64
+    starts: Int64
+
+
+def check_samples(source: SampleTable, copy: SampleTable, copied: Places, track: int) -> None:
+    """Compare samples of the source with those that the tables of a copy name.
+
+    Args:
+        source, copy: in the same order, each with its own places.
+        copied: of the parts of the source in the copy.
+        track: track_ID, for the message.
+
+    Raises:
+        BuildError: a sample is not where the copy says, or has another size or time.
+
+    >>> nowhere = Places(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    >>> check_samples(SampleTable.empty(), SampleTable.empty(), nowhere, 1)
+    """
+    wrong = "other samples" if len(source) != len(copy) else ""
+    for name in () if wrong else ("size", "dts", "cts", "sync"):
+        if not np.array_equal(getattr(source, name), getattr(copy, name)):
+            wrong = f"another {name}"
+    held = np.flatnonzero(source.size > 0)
+    if len(held) and not wrong:
+        begins, starts = copied
+        part = np.searchsorted(begins, copy.offset[held], side="right") - 1
+        back = starts[part] + copy.offset[held] - begins[part]
+        if (part < 0).any() or (back != source.offset[held]).any():
+            wrong = "samples at other places"
+    if wrong:
+        raise BuildError(
+            "a copy would not have the samples of its source",
+            path="moov/trak/mdia/minf/stbl",
+            expected=f"the samples of track {track}",
+            found=wrong,
+            advice="please report this file",
+        )
+
+
+def _wrong(moof: int, old: Run, new: Run) -> BuildError:
+    return BuildError(
+        "a copy would not have the samples of its source",
+        path="moof/traf/trun",
+        offset=moof,
+        expected=f"track {old.track}, bytes {old.start} to {old.start + old.size} of the source",
+        found=f"track {new.track}, bytes {new.start} to {new.start + new.size}",
+        advice="please report this file",
+    )
+
 
 Read = Callable[[ByteRange], bytes]
 

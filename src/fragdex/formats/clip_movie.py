@@ -1,4 +1,4 @@
-"""The initialization segment of a clip.
+"""The initialization segment of a clip, and the chapter list for its span.
 
 What says how long the source was, or where its samples lie, goes; the rest stays.
 """
@@ -7,22 +7,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from math import ceil, floor
+from typing import Any, Final
 
 from fragdex.boxes import Box, build, find, find_all, make_box, parse
 from fragdex.errors import BuildError
-from fragdex.formats.clip_chapters import with_chapters
 
-__all__ = [
-    "RELATIVE",
-    "clip_init",
-    "init_of_track",
-    "movie_brands",
-    "references",
-    "track_id",
-    "traks_of",
-    "with_next_id",
-]
+SECOND: Final = 10_000_000
+"""Starts count in units of 100 ns (Nero chapters)."""
+
+
+def with_chapters(udta: Box, start: Fraction, stop: Fraction) -> Box:
+    """User data of a movie whose chapters are those from `start` to `stop`, moved to begin at 0.
+
+    The chapter that is on at `start` begins at 0. A list that would be empty, and one that cannot
+    be read, goes.
+
+    Args:
+        udta: of the source's moov; without a chapter list, it stays as it is.
+        start, stop: seconds of the source's presentation, stop exclusive.
+
+    >>> with_chapters(Box("udta", {}), Fraction(0), Fraction(1)).children
+    ()
+    """
+    children: list[Box] = []
+    for child in udta.children:
+        if child.type == "chpl":
+            rows = [] if child.opaque else _moved(child["chapters"], start, stop)
+            if not rows:
+                continue
+            child = child.replace(chapters=rows)
+        children.append(child)
+    return udta.replace(children=children) if udta.children else udta
+
+
+def _moved(rows: Any, start: Fraction, stop: Fraction) -> list[dict[str, Any]]:
+    first, last = floor(start * SECOND), ceil(stop * SECOND)
+    shown = max((at for row in rows if (at := int(row["start"])) <= first), default=first)
+    return [
+        {"start": max(int(row["start"]) - first, 0), "title": row["title"]}
+        for row in rows
+        if shown <= int(row["start"]) < last
+    ]
+
 
 BRANDS = ("iso6", "mp41")
 """Brands of fragments with default-base-is-moof (ISO/IEC 14496-12, Annex E.7)."""

@@ -16,9 +16,8 @@ from fragdex.box_header import read_header
 from fragdex.boxes import parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
-from fragdex.formats.hls import uri_of
-from fragdex.formats.hls_attributes import WRITABLE_CODEC
-from fragdex.formats.hls_attributes import address as escaped
+from fragdex.formats.hls import WRITABLE_CODEC, uri_of
+from fragdex.formats.hls import address as escaped
 from fragdex.formats.subsegments import (
     Subsegments,
     init_range,

@@ -3,29 +3,27 @@
 A media segment is a run of whole fragments, all tracks together, that begins with a sync sample
 of the reference track; the initialization segment is named by EXT-X-MAP. Only fragmented files
 can be played so: a progressive file has no segments to point at.
+
+A multivariant playlist names tracks that are files of their own. Its first video track is the
+variant, with every audio track as a rendition to choose from; video tracks beyond the first are
+renditions too, as other cameras are. Of sound alone the first track is the variant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.errors import BuildError, InexactIndex, NoSyncSample
-from fragdex.formats.hls_attributes import (
-    Range,
-    address,
-    bandwidths,
-    bytes_of_name,
-    media,
-    named_codecs,
-    picture_rate,
-    picture_size,
-    spoken,
-    target_duration,
-)
+from fragdex.formats.languages import language_tag
 from fragdex.formats.subsegments import (
     Subsegments,
     init_range,
@@ -35,10 +33,235 @@ from fragdex.formats.subsegments import (
     timed,
 )
 from fragdex.formats.wire import MIN_SEGMENT_MS
-from fragdex.fragments.table import NULL
+from fragdex.fragments.findings import Finding, Findings
+from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = ["has_iframes", "uri_of", "write", "write_iframes", "write_master"]
+__all__ = [
+    "WRITABLE_CODEC",
+    "Range",
+    "Rendition",
+    "address",
+    "bandwidths",
+    "bit_rates",
+    "bytes_of_name",
+    "has_iframes",
+    "media",
+    "named_codecs",
+    "picture_rate",
+    "picture_size",
+    "playback_findings",
+    "quoted",
+    "spoken",
+    "target_duration",
+    "uri_of",
+    "write",
+    "write_iframes",
+    "write_master",
+]
+
+
+WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
+"""Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""
+
+Range = tuple[Fraction, int, int]
+"""Seconds, offset and size of a segment."""
+MOST_TOGETHER = 256
+"""Segments of a stretch whose bit rate is looked at."""
+
+
+def address(uri: str) -> str:
+    """A URI as it may stand on a line and in quotes; what is escaped already stays.
+
+    >>> address('a "b".m3u8'), address("a%20b.m3u8")
+    ('a%20%22b%22.m3u8', 'a%20b.m3u8')
+    """
+    return quote(bytes_of_name(uri), safe="%/:?#[]@!$&'()*+,;=~")
+
+
+def quoted(text: str) -> str:
+    r"""What may be in quotes: no quotes, no ends of lines and no other controls (RFC 8216, 4.2).
+
+    >>> quoted('a "b"\n#EXT-X-ENDLIST')
+    "a 'b' #EXT-X-ENDLIST"
+    """
+    return "".join("'" if c == '"' else c if c.isprintable() else " " for c in text)
+
+
+def bytes_of_name(name: str) -> bytes:
+    r"""The bytes of a file name: what is no UTF-8 in it is in it as lone surrogates.
+
+    >>> bytes_of_name("a\udcff")
+    b'a\xff'
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "replace")
+
+
+def target_duration(durations: Iterable[Fraction]) -> int:
+    """Whole seconds that no segment exceeds when it is rounded (4.3.3.1); at least 1.
+
+    >>> target_duration([Fraction(5, 2), Fraction(1)])
+    3
+    """
+    return max(1, int(max(durations, default=Fraction(1)) + Fraction(1, 2)))
+
+
+def bandwidths(segments: Sequence[Range]) -> tuple[int, int]:
+    """Peak and average segment bit rate in bits a second, rounded up; 1 where nothing is.
+
+    The peak is that of the stretch that needs most, among those of consecutive segments that last
+    from half to one and a half target durations (4.3.4.2).
+
+    >>> bandwidths([(Fraction(2), 0, 1000), (Fraction(2), 1000, 3000), (Fraction(2), 4000, 1000)])
+    (12001, 6667)
+    """
+    unit = lcm(*(seconds.denominator for seconds, _, _ in segments))
+    ticks = np.array([int(seconds * unit) for seconds, _, _ in segments], object)
+    sizes = np.array([size for _, _, size in segments], object)
+    return bit_rates(ticks, sizes, unit)
+
+
+def bit_rates(ticks: npt.NDArray[Any], sizes: npt.NDArray[Any], timescale: int) -> tuple[int, int]:
+    """`bandwidths` of segments whose durations are in ticks.
+
+    >>> bit_rates(np.array([4, 4, 2]), np.array([1000, 3000, 1000]), 2)
+    (12001, 8001)
+    """
+    if not len(ticks):
+        return 1, 1
+    target = max(1, (2 * int(ticks.max()) + timescale) // (2 * timescale)) * timescale
+    times, bytes_ = (np.concatenate([[0], np.cumsum(column)]) for column in (ticks, sizes))
+    best: tuple[float, int, int] = (0.0, 0, 1)
+    for count in range(1, min(len(ticks), MOST_TOGETHER) + 1):
+        lasts = times[count:] - times[:-count]
+        if 2 * int(lasts.min()) > 3 * target:
+            break
+        fits = np.flatnonzero((2 * lasts >= target) & (2 * lasts <= 3 * target) & (lasts > 0))
+        if len(fits):
+            held = (bytes_[count:] - bytes_[:-count])[fits]
+            at = int((held.astype(float) / lasts[fits].astype(float)).argmax())
+            rate = int(held[at]) / int(lasts[fits][at])
+            best = max(best, (rate, int(held[at]), int(lasts[fits][at])))
+    _, most, lasts_ = best
+    peak = Fraction(8 * most * timescale, lasts_)
+    whole, all_bytes = int(times[-1]), int(bytes_[-1])
+    average = Fraction(8 * all_bytes * timescale, whole) if whole else Fraction(0)
+    if not peak:
+        known = [(int(s), int(t)) for s, t in zip(sizes, ticks, strict=True) if t]
+        peak = max((Fraction(8 * s * timescale, t) for s, t in known), default=Fraction(0))
+    return int(max(peak, average)) + 1, int(average) + 1
+
+
+def named_codecs(codecs: Iterable[str | None]) -> list[str]:
+    """The attribute CODECS, each named once; nothing where one is not known or not writable."""
+    known = list(dict.fromkeys(codecs))
+    if not known or not all(codec and WRITABLE_CODEC.fullmatch(codec) for codec in known):
+        return []
+    return [f'CODECS="{",".join(map(str, known))}"']
+
+
+def picture_size(track: TrackIndex) -> list[str]:
+    """The attribute RESOLUTION of a video track, where it is known."""
+    info = track.info
+    if track.kind != "video" or not info.width or not info.height:
+        return []
+    return [f"RESOLUTION={info.width}x{info.height}"]
+
+
+def picture_rate(track: TrackIndex, segments: Sequence[Range]) -> list[str]:
+    """The attribute FRAME-RATE of a video track, where it is known."""
+    seconds = sum(duration for duration, _, _ in segments)
+    count = track.sample_count
+    if track.kind != "video" or not seconds or not count:
+        return []
+    return [f"FRAME-RATE={float(count / seconds):.3f}"]
+
+
+def spoken(track: TrackIndex) -> str | None:
+    """The language of a track as a BCP 47 tag, or None.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> spoken(fragdex.index(movie()).track(1)) is None
+    True
+    """
+    return language_tag(track.info.extended_language or track.info.language)
+
+
+def media(
+    kind: str,
+    name: str,
+    *,
+    group: str | None = None,
+    language: str | None = None,
+    channels: int | None = None,
+    default: bool = True,
+    forced: bool = False,
+    uri: str | None = None,
+) -> str:
+    """An EXT-X-MEDIA line (4.3.4.1).
+
+    Args:
+        kind: audio, video or subtitles.
+        name: what people choose the rendition by.
+        group: GROUP-ID; None: the kind.
+        language: BCP 47 tag.
+        channels: of audio.
+        default: whether players take it unless people choose another one.
+        forced: whether subtitles are shown to those who chose none.
+        uri: address of its media playlist; None: its media is in that of the variant.
+
+    >>> media("video", "Film", default=False)
+    '#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID="video",NAME="Film",DEFAULT=NO,AUTOSELECT=YES'
+    """
+    about = [f"TYPE={kind.upper()}", f'GROUP-ID="{quoted(group or kind)}"']
+    about.append(f'NAME="{quoted(name)}"')
+    if language:
+        about.append(f'LANGUAGE="{quoted(language)}"')
+    about += [f"DEFAULT={'YES' if default else 'NO'}", "AUTOSELECT=YES"]
+    if kind == "subtitles":
+        about.append(f"FORCED={'YES' if forced else 'NO'}")
+    if channels:
+        about.append(f'CHANNELS="{channels}"')
+    if uri is not None:
+        about.append(f'URI="{address(uri)}"')
+    return "#EXT-X-MEDIA:" + ",".join(about)
+
+
+_REFUSED = "players based on Media Source Extensions (hls.js, dash.js, Shaka Player …) refuse them"
+
+
+def playback_findings(index: FragmentIndex) -> tuple[Finding, ...]:
+    """What keeps MSE players from playing the segments that `hls` and `dash` name.
+
+    Of an index taken from a sidx or mfra nothing is known: make it with `exact=True`.
+
+    Returns: findings, one a track and reason; empty where nothing is known to be in the way.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> playback_findings(fragdex.index(movie()))
+    ()
+    """
+    found = Findings()
+    for flag, code, message in (
+        (
+            FragmentFlags.DECLARED_BASE,
+            "declared-base-offset",
+            f"fragments declare a base_data_offset: {_REFUSED}; fragdex extract "
+            "--fragmented makes a copy that plays",
+        ),
+        (FragmentFlags.NO_TFDT, "no-tfdt", f"fragments have no tfdt: {_REFUSED}"),
+    ):
+        for track in index.tracks:
+            rows = np.flatnonzero(track.fragments.flags & np.uint32(flag))
+            if len(rows):
+                first = int(track.fragments.offset[rows[0]])
+                found.add(code, message, offset=first, track=track.id, count=len(rows))
+    return found.all()
 
 
 def write(
@@ -289,3 +512,89 @@ def _iframes(track: TrackIndex) -> Iterator[Range]:
                 "the media data of a fragment lies before its moof", offset=low, found=high
             )
         yield Fraction(duration, track.timescale), low, high - low
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rendition:
+    """A track in a file of its own.
+
+    Attributes:
+        index: of that file: one period, whose first video or audio track it is.
+        uri: address of its media playlist.
+        name: what people choose it by; no other of its kind has the same.
+
+    >>> from fragdex.seeking.model import How, SourceInfo
+    >>> Rendition(FragmentIndex(SourceInfo(), How("boxes", True), ()), "a.m3u8", "English").name
+    'English'
+    """
+
+    index: FragmentIndex
+    uri: str
+    name: str
+
+    @property
+    def track(self) -> TrackIndex:
+        """The track."""
+        return reference_track(period_of(self.index, None))
+
+
+def write_renditions(
+    renditions: Sequence[Rendition], *, min_segment_ms: float = MIN_SEGMENT_MS
+) -> bytes:
+    """The multivariant playlist of tracks apart, as UTF-8 text.
+
+    Args:
+        renditions: video and audio tracks on one timeline; the first of a kind is the default.
+        min_segment_ms: as in the media playlists; the peak bandwidth is that of segments.
+
+    Raises:
+        BuildError: no track is video or audio, or one has no movie fragments.
+        InexactIndex: times of fragments are not known.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> english = Rendition(fragdex.index(movie(2)), "video.m3u8", "Film")
+    >>> write_renditions([english]).decode().splitlines()[-1]
+    'video.m3u8'
+    """
+    kinds = {
+        kind: [one for one in renditions if one.track.kind == kind] for kind in ("video", "audio")
+    }
+    if not any(kinds.values()):
+        raise BuildError("a playlist needs a video or an audio track")
+    lead = next(found[0] for found in kinds.values() if found)
+    lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
+    groups, beside = [], []
+    for kind, found in kinds.items():
+        # what is the variant itself needs no group unless there is something to choose
+        if found and (found != [lead] or len(found) > 1):
+            groups.append(f'{kind.upper()}="{kind}"')
+            lines += [
+                media(
+                    kind,
+                    one.name,
+                    language=spoken(one.track),
+                    channels=one.track.info.channel_count,
+                    default=one is found[0],
+                    uri=one.uri,
+                )
+                for one in found
+            ]
+            beside += [one for one in found if lead.track.kind != kind]
+    segments = _segments(lead, min_segment_ms)
+    rates = [bandwidths(_segments(one, min_segment_ms)) for one in beside]
+    alone = bandwidths(segments)
+    # one rendition of a group plays at a time: the variant needs the dearest (4.3.4.2)
+    peak, average = (alone[n] + max((rate[n] for rate in rates), default=0) for n in (0, 1))
+    about = [f"BANDWIDTH={peak}", f"AVERAGE-BANDWIDTH={average}"]
+    about += named_codecs(one.track.codec for found in kinds.values() for one in found)
+    about += [*picture_size(lead.track), *picture_rate(lead.track, segments), *groups]
+    lines += ["#EXT-X-STREAM-INF:" + ",".join(about), address(lead.uri)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _segments(one: Rendition, min_segment_ms: float) -> list[Range]:
+    track = one.track
+    ticks = int(Fraction(min_segment_ms) * track.timescale / 1000)
+    found = subsegments(period_of(one.index, None), track.id, min_ticks=ticks, at_sync=True)
+    return list(media_segments(found, track.timescale))

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import BuildError, TrackNotFound
-from fragdex.formats.digits import text_rows
-from fragdex.formats.sample_csv import whole_ticks
+from fragdex.formats.sample_csv import text_rows, whole_ticks
 from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 

@@ -10,8 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 
 from fragdex.byterange import ByteRange, RangeVerdict, content_range, parse_range
-from fragdex.views.view import View
-from fragdex.views.view_sources import Sources
+from fragdex.views.view import Sources, View
 
 __all__ = ["Opened", "answer", "has_already"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from fragdex.errors import FormatError, SourceError
-from fragdex.views.caption_files import Captions, read_captions
+from fragdex.views.subtitles import Captions, read_captions
 
 __all__ = ["CaptionsBeside", "files_beside"]
 

@@ -16,9 +16,7 @@ from fragdex.errors import FragdexError
 from fragdex.fragments.table import Int64
 from fragdex.indexing import native
 from fragdex.origin.titles import Film
-from fragdex.views.parts import Block, Scattered, SourceRange
-from fragdex.views.view import View
-from fragdex.views.view_sources import Sources
+from fragdex.views.view import Block, Scattered, SourceRange, Sources, View
 
 __all__ = ["LARGEST", "PreparedSegment"]
 

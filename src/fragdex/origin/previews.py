@@ -23,8 +23,7 @@ from fragdex.origin.queries import Query, flag, number, seconds
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.seeking.times import exact_time
 from fragdex.sources import Source, open_source
-from fragdex.views.view import View
-from fragdex.views.view_sources import Sources
+from fragdex.views.view import Sources, View
 
 __all__ = ["PREVIEW", "SHEETS", "Preview", "preview_of"]
 

@@ -1,23 +1,261 @@
 """How an index prints itself: a line a track, a text, and a table with a timeline in HTML.
 
-The model imports this module to print itself, so this module knows the model only by its shape.
+However long the file is, each lane of the timeline is one path with at most a mark a pixel. The
+model imports this module to print itself, so this module knows the model only by its shape.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from fragdex.errors import DamagedIndex, printable
 from fragdex.fragments.findings import Finding
-from fragdex.fragments.table import NULL
-from fragdex.seeking.timeline import Track, timeline_svg
+from fragdex.fragments.table import NULL, FragmentTable, SyncTable
+from fragdex.fragments.track_info import TrackInfo
+from fragdex.seeking.times import Time
 
-__all__ = ["Index", "index_html", "index_text", "track_line"]
+Floats = npt.NDArray[np.float64]
+
+WIDTH, LEFT, RIGHT, LANE, RATE = 760, 120, 32, 22, 60
+# Two colours that every eye tells apart, also in grey: blue and vermilion of Okabe and Ito.
+FRAGMENT, SYNC, BYTES = "#0072B2", "#D55E00", "#009E73"
+
+
+class Track(Protocol):
+    """What this module wants of a `TrackIndex`."""
+
+    @property
+    def info(self) -> TrackInfo:
+        """What the moov says of it."""
+
+    @property
+    def period(self) -> int:
+        """Number of its period."""
+
+    @property
+    def fragments(self) -> FragmentTable:
+        """One row a fragment."""
+
+    @property
+    def sync(self) -> SyncTable:
+        """Its sync samples."""
+
+    @property
+    def sample_count(self) -> int | None:
+        """Samples, or None where unknown."""
+
+    @property
+    def start(self) -> Time | None:
+        """Least presentation time."""
+
+    @property
+    def end(self) -> Time | None:
+        """Greatest presentation time (exclusive)."""
+
+    def presentation(self, cts: int) -> Time:
+        """Presentation time of a composition time."""
+
+
+def fragment_spans(track: Track) -> tuple[Floats, Floats]:
+    """Seconds at which the fragments of a track start and stop, in file order.
+
+    A fragment that does not tell its end lasts until the next; fragments without times are left
+    out.
+    """
+    table = track.fragments
+    known = table.cts_min != NULL
+    if not track.info.timescale or not known.any():
+        return np.zeros(0), np.zeros(0)
+    starts, ends = table.cts_min[known], table.cts_end[known].copy()
+    order = np.argsort(starts, kind="stable")
+    following = np.append(starts[order][1:], starts[order][-1])
+    open_ended = ends[order] == NULL
+    sorted_ends = ends[order]
+    sorted_ends[open_ended] = following[open_ended]
+    ends[order] = sorted_ends
+    shift = float(track.presentation(0))
+    scale = track.info.timescale
+    return starts / scale + shift, ends / scale + shift
+
+
+def sync_times(track: Track, most: int = 1_000_000) -> Floats:
+    """Seconds of the sync samples of a track, in order; at most so many, evenly left out."""
+    sync = track.sync
+    if not track.info.timescale or not len(sync):
+        return np.zeros(0)
+    total = int(sync.count.sum())
+    numbers = np.arange(0, total, max(1, -(-total // most)))
+    firsts = np.cumsum(sync.count) - sync.count
+    run = np.searchsorted(firsts, numbers, side="right") - 1
+    ticks = sync.cts[run] + (numbers - firsts[run]) * sync.step[run]
+    seconds: Floats = ticks / track.info.timescale + float(track.presentation(0))
+    return seconds
+
+
+def main_track(tracks: Sequence[Track]) -> Track | None:
+    """The track whose fragments pace the file: the first of pictures, else the first with any."""
+    timed = [t for t in tracks if len(t.fragments) and len(fragment_spans(t)[0])]
+    return next((t for t in timed if t.info.kind == "video"), timed[0] if timed else None)
+
+
+def rate_steps(tracks: Sequence[Track]) -> tuple[Floats, Floats]:
+    """Bits a second of the whole file as steps: n + 1 times in seconds, n rates.
+
+    The bytes from one fragment of the main track to the next are what a player must fetch in that
+    time, other tracks included.
+    """
+    track = main_track(tracks)
+    if track is None:
+        return np.zeros(0), np.zeros(0)
+    starts, stops = fragment_spans(track)
+    table = track.fragments.rows(track.fragments.cts_min != NULL)
+    order = np.argsort(starts, kind="stable")
+    starts, offset = starts[order], table.offset[order]
+    last = float(stops.max())
+    edges = np.append(starts, max(last, float(starts[-1])))
+    sizes = np.append(np.diff(offset), table.size[order][-1])
+    # Out of file order the distance says nothing: the fragment's own bytes do.
+    sizes = np.where(sizes > 0, sizes, table.size[order])
+    spans = np.diff(edges)
+    kept = spans > 0
+    rates = sizes[kept] * 8 / spans[kept]
+    return np.append(edges[:-1][kept], edges[-1]), rates
+
+
+def time_ticks(start: float, stop: float, most: int = 8) -> list[float]:
+    """Round times between two, at most so many.
+
+    >>> time_ticks(0, 10, 6)
+    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    """
+    span = stop - start
+    if not 0 < span < math.inf:
+        return [start]
+    round_steps = [m * 10.0**e for e in range(-4, 1) for m in (1, 2, 5)]
+    round_steps += [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]
+    step = next((s for s in round_steps if span / s <= most - 1), span / (most - 1))
+    first = math.ceil(start / step - 1e-9)
+    return [n * step for n in range(first, math.floor(stop / step + 1e-9) + 1)]
+
+
+def tick_label(seconds: float, step: float) -> str:
+    """A time under an axis, as short as the step allows.
+
+    >>> tick_label(75, 15), tick_label(0.5, 0.5), tick_label(3600, 600)
+    ('1:15', '0.5', '1:00:00')
+    """
+    if step < 1:
+        return f"{seconds:.{max(0, -math.floor(math.log10(step)))}f}"
+    whole = round(abs(seconds))
+    sign = "-" if seconds < 0 else ""
+    if whole >= 3600:
+        return f"{sign}{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    return f"{sign}{whole // 60}:{whole % 60:02}" if whole >= 60 else f"{sign}{whole}"
+
+
+def bit_rate(value: float) -> str:
+    """Bits a second as people read them.
+
+    >>> bit_rate(1_500_000), bit_rate(900)
+    ('1.5 Mbit/s', '900 bit/s')
+    """
+    for unit in ("", "k", "M", "G"):
+        if value < 999.5:
+            return f"{value:.3g} {unit}bit/s"
+        value /= 1000
+    return f"{value:,.3g} Tbit/s"
+
+
+def timeline_svg(tracks: Sequence[Track]) -> str:
+    """Lanes over one axis of presentation time; "" where no track has times."""
+    drawn = [(track, *fragment_spans(track)) for track in tracks]
+    drawn = [lane for lane in drawn if len(lane[1])]
+    if not drawn:
+        return ""
+    first = min(float(starts.min()) for _, starts, _ in drawn)
+    last = max(float(stops.max()) for _, _, stops in drawn)
+    per_second = (WIDTH - LEFT - RIGHT) / max(last - first, 1e-9)
+
+    def x(seconds: Floats) -> Floats:
+        return np.round(LEFT + (seconds - first) * per_second, 1)
+
+    several = len({track.period for track in tracks}) > 1
+    height = RATE + 14 + LANE * len(drawn) + 24
+    parts = [_rate_path(tracks, x)]
+    top = RATE + 14
+    for track, starts, stops in drawn:
+        place = f"period {track.period} " if several else ""
+        parts.append(_text(LEFT - 8, top + 14, f"{place}track {track.info.id}", "end"))
+        parts.append(_fragment_path(x(starts), x(stops), top + 4))
+        parts.append(_sync_path(x(sync_times(track, 10_000)), top))
+        top += LANE
+    ticks = time_ticks(first, last)
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
+    for tick in ticks:
+        at = float(x(np.array([tick]))[0])
+        parts.append(f'<path d="M{at:g} {top}v5" stroke="currentColor"/>')
+        parts.append(_text(at, top + 18, tick_label(tick, step), "middle"))
+    parts.append(_text(LEFT - 8, top + 18, "time (s)" if last < 60 else "time", "end"))
+    parts.append(f'<path d="M{LEFT} {top}H{WIDTH - RIGHT}" stroke="currentColor"/>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'style="width:100%;max-width:{WIDTH}px;font:11px sans-serif" fill="none">'
+        "<title>Fragments (blue), sync samples (orange) and bytes a second over time</title>"
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    # Only numbers and words of our own come here: nothing to escape.
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="currentColor">{text}</text>'
+
+
+def _rate_path(tracks: Sequence[Track], x: Callable[[Floats], Floats]) -> str:
+    edges, rates = rate_steps(tracks)
+    if not rates.any():
+        return ""
+    places = x(edges)
+    highest = float(rates.max())
+    tops = np.round(RATE - rates / highest * (RATE - 8), 1)
+    if len(rates) > WIDTH:
+        # One step a pixel: the highest of those that share it.
+        pixel = places[:-1].astype(np.int64)
+        firsts = np.flatnonzero(np.diff(pixel, prepend=-1))
+        tops = np.minimum.reduceat(tops, firsts)
+        places = np.append(places[:-1][firsts], places[-1])
+    path = f"M{places[0]:g} {RATE}"
+    for start, level in zip(places[:-1], tops, strict=True):
+        path += f"H{start:g}V{level:g}"
+    path += f"H{places[-1]:g}V{RATE}Z"
+    label = _text(LEFT - 8, 16, bit_rate(highest), "end") + _text(LEFT - 8, RATE, "0", "end")
+    return f'{label}<path d="{path}" fill="{BYTES}" fill-opacity=".45" stroke="{BYTES}"/>'
+
+
+def _fragment_path(starts: Floats, stops: Floats, top: float) -> str:
+    low, high = float(starts.min()), float(stops.max())
+    bar = (
+        f'<rect x="{low:g}" y="{top:g}" width="{max(high - low, 1):g}" height="14" '
+        f'fill="{FRAGMENT}" fill-opacity=".3"/>'
+    )
+    edges = np.unique(starts)
+    if len(edges) > WIDTH / 3:
+        return bar  # closer than the eye can part them
+    path = "".join(f"M{at:g} {top:g}v14" for at in edges)
+    return f'{bar}<path d="{path}" stroke="{FRAGMENT}" stroke-width="1"/>'
+
+
+def _sync_path(places: Floats, top: float) -> str:
+    pixels = np.unique(np.round(places * 2) / 2)
+    path = "".join(f"M{at:g} {top:g}v6" for at in pixels)
+    return f'<path d="{path}" stroke="{SYNC}" stroke-width="1"/>' if path else ""
+
 
 ORIGINS = {
     "boxes": "the movie fragments (moof)",

@@ -20,7 +20,7 @@ from fragdex.sources.opening import (
 
 if TYPE_CHECKING:
     from fragdex.sources.hashing import md5, md5_beside
-    from fragdex.sources.listing import Listed, list_folder, list_objects
+    from fragdex.sources.objects import Listed, list_folder, list_objects
 
 __all__ = [
     "PIECE_SIZE",
@@ -46,7 +46,7 @@ if not TYPE_CHECKING:  # to type checkers, every name would be there
         if name in ("md5", "md5_beside"):
             from fragdex.sources import hashing as room
         elif name in ("Listed", "list_folder", "list_objects"):
-            from fragdex.sources import listing as room
+            from fragdex.sources import objects as room
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(room, name)

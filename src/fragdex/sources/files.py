@@ -1,20 +1,30 @@
-"""Regular files: read at any position, mapped on request, watched for growth and loss."""
+"""Files and bytes: regular files, what the caller holds, and writing so that nobody reads a half.
+
+Regular files are read at any position, mapped on request, and watched for growth and loss.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import mmap
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import IO, Any
 
 from fragdex.byterange import ByteRange
-from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
+from fragdex.errors import (
+    FragdexError,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    SourceUnavailable,
+)
 from fragdex.sources.base import PIECE_SIZE, Source, steps
-
-__all__ = ["FileSource", "give_back"]
 
 _FEED = "feed its bytes to fragdex.Indexer as they arrive"
 
@@ -265,3 +275,259 @@ else:  # Windows, and macOS before 11
         data = _pread(fd, len(buffer), offset)
         buffer[: len(data)] = data
         return len(data)
+
+
+class BytesSource(Source):
+    """Bytes in memory, not copied: bytes, bytearray, memoryview, mmap, a numpy array.
+
+    What can be written to must not change meanwhile; a bytearray cannot be resized while open.
+
+    >>> BytesSource(bytearray(b"abc")).read_up_to(ByteRange(1, 10))
+    b'bc'
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        name: str = "<bytes>",
+        max_bytes: int | None = None,
+        max_requests: int | None = None,
+    ) -> None:
+        try:
+            self._view = memoryview(data).toreadonly().cast("B")
+        except TypeError as error:
+            raise SourceError(
+                "these bytes are not contiguous", advice="pass bytes(data)"
+            ) from error
+        super().__init__(
+            name, size=self._view.nbytes, max_bytes=max_bytes, max_requests=max_requests
+        )
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """Return a copy of the bytes of `range`, cut at the end."""
+        cut = self._spend(range)
+        return bytes(self._view[cut.start : cut.stop])
+
+    def view(self) -> memoryview | None:
+        """Return the bytes themselves, read-only."""
+        self._within_budget(0, 0)
+        return self._view[:]
+
+    def pieces(
+        self, range: ByteRange | None = None, size: int = PIECE_SIZE
+    ) -> Iterator[bytes | memoryview]:
+        """Yield slices of the bytes, nothing copied."""
+        self._within_budget(0, 0)
+        end = self._view.nbytes
+        whole = ByteRange(0, end) if range is None else range
+        if whole.stop > end:
+            raise self._ends_before(whole, end)
+        for start in steps(whole, size):
+            cut = self._spend(ByteRange(start, min(start + size, whole.stop)))
+            yield self._view[cut.start : cut.stop]
+
+    def close(self) -> None:
+        """Let go of the bytes; views already handed out stay valid."""
+        super().close()
+        self._view.release()
+
+
+class FileObjectSource(Source):
+    """An open binary file with `read` and `seek`: BytesIO, a member of an archive, fsspec files.
+
+    Its first byte is byte 0, wherever it stands now. It is left open, and at close where it stood.
+    Raises SourceError for text files and for what cannot seek.
+
+    >>> file = io.BytesIO(b"abcdef")
+    >>> with FileObjectSource(file) as source:
+    ...     source.read(ByteRange(2, 4))
+    b'cd'
+    >>> file.tell()
+    0
+    """
+
+    def __init__(
+        self, file: IO[bytes], *, max_bytes: int | None = None, max_requests: int | None = None
+    ) -> None:
+        name = getattr(file, "name", None)
+        name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+        if isinstance(file, io.TextIOBase):
+            raise SourceError(f"{name} is open as text", advice="open it with mode 'rb'")
+        try:
+            self._stood_at = file.tell()
+            file.seek(0, io.SEEK_END)
+            size = file.tell()  # some file-likes return nothing from seek
+        except (OSError, ValueError, AttributeError) as error:
+            raise SourceError(
+                f"{name} cannot be read at any position",
+                found=error,
+                expected="a seekable file",
+                advice="feed its bytes to fragdex.Indexer as they arrive",
+            ) from error
+        self._file = file
+        super().__init__(name, size=size, max_bytes=max_bytes, max_requests=max_requests)
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """Return the bytes of `range`, cut at the size first seen."""
+        cut = self._spend(range)
+        parts: list[bytes] = []
+        left = cut.size
+        try:
+            if left:
+                self._file.seek(cut.start)
+            while left:
+                part = self._file.read(left)
+                if not part:
+                    break
+                if len(part) > left or not isinstance(part, (bytes, bytearray, memoryview)):
+                    raise SourceError(
+                        f"{self.name} answers read wrongly",
+                        expected=f"at most {left} bytes",
+                        found=f"{len(part)} of {type(part).__name__}",
+                    )
+                parts.append(part)
+                left -= len(part)
+        except SourceError:
+            raise
+        except (OSError, ValueError) as error:
+            raise SourceUnavailable(
+                f"reading {self.name} failed: {error}", offset=cut.start
+            ) from error
+        if left:
+            raise SourceChanged(
+                f"{self.name} was truncated while open",
+                expected=f"{self.size} bytes",
+                found=f"{cut.stop - left}",
+            )
+        return parts[0] if len(parts) == 1 and type(parts[0]) is bytes else b"".join(parts)
+
+    def refresh(self) -> int:
+        """Look again how long the file is; SourceChanged if it shrank."""
+        self._within_budget(0, 0)
+        self._file.seek(0, io.SEEK_END)
+        found = self._file.tell()
+        assert self.size is not None
+        if found < self.size:
+            raise SourceChanged(
+                f"{self.name} was truncated while open", expected=f"{self.size} bytes", found=found
+            )
+        self.size = found
+        return found
+
+    def close(self) -> None:
+        """Put the file back where it stood; it stays open."""
+        if not self.closed:
+            super().close()
+            with contextlib.suppress(OSError, ValueError):  # its owner closed it already
+                self._file.seek(self._stood_at)
+
+
+_MOST_REMEMBERED = 1 << 14
+_written: dict[str, tuple[int, int, int]] = {}
+"""Files that this process wrote last, and what tells them from later ones."""
+
+
+def written_here(path: str | os.PathLike[str]) -> bool:
+    """Whether this process has written the file that is there now.
+
+    >>> written_here("pyproject.toml")
+    False
+    """
+    known = _written.get(os.path.realpath(path))
+    return known is not None and known == _identity(path)
+
+
+def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
+    try:
+        now = os.stat(path)
+    except OSError:
+        return None
+    return now.st_ino, now.st_size, now.st_mtime_ns
+
+
+def write_file(
+    path: str | os.PathLike[str], pieces: Iterable[bytes | bytearray | memoryview]
+) -> int:
+    """Write pieces to a path atomically and durably; give the number of bytes.
+
+    A temporary file in the same directory is written, flushed to disk and renamed over the path,
+    then the directory is flushed. A file that stood there keeps its mode bits; a new one gets what
+    the umask allows. A symbolic link is followed: the file it names is replaced. When anything
+    fails, the temporary file is removed and the old file is as it was. A device or a pipe is
+    written to: a file cannot take its place.
+
+    Raises:
+        OSError: as the system gives it, such as a full disk or a missing directory; it names the
+            path as it was given.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = pathlib.Path(directory, "a")
+    ...     write_file(path, [b"one", b"two"]), path.read_bytes()
+    (6, b'onetwo')
+    """
+    # Where it is no link it stays as it was given: the folders above may be closed to this user.
+    target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
+    temporary: str | None = None
+    try:
+        if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
+            with open(target, "wb") as stream:
+                return sum(stream.write(piece) for piece in pieces)
+        temporary = _temporary(target)
+        return _replace(target, temporary, pieces)
+    except OSError as error:
+        # An error of a source that is read meanwhile has nothing to do with the path.
+        if isinstance(error, FragdexError) or error.filename not in (None, target, temporary):
+            raise
+        said = f"cannot be written: {error.strerror}"
+        raise OSError(error.errno, said, os.fspath(path)) from error
+
+
+def _temporary(target: str) -> str:
+    """The path of a file beside the target that is not there yet."""
+    directory, name = os.path.split(target)
+    import secrets  # and hmac and random with it, which whoever writes nothing need not import
+
+    # A file name may have 255 bytes; the name of the target is in it for whoever finds a left-over.
+    return os.path.join(directory, f".{name[:50]}.{secrets.token_hex(8)}.part")
+
+
+def _replace(target: str, temporary: str, pieces: Iterable[bytes | bytearray | memoryview]) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    written = 0
+    try:
+        with open(descriptor, "wb") as file:
+            for piece in pieces:
+                written += file.write(piece)
+            file.flush()
+            if os.path.exists(target):
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    _flush_directory(os.path.dirname(target) or os.curdir)
+    made, place = _identity(target), os.path.realpath(target)
+    if made is not None:
+        _written.pop(place, None)
+        _written[place] = made
+        while len(_written) > _MOST_REMEMBERED:
+            _written.pop(next(iter(_written), ""), None)
+    return written
+
+
+def _flush_directory(directory: str) -> None:
+    """Make the rename durable; some systems can neither open nor flush directories."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)

@@ -10,9 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict
 
 from fragdex.errors import MissingExtra, SourceError, refuse_unknown
 from fragdex.sources.base import Source
-from fragdex.sources.files import FileSource
-from fragdex.sources.given import BytesSource, FileObjectSource
-from fragdex.sources.writing import written_here
+from fragdex.sources.files import BytesSource, FileObjectSource, FileSource, written_here
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
-from fragdex.formats.fidx_head import build_head, parse_head
+from fragdex.formats.fidx_columns import build_head, parse_head
 
 __all__ = ["NUMBERS", "VALUES", "checksummed", "forged_columns", "forged_values"]
 

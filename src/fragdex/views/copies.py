@@ -13,18 +13,14 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.formats.captions_track import Cues, with_captions
-from fragdex.formats.clip import Clip, clip
-from fragdex.formats.clip_pieces import Read
+from fragdex.formats.clip import Clip, Read, clip
 from fragdex.formats.clip_samples import Ranges
-from fragdex.formats.embed import MENDING, embed, walked
-from fragdex.formats.embed_fragments import joined, whole
-from fragdex.formats.embed_mending import Shifts, mended_box
+from fragdex.formats.embed import MENDING, Shifts, embed, joined, mended_box, walked, whole
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import Source
-from fragdex.views.media_type import media_type
-from fragdex.views.parts import Block, Scattered, SourceRange, size_of
-from fragdex.views.view import View
+from fragdex.views.media import media_type
+from fragdex.views.view import Block, Scattered, SourceRange, View, size_of
 
 __all__ = ["ClipRequest", "captioned", "clip_view", "copied", "embedded", "faststart"]
 

@@ -14,15 +14,11 @@ from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.views.copies import ClipRequest, clip_view, faststart
-from fragdex.views.fragments_made import STYP
-from fragdex.views.init_segment import descriptions_of
 from fragdex.views.joined_files import Piece, Starts, segments_of
-from fragdex.views.media import media_of
-from fragdex.views.media_type import KEPT, left_out_of_fragments, media_type
+from fragdex.views.media import KEPT, left_out_of_fragments, media_of, media_type
 from fragdex.views.protection import protected
-from fragdex.views.segments import Segments, seconds_of
-from fragdex.views.view import View
-from fragdex.views.view_sources import Sources
+from fragdex.views.segments import STYP, Segments, descriptions_of, seconds_of
+from fragdex.views.view import Sources, View
 
 __all__ = ["Kind", "view"]
 

@@ -14,10 +14,15 @@ which is where players put it that read nothing else (decision 0038).
 Browsers drop pictures before time 0, and all up to the next key frame with them. For players,
 pictures that the edit list hides and that others need are therefore shown for an instant from time
 0 on, all of them within half a millisecond (decision 0047).
+
+Of sound that is not coded an hour has 170 million samples of a few bytes, and all are alike: a
+group stands for neighbours that lie one behind the other, so that tables have a row for a fiftieth
+of a second and not for each sample.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -28,12 +33,113 @@ import numpy.typing as npt
 
 from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.errors import BuildError, LimitExceeded, NoSyncSample
+from fragdex.formats.clip import track_left_out
 from fragdex.formats.clip_samples import with_bytes
-from fragdex.fragments.table import FAR, Int64, SampleTable
-from fragdex.seeking.model import TrackIndex
-from fragdex.views.raw_sound import grouped
+from fragdex.fragments.table import FAR, NULL, FragmentFlags, Int64, SampleTable
+from fragdex.seeking.model import Period, TrackIndex
 
-__all__ = ["Media", "media_of"]
+KEPT: Final = ("video", "audio", "text")
+"""Kinds of tracks that players of fragments know; others are left out unless they are named."""
+
+
+def media_type(tracks: Iterable[TrackIndex]) -> str:
+    """The media type of an MP4 with some tracks, with their codecs where all are known.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> media_type(fragdex.index(movie(tracks=2)).tracks)
+    'video/mp4; codecs="avc1.42000A,Opus"'
+    """
+    chosen = list(tracks)
+    kinds = {track.kind for track in chosen}
+    kind = next((k for k in ("video", "audio") if k in kinds), "application")
+    codecs = list(dict.fromkeys(track.codec for track in chosen if track.kind in KEPT))
+    if not codecs or None in codecs:
+        return f"{kind}/mp4"
+    return f'{kind}/mp4; codecs="{",".join(map(str, codecs))}"'
+
+
+def left_out_of_fragments(period: Period) -> Iterator[str]:
+    """A sentence on each track of a kind that fragments do not keep."""
+    for track in period.tracks:
+        if track.kind not in KEPT and track.sample_count:
+            yield track_left_out(track, "players of fragments do not know this kind")
+
+
+GROUPED_FROM: Final = 1 << 20
+"""Samples of a track from which on they are grouped: 22 s at 48 kHz."""
+_EACH: Final = 1024
+"""Samples of a group at most, as many as of a packet of coded sound."""
+_MOST_AT_ONCE: Final = 1 << 20
+"""Samples that are written out at once."""
+
+
+def grouped(track: TrackIndex) -> tuple[SampleTable, int] | None:
+    """Groups of a track's samples, and bytes of each sample; None where samples are not alike.
+
+    Each row has the place, size and duration of its samples together, and the times of its first.
+    Groups end where the next sample lies elsewhere.
+
+    Raises:
+        InexactIndex: the index does not know the track's samples.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> grouped(fragdex.index(movie()).track(1)) is None
+    True
+    """
+    table = track.fragments
+    count = track.sample_count
+    alike = track.kind == "audio" and track.info.encryption is None
+    if not alike or count is None or count < GROUPED_FROM:
+        return None
+    virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+    if not virtual.all() or int(table.sample_count.max()) > _MOST_AT_ONCE:
+        return None
+    first = track.samples_of(0, 1).rows(slice(0, 1))
+    unit, ticks = int(first.size[0]), int(first.duration[0])
+    if not unit or not ticks:
+        return None
+    starts = table.sample_start
+    uneven = (table.duration != table.sample_count * ticks) | (table.cts_min != table.dts)
+    if uneven.any() or (table.cts_min == NULL).any():
+        return None
+    places: list[Int64] = []
+    counts: list[Int64] = []
+    for low, high in _batches(table.sample_count):
+        samples = track.samples_of(low, high)
+        if not (
+            (samples.size == unit).all()
+            and (samples.duration == ticks).all()
+            and (samples.cts == samples.dts).all()
+            and samples.sync.all()
+        ):
+            return None
+        heads = np.append(0, np.flatnonzero(np.diff(samples.offset) != unit) + 1)
+        lengths = np.diff(heads, append=len(samples))
+        parts = -(-lengths // _EACH)
+        before = np.repeat(np.cumsum(parts) - parts, parts)
+        number = (np.arange(int(parts.sum())) - before) * _EACH
+        places.append(np.repeat(samples.offset[heads], parts) + number * unit)
+        counts.append(np.minimum(np.repeat(lengths, parts) - number, _EACH))
+    offset, each = np.concatenate(places), np.concatenate(counts)
+    dts = int(first.dts[0]) + (np.cumsum(each) - each) * ticks
+    assert int(each.sum()) == count == int(starts[-1] + table.sample_count[-1])
+    sync = np.ones(len(each), np.bool_)
+    return SampleTable(offset, each * unit, dts, dts, each * ticks, sync), unit
+
+
+def _batches(counts: Int64) -> list[tuple[int, int]]:
+    """Rows of fragments, as many together as may be written out at once."""
+    found = []
+    low = held = 0
+    for row, count in enumerate(counts.tolist()):
+        if held and held + count > _MOST_AT_ONCE:
+            found.append((low, row))
+            low, held = row, 0
+        held += count
+    return [*found, (low, len(counts))]
+
 
 _INSTANT: Final = 2000
 """Part of a second in which all pictures that need to be hidden are shown."""

@@ -26,12 +26,9 @@ from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.seeking.track import TrackIndex
 from fragdex.sources import Source
-from fragdex.views.media import Media, media_of
-from fragdex.views.media_type import KEPT, left_out_of_fragments, media_type
-from fragdex.views.parts import Block, Scattered, size_of
+from fragdex.views.media import KEPT, Media, left_out_of_fragments, media_of, media_type
 from fragdex.views.segments import Segments, seconds_of
-from fragdex.views.view import View
-from fragdex.views.view_sources import Sources
+from fragdex.views.view import Block, Scattered, Sources, View, size_of
 
 __all__ = ["clip_of_several", "muxed"]
 

@@ -18,27 +18,22 @@ from typing import Any, Final, Literal
 from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample
+from fragdex.formats.clip import track_left_out
 from fragdex.formats.clip_movie import init_of_track, traks_of
-from fragdex.formats.left_out import track_left_out
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period
 from fragdex.seeking.origin import SourceInfo
 from fragdex.seeking.times import TimeLike
-from fragdex.views import manifest, playlists
-from fragdex.views.caption_files import Captions, read_captions
-from fragdex.views.drm import keys_of
-from fragdex.views.init_segment import descriptions_of
+from fragdex.views import playlists
 from fragdex.views.media import media_of
-from fragdex.views.protection import protected
+from fragdex.views.protection import keys_of, protected
 from fragdex.views.renditions import Rendition
-from fragdex.views.segments import seconds_of
-from fragdex.views.subtitles import CUES, FRAGMENTS, Subtitles
-from fragdex.views.title import Title, uneven
-from fragdex.views.titling import PACKAGED, Chosen, creation, growth, titled
-from fragdex.views.view import View
-from fragdex.views.view_sources import Sources
+from fragdex.views.segments import descriptions_of, seconds_of
+from fragdex.views.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
+from fragdex.views.titling import PACKAGED, Chosen, Title, creation, growth, titled, uneven
+from fragdex.views.view import Sources, View
 
 __all__ = ["MANIFEST", "MULTIVARIANT", "Package", "package"]
 
@@ -51,7 +46,7 @@ DASH: Final = "application/dash+xml"
 class Package:
     """The files of a title in HLS and DASH, by their names; made by `package`.
 
-    Names are `master.m3u8`, `manifest.mpd`, and for each rendition `NAME.m3u8`, `NAME/init.mp4`,
+    Names are `master.m3u8`, `playlists.mpd`, and for each rendition `NAME.m3u8`, `NAME/init.mp4`,
     `NAME/TIME.m4s` for the segment that begins at TIME ticks, and for video
     `NAME-iframes.m3u8`. Where each rendition is a single file, that is `NAME.mp4` instead of
     initialization segment and segments. Subtitles have `NAME/TIME.vtt`, and `NAME.vtt` where they
@@ -124,7 +119,7 @@ class Package:
         if name == MULTIVARIANT:
             return self._text(HLS, name, lambda: playlists.multivariant(self.title))
         if name == MANIFEST:
-            return self._text(DASH, name, lambda: manifest.write(self.title))
+            return self._text(DASH, name, lambda: playlists.write(self.title))
         head, _, tail = name.partition("/")
         if tail:
             return self._media(head, tail)
@@ -209,7 +204,7 @@ def package(
         tracks: track ids; None: all of video, audio and subtitles.
         captions: caption files beside the films: paths or URLs of WebVTT, SubRip or JSON, which
             say their language as in `film.fr.vtt` and `film.fr.forced.srt`; or
-            `fragdex.views.caption_files.Captions`.
+            `fragdex.views.subtitles.Captions`.
         single_file: whether each rendition is one file, whose segments are ranges of it: then
             the playlists have EXT-X-BYTERANGE, and the MPD is of DASH's on-demand profile.
         growing: whether the files still grow: then only segments that nothing to come can change

@@ -4,28 +4,111 @@ Beside each encrypted sample a file keeps auxiliary information: an initializati
 ranges of clear and protected bytes (ISO/IEC 23001-7, 7). A progressive file says in its moov where
 that lies and how long it is, fragments say it in each traf. In a made fragment it is a senc of
 ranges of the source, with a saiz and a saio (ISO/IEC 14496-12, 8.7.8 and 8.7.9).
+
+Which keys decrypt a track is said as playlists and manifests say it, never the keys themselves.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+import uuid
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from fragdex.boxes import Box, parse_box
+from fragdex.boxes import Box, build, find_all, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FormatError
-from fragdex.formats.clip_encryption import auxiliary, needed_by, sizes_of, vectors_of
-from fragdex.formats.clip_samples import chunks_of
+from fragdex.formats.clip_samples import auxiliary, chunks_of, needed_by, sizes_of, vectors_of
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.views.media import Media
-from fragdex.views.parts import Block, Scattered
+from fragdex.views.view import Block, Scattered
 
-__all__ = ["Protected", "protected"]
+_PLAYREADY: Final = "9a04f079-9840-4286-ab92-e65be0885f95"
+_METHODS: Final = {"cenc": "SAMPLE-AES-CTR", "cbcs": "SAMPLE-AES"}
+"""Schemes that HLS has a method for (RFC 8216, 4.3.2.4; 8216bis, 4.4.4.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What one protection system needs (ISO/IEC 23001-7, 8.1).
+
+    Attributes:
+        id: SystemID as a UUID.
+        data: of the pssh.
+        pssh: the whole box.
+    """
+
+    id: str
+    data: bytes
+    pssh: bytes
+
+    @property
+    def base64(self) -> str:
+        """The box in base64."""
+        return b64encode(self.pssh).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a track.
+
+    Attributes:
+        scheme: cenc, cens, cbc1 or cbcs.
+        default_kid: 32 hex digits of the key's identifier.
+        systems: whose pssh boxes the moov has.
+    """
+
+    scheme: str
+    default_kid: str
+    systems: tuple[System, ...]
+
+    @property
+    def uuid(self) -> str:
+        """The identifier of the key as DASH writes it."""
+        return str(uuid.UUID(self.default_kid))
+
+    def lines(self) -> Iterator[str]:
+        """The attributes of EXT-X-KEY, for each protection system.
+
+        A system without a pssh has no URI here, and a scheme that HLS does not know no method: then
+        there is no line.
+        """
+        method = _METHODS.get(self.scheme)
+        for one in self.systems if method is not None else ():
+            form, uri = f"urn:uuid:{one.id}", f"data:text/plain;base64,{one.base64}"
+            if one.id == _PLAYREADY:
+                form = "com.microsoft.playready"
+                uri = f"data:text/plain;charset=UTF-16;base64,{b64encode(one.data).decode()}"
+            yield (
+                f'METHOD={method},URI="{uri}",KEYID=0x{self.default_kid.upper()},'
+                f'KEYFORMAT="{form}",KEYFORMATVERSIONS="1"'
+            )
+
+
+def keys_of(moov: Sequence[Box], trak: Box) -> Keys | None:
+    """The keys of a track; None: it is clear.
+
+    Args:
+        moov: the boxes of the initialization segment.
+        trak: of the track.
+    """
+    for entry in trak.find_all("mdia/minf/stbl/stsd/*"):
+        scheme, tenc = entry.find("sinf/schm"), entry.find("sinf/schi/tenc")
+        if scheme is None or tenc is None or tenc.opaque:
+            continue
+        systems = tuple(
+            System(str(uuid.UUID(bytes=bytes(box["SystemID"]))), bytes(box["Data"]), build(box))
+            for box in find_all(moov, "moov/pssh")
+            if not box.opaque
+        )
+        return Keys(str(scheme["scheme_type"]), bytes(tenc["default_KID"]).hex(), systems)
+    return None
+
 
 Read = Callable[[ByteRange], bytes]
 

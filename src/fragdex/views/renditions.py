@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from fragdex.formats.hls_attributes import spoken
+from fragdex.formats.hls import spoken
 from fragdex.fragments.table import Int64
 from fragdex.seeking.model import TrackIndex
 from fragdex.seeking.origin import SourceInfo
-from fragdex.views.drm import Keys
-from fragdex.views.fragments_made import STYP
 from fragdex.views.media import Media
-from fragdex.views.protection import Protected
-from fragdex.views.segments import Segments
+from fragdex.views.protection import Keys, Protected
+from fragdex.views.segments import STYP, Segments
 from fragdex.views.view import View
 
 __all__ = ["Rendition", "Segment"]

@@ -1,9 +1,13 @@
-"""Where media is cut into segments: at sync samples of the pictures, near a wanted length."""
+"""Where media is cut into segments: at sync samples of the pictures, near a wanted length.
+
+Media that still grows is cut only at places that nothing to come can change.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,8 +17,6 @@ import numpy.typing as npt
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import FAR, Int64
 from fragdex.views.media import Media
-
-__all__ = ["cut", "near", "nearest", "reference", "starts"]
 
 
 def reference(media: Sequence[Media]) -> Media:
@@ -158,3 +160,55 @@ def nearest(
 def _wide(times: Int64, timescale: int, moments: Int64, scale: int) -> type:
     """What holds both in ticks of both timescales: Python's integers where 64 bits may not do."""
     return np.int64 if max(int(times[-1]) * timescale, int(moments[-1]) * scale) < FAR else object
+
+
+def settled(media: Media, lead: Media, seconds: Fraction | None) -> tuple[Media, Int64] | None:
+    """The samples of segments that stay as they are, and where these begin and end.
+
+    They are cut as `cut` cuts the whole, whatever follows. None: not one segment is complete.
+
+    Args:
+        media: the track.
+        lead: the track that decides where all are cut.
+        seconds: wanted length; None: a segment for each sync sample of the lead.
+    """
+    numbers, times = _known(lead)
+    chosen = near(times.tolist(), None, seconds, lead.timescale)
+    if media is lead:
+        edges, ends = numbers[chosen], times[chosen]
+    else:
+        own, shown = _known(media)
+        if not len(own) or not len(chosen):
+            return None
+        scales = media.timescale, lead.timescale
+        places, decided = nearest(shown, scales[0], times[chosen], scales[1])
+        places = np.maximum.accumulate(places[decided])
+        edges, ends = own[places], shown[places]
+    if len(edges) < 2:
+        return None
+    edges[0] = 0
+    edges, first = np.unique(edges, return_index=True)
+    if len(edges) < 2:
+        return None
+    return _until(media, int(edges[-1]), int(ends[first[-1]])), edges
+
+
+def _known(media: Media) -> tuple[Int64, Int64]:
+    """Starts of segments behind which enough is known: a sample that is presented later."""
+    numbers, times = starts(media)
+    latest = np.maximum.accumulate(media.presentation[::-1])[::-1]
+    known = latest[numbers] > media.presentation[numbers]
+    return numbers[known], times[known]
+
+
+def _until(media: Media, stop: int, end: int) -> Media:
+    rows = slice(0, stop)
+    return replace(
+        media,
+        source=media.source[rows],
+        samples=media.samples.rows(rows),
+        presentation=media.presentation[rows],
+        decode=media.decode[rows],
+        durations=media.durations[rows],
+        end=end,
+    )

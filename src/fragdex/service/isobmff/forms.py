@@ -12,7 +12,7 @@ from typing_extensions import TypeAliasType
 
 from fragdex import ByteRange, TrackIndex
 from fragdex.formats import export as written
-from fragdex.formats import hls_tracks
+from fragdex.formats import hls
 from fragdex.lru_cache import LRUCache
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.model import IndexKeys
@@ -128,8 +128,8 @@ def _multivariant(context: ServiceContext, keys: IndexKeys, of: Shown, address: 
     for track_id in of.tracks:
         index = alone(context, keys, track_id, of.apart)
         name = _name(track_id, index.tracks[0])
-        renditions.append(hls_tracks.Rendition(index, address(track_id), name))
-    return hls_tracks.write(renditions)
+        renditions.append(hls.Rendition(index, address(track_id), name))
+    return hls.write_renditions(renditions)
 
 
 def _name(track_id: int, track: TrackIndex) -> str:

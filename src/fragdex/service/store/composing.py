@@ -17,8 +17,7 @@ from fragdex.errors import InvalidRange
 from fragdex.lru_cache import LRUCache
 from fragdex.service.store.composition import Composition
 from fragdex.service.store.contract import PIECE_BYTES, DirectParts, Draft, Store, local_copy
-from fragdex.views.view import View
-from fragdex.views.view_sources import Sources
+from fragdex.views.view import Sources, View
 
 __all__ = ["COMPOSED", "ComposingStore", "is_composed"]
 

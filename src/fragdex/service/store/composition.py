@@ -21,8 +21,7 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import SourceError
 from fragdex.fragments.table import Int64
 from fragdex.seeking.origin import SourceInfo
-from fragdex.views.parts import Block, Scattered, SourceRange
-from fragdex.views.view import View
+from fragdex.views.view import Block, Scattered, SourceRange, View
 
 __all__ = ["MOST_RECORD_BYTES", "Composition"]
 

@@ -9,8 +9,7 @@ from typing import Any
 import fragdex
 from fragdex import ByteRange, Source
 from fragdex.seeking.model import SourceInfo
-from fragdex.views.parts import SourceRange
-from fragdex.views.view import View
+from fragdex.views.view import SourceRange, View
 
 __all__ = ["indexes"]
 

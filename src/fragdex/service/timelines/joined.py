@@ -25,8 +25,7 @@ from fragdex.service.records.blobs import Blob
 from fragdex.service.streaming.stored_titles import Medium, Title
 from fragdex.service.timelines import child
 from fragdex.views.package import Package
-from fragdex.views.parts import SourceRange
-from fragdex.views.view import View
+from fragdex.views.view import SourceRange, View
 
 __all__ = ["JoinedTitle", "JoinedTitles"]
 
