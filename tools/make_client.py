@@ -25,22 +25,19 @@ PREFIX = "#/components/schemas/"
 JSON = "application/json"
 EVENTS = "text/event-stream"
 FILES = {
-    "caption files": "captions",
-    "files": "files",
-    "transcriptions": "transcriptions",
-    "image files": "images",
-    "ISOBMFF files": "isobmff",
-    "unprocessed files": "unprocessed",
-    "renders": "renders",
-    "streaming": "streaming",
-    "timelines": "timelines",
-    "webhooks": "webhooks",
-    "url-token": "tokens",
-    "resumable uploads": "uploads",
-    "usage": "usage",
-    "keys": "keys",
-    "health": "health",
+    "files": ("files", "resumable uploads"),
+    "media_files": ("unprocessed files", "ISOBMFF files"),
+    "images_and_captions": ("image files", "caption files"),
+    "streaming": ("streaming",),
+    "timelines": ("timelines",),
+    "transcriptions": ("transcriptions",),
+    "renders": ("renders",),
+    "webhooks": ("webhooks",),
+    "access": ("keys", "url-token", "usage", "health"),
 }
+"""The files of the package, and the tags of the document whose operations each has."""
+SHARED = "records"
+"""The file of what several of them use."""
 WIDTH = 98
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 SIMPLE = {"integer": "int", "number": "float", "string": "str", "boolean": "bool", "null": "None"}
@@ -146,22 +143,27 @@ def result_of(operation: dict[str, Any]) -> tuple[str, bool]:
     return type_of(schema) + empty, binary
 
 
+def file_of(operation: dict[str, Any]) -> str:
+    """The file that an operation stands in, by its tag."""
+    return next(file for file, tags in FILES.items() if operation["tags"][0] in tags)
+
+
 def structs_by_file() -> dict[str, list[str]]:
-    """The structs of each file; what several use is in `shared`."""
+    """The structs of each file."""
     users: dict[str, set[str]] = {}
     for _, _, operation in operations():
         for schema in content_of(operation).values():
             if "$ref" in schema:
                 for name in members_of(schema["$ref"].removeprefix(PREFIX)):
-                    users.setdefault(name, set()).add(FILES[operation["tags"][0]])
-    found: dict[str, list[str]] = {"shared": ["Event", "EventData", "Problem", "ProblemError"]}
+                    users.setdefault(name, set()).add(file_of(operation))
+    structs: dict[str, list[str]] = {SHARED: ["Event", "EventData", "Problem", "ProblemError"]}
     for name, files in users.items():
-        file = "shared" if len(files) > 1 else next(iter(files))
-        if name not in found["shared"]:
-            found.setdefault(file, []).append(name)
-    for names in found.values():
+        file = SHARED if len(files) > 1 else next(iter(files))
+        if name not in structs[SHARED]:
+            structs.setdefault(file, []).append(name)
+    for names in structs.values():
         names.sort(key=lambda name: (len(members_of(name)), name))
-    return found
+    return structs
 
 
 STRUCTS = structs_by_file()
@@ -294,8 +296,8 @@ from __future__ import annotations
 '''
 
 
-def imported(text: str, own: str) -> list[str]:
-    """The lines of import that a text needs."""
+def imported(text: str, file: str) -> list[str]:
+    """The lines of import that the text of a file needs."""
     lines = []
     if re.search(r"\bMapping\b", text):
         lines.append("from collections.abc import Mapping")
@@ -308,62 +310,37 @@ def imported(text: str, own: str) -> list[str]:
         lines.append("import msgspec")
     if re.search(r"\bByteRange\b", text):
         lines.append("from fragdex.byterange import ByteRange")
-    for file, names in STRUCTS.items():
-        used = [name for name in names if re.search(rf"\b{name}\b", text)]
-        if used and records(file) != own:
-            lines.append(f"from fragdex.client.api.{records(file)} import {', '.join(used)}")
+    used = [name for name in STRUCTS[SHARED] if re.search(rf"\b{name}\b", text)]
+    if used and file != SHARED:
+        lines.append(f"from fragdex.client.api.{SHARED} import {', '.join(used)}")
     used = [name for name in ("Request", "segment") if re.search(rf"\b{name}[\[(]", text)]
     if used:
-        lines.append(f"from fragdex.client.request import {', '.join(used)}")
+        lines.append(f"from fragdex.client.exchange import {', '.join(used)}")
     return lines
 
 
-def records(file: str) -> str:
-    """The file of the records of a family."""
-    return f"{file}_records"
-
-
-def module(file: str, title: str, names: list[str], body: list[str]) -> str:
-    """The text of one file of the client."""
-    text = "\n\n\n".join(body)
-    listed = ", ".join(f'"{name}"' for name in sorted(names))
+def module(file: str) -> str:
+    """The text of one file: its records, then its operations."""
+    tags = FILES.get(file, ())
+    within = sorted(
+        (one for one in operations() if one[2]["tags"][0] in tags),
+        key=lambda one: tags.index(one[2]["tags"][0]),
+    )
+    structs = STRUCTS.get(file, [])
+    text = "\n\n\n".join([*map(struct, structs), *(function(*one) for one in within)])
+    names = sorted([*structs, *(operation["operationId"] for _, _, operation in within)])
+    title = f"Operations on {', '.join(tags)}" if tags else "Records that several families use"
+    listed = ", ".join(f'"{name}"' for name in names)
     head = [HEAD.format(title=title), *imported(text, file), "", f"__all__ = [{listed}]"]
     return "\n".join(head) + f"\n\n\n{text}\n"
 
 
-def modules() -> dict[str, str]:
-    """The text of each file but the package's own."""
-    found = {}
-    for file, names in STRUCTS.items():
-        tag = {v: k for k, v in FILES.items()}.get(file)
-        title = f"Records of {tag}" if tag else "Records that several families use"
-        found[records(file)] = module(records(file), title, names, [struct(n) for n in names])
-    for tag, file in FILES.items():
-        mine = [one for one in operations() if one[2]["tags"][0] == tag]
-        names = [operation["operationId"] for _, _, operation in mine]
-        body = [function(*one) for one in mine]
-        found[file] = module(file, f"Operations on {tag}", names, body)
-    return found
+PACKAGE = '''"""Every operation of the service, and every record that it gives.
 
-
-def package(files: dict[str, str]) -> str:
-    """The text of the package that has every operation and record."""
-    lines = [
-        '"""Every operation of the service, and every record that it gives.',
-        "",
-        "Each function describes a request; `Client.send` sends it. Written by",
-        "tools/make_client.py from docs/openapi.json.",
-        '"""',
-        "",
-    ]
-    names: list[str] = []
-    for file in sorted(files):
-        found = re.search(r"__all__ = \[(.*?)\]", files[file], re.DOTALL)
-        mine = re.findall(r'"(\w+)"', found[1]) if found else []
-        names += mine
-        lines.append(f"from fragdex.client.api.{file} import {', '.join(mine)}")
-    listed = ", ".join(f'"{name}"' for name in sorted(names))
-    return "\n".join([*lines, "", f"__all__ = [{listed}]", ""])
+Each function describes a request; `Client.send` sends it. Written by
+tools/make_client.py from docs/openapi.json.
+"""
+'''
 
 
 def formatted(text: str) -> str:
@@ -385,8 +362,18 @@ def formatted(text: str) -> str:
 
 def written() -> dict[str, str]:
     """All files of the package, by name."""
-    files = modules()
-    files["__init__"] = package(dict(files))
+    files = {file: module(file) for file in sorted([SHARED, *FILES])}
+    files["__init__"] = "\n".join(
+        [
+            PACKAGE,
+            f"from fragdex.client.api import {', '.join(files)}",
+            *(f"from fragdex.client.api.{file} import *" for file in files),
+            "",
+            "__all__: list[str] = []",
+            *(f"__all__ += {file}.__all__" for file in files),
+            "",
+        ]
+    )
     return {f"{name}.py": formatted(text) for name, text in files.items()}
 
 

@@ -12,7 +12,7 @@ import fragdex
 from fragdex.cli import remote
 from fragdex.cli.app import run
 from fragdex.client import Client
-from fragdex.client.sites import files_of
+from fragdex.client.procedures import files_of
 from service.serving import serving
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

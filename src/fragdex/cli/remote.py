@@ -13,7 +13,7 @@ from fragdex.errors import FragdexError, MissingExtra
 
 if TYPE_CHECKING:
     from fragdex.client import Client
-    from fragdex.client.request import Request
+    from fragdex.client.exchange import Request
 
 __all__ = ["Key", "Server", "cancelled_by_ctrl_c", "client_of", "follow"]
 

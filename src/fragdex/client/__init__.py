@@ -14,8 +14,7 @@ Needs the extra `client`.
 from __future__ import annotations
 
 from fragdex.client import api
-from fragdex.client.awaited import AsyncClient
-from fragdex.client.blocking import Client
+from fragdex.client.clients import AsyncClient, Client
 from fragdex.client.errors import (
     ClientError,
     Conflict,
@@ -32,8 +31,7 @@ from fragdex.client.errors import (
     Unauthenticated,
     UnexpectedResponse,
 )
-from fragdex.client.exchange import Retries
-from fragdex.client.request import Request
+from fragdex.client.exchange import Request, Retries
 from fragdex.client.webhook import verify_webhook
 
 __all__ = [

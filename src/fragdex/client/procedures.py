@@ -1,22 +1,23 @@
-"""What takes several requests: pushing a file, having a page rendered."""
+"""What takes several requests: pushing a file, having a page rendered with the files it uses."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
+from urllib.parse import unquote
 
 from fragdex.client import api
-from fragdex.client.direct import DIRECT_BYTES, DirectUpload
 from fragdex.client.errors import ClientError, InvalidRequest, TooLarge
 from fragdex.client.exchange import Await, Procedure, Retries, exchange
-from fragdex.client.sites import packed
-from fragdex.client.uploads import CHUNK, Progress, Upload, background
+from fragdex.client.transfers import CHUNK, DIRECT_BYTES, DirectUpload, Progress, Upload, background
 from fragdex.sources import md5 as md5_of
-
-__all__ = ["push", "render", "type_of"]
 
 IMAGES: Final = frozenset({".jpg", ".jpeg", ".png", ".webp", ".svg"})
 CAPTIONS: Final = frozenset({".vtt", ".srt", ".json"})
@@ -35,15 +36,15 @@ def type_of(filename: str) -> str:
 def push(
     path: str | os.PathLike[str],
     *,
-    filename: str | None,
-    type: str | None,
-    expires_at: Any,
-    hash_first: bool,
-    chunk: int,
-    progress: Progress | None,
+    filename: str | None = None,
+    type: str | None = None,
+    expires_at: datetime | None = None,
+    hash_first: bool = True,
+    chunk: int = CHUNK,
+    progress: Progress | None = None,
     retries: Retries,
 ) -> Procedure[api.AnyFile]:
-    """Send a file; gives its record once all bytes are there."""
+    """Send a file, as `Client.push` explains; gives its record once all bytes are there."""
     name = filename or Path(path).name
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -84,10 +85,10 @@ def push(
 
 def _same(record: api.AnyFile, md5: str | None, name: str) -> api.AnyFile:
     """The record, whose bytes are those that were hashed on their way, if they were."""
-    found = (record.md5 or "").replace("-", "")
-    if md5 is not None and found and found != md5:
+    stored = (record.md5 or "").replace("-", "")
+    if md5 is not None and stored and stored != md5:
         raise InvalidRequest(
-            422, {"detail": f"the service has other bytes of {name}: md5 {found}, not {md5}"}
+            422, {"detail": f"the service has other bytes of {name}: md5 {stored}, not {md5}"}
         )
     return record
 
@@ -118,3 +119,99 @@ def render(
             with suppress(ClientError):
                 yield from exchange(api.delete_render(record.id), retries)
             raise
+
+
+INDEX: Final = "index.html"
+_PAGES: Final = frozenset({".html", ".htm", ".xhtml"})
+_TEXTS: Final = _PAGES | {".css", ".js", ".mjs", ".svg", ".json", ".webmanifest", ".vtt"}
+_MOST_TEXT: Final = 16 << 20
+"""Bytes of a file that are searched for names: no person wrote more."""
+_QUOTED: Final = re.compile(r"""["'`(]([^"'`()\n]{1,1024})["'`)]""")
+# A name of a template (`img/${n}.png`) ends where it is not known any further.
+_BARE: Final = re.compile(r"""[^\s"'`()<>=,;:${}|\\?#]{1,1024}""")
+
+
+def packed(page: str | os.PathLike[str]) -> BinaryIO:
+    """A site as .tar.gz, open at its start; what is packed already as it is.
+
+    Args:
+        page: a folder, an HTML file (with the files that it names, as `files_of` finds them), or
+            an archive.
+
+    Raises:
+        OSError: it is not there.
+    """
+    path = Path(page)
+    if path.is_dir():
+        found: Mapping[str, Path] = {
+            one.relative_to(path).as_posix(): one for one in _visible(path, path)
+        }
+    elif path.suffix.lower() in _PAGES:
+        found = files_of(path)
+    else:
+        return path.open("rb")
+    file = tempfile.TemporaryFile()  # noqa: SIM115 — the caller closes it
+    with tarfile.open(fileobj=file, mode="w:gz", dereference=True) as archive:
+        for name, one in sorted(found.items()):
+            archive.add(one, name, recursive=False)
+    file.seek(0)
+    return file
+
+
+def files_of(page: str | os.PathLike[str]) -> dict[str, Path]:
+    """An HTML file as index.html, with the files beside it that it names: by their names.
+
+    Names are looked for in pages, style sheets, scripts and what else is text, and in the files
+    found, too. A folder that is named (`img/`) is taken whole. Nothing outside the page's folder
+    is taken, and no name that begins with a dot.
+
+    Raises:
+        OSError: the page cannot be read.
+    """
+    path = Path(page)
+    folder = path.parent.resolve()
+    found = {INDEX: path}
+    waiting = [path]
+    seen = {path.resolve()}
+    while waiting:
+        text = waiting.pop()
+        for one in _named(text, folder):
+            if one in seen:
+                continue
+            seen.add(one)
+            found.setdefault(one.relative_to(folder).as_posix(), one)
+            if one.suffix.lower() in _TEXTS:
+                waiting.append(one)
+    return found
+
+
+def _named(text: Path, folder: Path) -> Iterator[Path]:
+    """The files below a folder that a text names."""
+    with text.open("rb") as file:
+        said = file.read(_MOST_TEXT).decode("utf-8", "replace")
+    names = {one.partition("?")[0].partition("#")[0] for one in _QUOTED.findall(said)}
+    names.update(_BARE.findall(said))
+    for name in names:
+        if "." not in name and not name.endswith("/"):
+            continue
+        for base in (text.parent, folder):
+            try:
+                one = (base / unquote(name).lstrip("/")).resolve()
+                if one == folder or not one.is_relative_to(folder) or _hidden(one, folder):
+                    continue
+                if one.is_file():
+                    yield one
+                elif name.endswith("/") and one.is_dir():
+                    yield from _visible(one, folder)
+            except (OSError, ValueError):
+                continue  # no name of a file
+
+
+def _visible(inside: Path, folder: Path) -> Iterator[Path]:
+    for one in inside.rglob("*"):
+        if one.is_file() and not _hidden(one, folder):
+            yield one
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)

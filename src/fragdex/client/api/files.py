@@ -1,4 +1,4 @@
-"""Operations on files. Written by tools/make_client.py."""
+"""Operations on files, resumable uploads. Written by tools/make_client.py."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+import msgspec
+
 from fragdex.byterange import ByteRange
-from fragdex.client.api.files_records import AnyFileList, Deleted, UploadParts
-from fragdex.client.api.shared_records import AnyFile, Event, FileRecord, TrackList, TrackRecord
-from fragdex.client.request import Request, segment
+from fragdex.client.api.records import Event, FileRecord, Problem, TrackList, TrackRecord
+from fragdex.client.exchange import Request, segment
 
 __all__ = [
+    "AnyFile",
+    "AnyFileList",
+    "Deleted",
+    "FileTrack",
+    "UploadPart",
+    "UploadParts",
+    "append_upload",
+    "cancel_upload",
     "complete_file_parts",
     "create_file",
     "create_file_parts",
     "create_file_track",
+    "create_upload",
     "delete_file",
     "delete_file_track",
     "download_file_track",
@@ -27,6 +37,7 @@ __all__ = [
     "get_file_upload",
     "head_file",
     "head_file_track",
+    "head_upload",
     "list_file_tracks",
     "list_files",
     "post_file_deletion",
@@ -35,6 +46,80 @@ __all__ = [
     "upload_file_index",
     "upload_file_track",
 ]
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was deleted."""
+
+    id: str
+    success: bool | None = None
+
+
+class FileTrack(msgspec.Struct, frozen=True, kw_only=True):
+    """A track of a video."""
+
+    byte_size: int | None
+    """Null for a track that is only in the index."""
+    codec_name: str | None
+    duration_ms: int | None
+    track_id: int
+    """-1: the scrub track."""
+    type: str
+
+
+class UploadPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of a file that are missing, and where they are put."""
+
+    byte_size: int
+    start: int
+    """The first byte."""
+    url: str
+    """PUT the bytes here, without any key."""
+
+
+class UploadParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The first parts of a file that are missing, at most 100."""
+
+    expires_at: datetime
+    """Of the URLs."""
+    missing: int
+    """All parts that are missing."""
+    parts: tuple[UploadPart, ...]
+
+
+class AnyFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of any type."""
+
+    byte_size: int | None
+    """Null for a video known by its tracks or index alone."""
+    completed_at: datetime | None
+    """Since when it is ready."""
+    created_at: datetime
+    expires_at: datetime | None
+    filename: str
+    height: int | None
+    id: str
+    md5: str | None
+    """Dashed; null until it is announced or known."""
+    mime_type: str | None
+    next_byte: int
+    """Bytes before this one are here to stay."""
+    problem: Problem | None
+    """Why it failed."""
+    status: Literal["created", "uploading", "processing", "ready", "failed"]
+    tracks: tuple[FileTrack, ...]
+    """Of a video that was processed, or sent in tracks."""
+    type: Literal["video", "image", "caption"]
+    width: int | None
+    """Pixels, once they are known."""
+
+
+class AnyFileList(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of all types, newest first."""
+
+    files: tuple[AnyFile, ...]
+    next_cursor: str | None
+    """Asks for the next page; null on the last."""
 
 
 def list_files(
@@ -302,3 +387,65 @@ def upload_file(id: str, content: bytes, *, content_range: str | None = None) ->
         content=content,
         result=AnyFile,
     )
+
+
+def create_upload(
+    content: bytes, *, upload_complete: str, upload_length: str | None = None
+) -> Request[AnyFile]:
+    """Begin a resumable upload (draft-ietf-httpbis-resumable-upload), with all or some bytes.
+
+    The name of the file is that of `Content-Disposition`, its type `Content-Type`; a `Repr-
+    Digest` of md5 finds a file that is here already.
+
+    Args:
+        upload_complete: `?1`: the upload ends with this body; `?0`: more follow.
+        upload_length: bytes of the whole; `?1` and Content-Length say it too.
+        content: the bytes.
+    """
+    return Request(
+        "POST",
+        "/api/v1/uploads",
+        headers={"Upload-Complete": upload_complete, "Upload-Length": upload_length},
+        content=content,
+        result=AnyFile,
+    )
+
+
+def head_upload(id: str) -> Request[None]:
+    """How far a resumable upload is: its fields say it."""
+    return Request("HEAD", f"/api/v1/uploads/{segment(id)}", result=None)
+
+
+def append_upload(
+    id: str,
+    content: bytes,
+    *,
+    upload_offset: str,
+    upload_complete: str,
+    upload_length: str | None = None,
+) -> Request[AnyFile | None]:
+    """Append the next bytes to a resumable upload.
+
+    Args:
+        upload_offset: of the first byte of this body.
+        upload_complete: `?1`: the upload ends with this body; `?0`: more follow.
+        upload_length: bytes of the whole; `?1` and Content-Length say it too.
+        content: the bytes.
+    """
+    return Request(
+        "PATCH",
+        f"/api/v1/uploads/{segment(id)}",
+        headers={
+            "Upload-Offset": upload_offset,
+            "Upload-Complete": upload_complete,
+            "Upload-Length": upload_length,
+            "Content-Type": "application/partial-upload",
+        },
+        content=content,
+        result=AnyFile | None,
+    )
+
+
+def cancel_upload(id: str) -> Request[None]:
+    """Cancel a resumable upload: what arrived of it is deleted, or the file that it became."""
+    return Request("DELETE", f"/api/v1/uploads/{segment(id)}", result=None)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from fragdex.byterange import ByteRange
-from fragdex.client.api.shared_records import Loudness, Waveform
-from fragdex.client.api.streaming_records import RemoteManifest
-from fragdex.client.request import Request, segment
+from fragdex.client.api.records import Loudness, Waveform
+from fragdex.client.exchange import Request, segment
 
 __all__ = [
+    "Endpoints",
+    "RemoteAudio",
+    "RemoteManifest",
+    "RemoteVideo",
     "get_file_clip",
     "get_file_dash_manifest",
     "get_file_dash_segment",
@@ -35,6 +40,59 @@ __all__ = [
     "get_remote_manifest",
     "get_remote_segment",
 ]
+
+
+class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
+    """URLs, with `{rendition}`, `{segmentId}` (from 1), `{src}` and `{trackId}` to be filled in.
+
+    `{src}` is in the fragment, which nobody is sent: the query names the media already, encoded.
+    """
+
+    init_segment: str = msgspec.field(name="initSegment")
+    media_segment: str = msgspec.field(name="mediaSegment")
+
+
+class RemoteAudio(msgspec.Struct, frozen=True, kw_only=True):
+    """An audio track."""
+
+    channels: int | None
+    id: str
+    """`scrub`: the key frames of the first video alone."""
+    language: str | None
+    mime_type: str = msgspec.field(name="mimeType")
+    """With codecs."""
+    sample_rate: int | None = msgspec.field(name="sampleRate")
+    segment_duration_ms: float = msgspec.field(name="segmentDurationMs")
+    """Of the longest segment."""
+    segment_durations_ms: tuple[float, ...] = msgspec.field(name="segmentDurationsMs")
+    start_time_offset_ms: float | None = msgspec.field(name="startTimeOffsetMs", default=None)
+    """When its first segment begins, where that is later than 10 ms."""
+
+
+class RemoteVideo(msgspec.Struct, frozen=True, kw_only=True):
+    """A video track."""
+
+    height: int | None
+    id: str
+    """`scrub`: the key frames of the first video alone."""
+    mime_type: str = msgspec.field(name="mimeType")
+    """With codecs."""
+    segment_duration_ms: float = msgspec.field(name="segmentDurationMs")
+    """Of the longest segment."""
+    segment_durations_ms: tuple[float, ...] = msgspec.field(name="segmentDurationsMs")
+    start_time_offset_ms: float | None = msgspec.field(name="startTimeOffsetMs", default=None)
+    """When its first segment begins, where that is later than 10 ms."""
+    width: int | None
+
+
+class RemoteManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Media beyond the service, as they are packaged."""
+
+    audio_renditions: tuple[RemoteAudio, ...] = msgspec.field(name="audioRenditions")
+    duration_ms: float = msgspec.field(name="durationMs")
+    endpoints: Endpoints
+    source_url: str = msgspec.field(name="sourceUrl")
+    video_renditions: tuple[RemoteVideo, ...] = msgspec.field(name="videoRenditions")
 
 
 def get_file_clip(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+import msgspec
+
 from fragdex.byterange import ByteRange
-from fragdex.client.api.shared_records import Loudness, Waveform
-from fragdex.client.api.timelines_records import TimelineList, TimelineRecord
-from fragdex.client.request import Request, segment
+from fragdex.client.api.records import Loudness, Waveform
+from fragdex.client.exchange import Request, segment
 
 __all__ = [
+    "TimelineList",
+    "TimelineRecord",
     "create_timeline",
     "delete_timeline",
     "get_timeline",
@@ -27,6 +30,28 @@ __all__ = [
     "get_timeline_thumbnail",
     "list_timelines",
 ]
+
+
+class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A timeline."""
+
+    created_at: datetime
+    expires_at: datetime | None
+    files: tuple[str, ...]
+    """Ids of ISOBMFF files, in their order."""
+    gaps: Literal["keep", "close"]
+    id: str
+    missing: tuple[str, ...]
+    """Those of them that were deleted; until they are taken out, nothing is played."""
+    name: str
+
+
+class TimelineList(msgspec.Struct, frozen=True, kw_only=True):
+    """Timelines, newest first."""
+
+    next_cursor: str | None
+    """Asks for the next page; null on the last."""
+    timelines: tuple[TimelineRecord, ...]
 
 
 def list_timelines(*, limit: int | None = None, cursor: str | None = None) -> Request[TimelineList]:

@@ -9,11 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 __all__ = [
-    "AnyFile",
     "Event",
     "EventData",
     "FileRecord",
-    "FileTrack",
     "IndexSegment",
     "IndexTrack",
     "Loudness",
@@ -57,18 +55,6 @@ class FileRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Dashed."""
     status: Literal["created", "ready"]
     """Ready: it has an index."""
-
-
-class FileTrack(msgspec.Struct, frozen=True, kw_only=True):
-    """A track of a video."""
-
-    byte_size: int | None
-    """Null for a track that is only in the index."""
-    codec_name: str | None
-    duration_ms: int | None
-    track_id: int
-    """-1: the scrub track."""
-    type: str
 
 
 class IndexSegment(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,30 +184,3 @@ class IndexTrack(msgspec.Struct, frozen=True, kw_only=True):
     track: int | None = None
     type: Literal["video", "audio"]
     width: int | None = None
-
-
-class AnyFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of any type."""
-
-    byte_size: int | None
-    """Null for a video known by its tracks or index alone."""
-    completed_at: datetime | None
-    """Since when it is ready."""
-    created_at: datetime
-    expires_at: datetime | None
-    filename: str
-    height: int | None
-    id: str
-    md5: str | None
-    """Dashed; null until it is announced or known."""
-    mime_type: str | None
-    next_byte: int
-    """Bytes before this one are here to stay."""
-    problem: Problem | None
-    """Why it failed."""
-    status: Literal["created", "uploading", "processing", "ready", "failed"]
-    tracks: tuple[FileTrack, ...]
-    """Of a video that was processed, or sent in tracks."""
-    type: Literal["video", "image", "caption"]
-    width: int | None
-    """Pixels, once they are known."""

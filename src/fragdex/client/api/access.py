@@ -1,0 +1,227 @@
+"""Operations on keys, url-token, usage, health. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from fragdex.client.exchange import Request, segment
+
+__all__ = [
+    "ApiKey",
+    "ApiKeyList",
+    "Health",
+    "SecretApiKey",
+    "UrlToken",
+    "Usage",
+    "UsageLimits",
+    "create_key",
+    "create_url_token",
+    "delete_key",
+    "get_health",
+    "get_key",
+    "get_metrics",
+    "get_readiness",
+    "get_usage",
+    "list_keys",
+    "rotate_key",
+]
+
+
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key, without its secret."""
+
+    created_at: datetime
+    expires_at: datetime | None
+    id: str
+    last_used_at: datetime | None
+    """To about a minute; also by a URL token that it signed."""
+    name: str
+    previous_secret_until: str | None
+    """Until then the secret before the last rotation is accepted, too."""
+    revoked_at: datetime | None
+    scope: Literal["read", "write", "admin"]
+    status: Literal["valid", "expired", "revoked"]
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """That the process answers."""
+
+    status: Literal["ok"]
+
+
+class SecretApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The same with what is sent as the bearer, which is shown once."""
+
+    created_at: datetime
+    expires_at: datetime | None
+    id: str
+    key: str
+    """`ef_<secret>_<id>`; only a hash of the secret is stored."""
+    last_used_at: datetime | None
+    """To about a minute; also by a URL token that it signed."""
+    name: str
+    previous_secret_until: str | None
+    """Until then the secret before the last rotation is accepted, too."""
+    revoked_at: datetime | None
+    scope: Literal["read", "write", "admin"]
+    status: Literal["valid", "expired", "revoked"]
+
+
+class UrlToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A bearer that opens GET and HEAD of the URL, and of what lies below it."""
+
+    token: str
+
+
+class UsageLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the tenant may use."""
+
+    max_jobs: int
+    """Unfinished jobs."""
+    max_render_cost: float | None
+    """Seconds of processor time of the slices of one render; null: no limit."""
+    max_render_seconds: float
+    """Of work on the slices of one render."""
+    max_stored_bytes: int | None
+    """Null: no limit."""
+    retention_days: float | None
+    """After which files and finished renders are deleted; null: never."""
+
+
+class ApiKeyList(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys, newest first."""
+
+    keys: tuple[ApiKey, ...]
+    next_cursor: str | None
+    """Asks for the next page; null on the last."""
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tenant uses now."""
+
+    jobs: int
+    """Unfinished jobs."""
+    limits: UsageLimits
+    row_bytes: int
+    """Of its records: names, metadata, data, events, answers kept for an Idempotency-Key, and 256 a
+    record; the limit of stored bytes holds for them, too, if it is over 1 MiB.
+    """
+    scope: Literal["read", "write", "admin"]
+    """Of the key that asks: what it may do."""
+    stored_bytes: int
+    """In the store, once per SHA-256, with the announced sizes of unfinished uploads."""
+
+
+def list_keys(*, limit: int | None = None, cursor: str | None = None) -> Request[ApiKeyList]:
+    """Keys of the tenant, newest first, those that expired or were revoked too.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+    """
+    return Request(
+        "GET", "/api/v1/keys", query={"limit": limit, "cursor": cursor}, result=ApiKeyList
+    )
+
+
+def create_key(
+    *,
+    idempotency_key: str | None = None,
+    expires_at: datetime | None = None,
+    name: str | None = None,
+    scope: Literal["read", "write", "admin"] | None = None,
+) -> Request[SecretApiKey]:
+    """Create a key of the tenant.
+
+    The response has the key, which is shown this once. With an `Idempotency-Key`, the same
+    request of the same bearer gets it again.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        expires_at: null: it does not expire.
+        scope: each includes those before it; it never changes.
+    """
+    return Request(
+        "POST",
+        "/api/v1/keys",
+        body={"expires_at": expires_at, "name": name, "scope": scope},
+        headers={"Idempotency-Key": idempotency_key},
+        result=SecretApiKey,
+    )
+
+
+def get_key(id: str) -> Request[ApiKey]:
+    """A key of the tenant."""
+    return Request("GET", f"/api/v1/keys/{segment(id)}", result=ApiKey)
+
+
+def delete_key(id: str) -> Request[None]:
+    """Revoke a key: it, and the URL tokens that it signed, open nothing from a few seconds on.
+
+    Its record stays for a while (`key_history_days`). The last valid key with the scope `admin`
+    is not revoked (409).
+    """
+    return Request("DELETE", f"/api/v1/keys/{segment(id)}", result=None)
+
+
+def rotate_key(id: str, *, previous_seconds: int | None = None) -> Request[SecretApiKey]:
+    """Replace the secret, shown this once; the one before is accepted for a day, or as said.
+
+    Args:
+        previous_seconds: how long the secret before is still accepted.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/keys/{segment(id)}/rotate",
+        body={"previous_seconds": previous_seconds},
+        result=SecretApiKey,
+    )
+
+
+def create_url_token(
+    *, url: str, params: Mapping[str, str] | None = None, seconds: int | None = None
+) -> Request[UrlToken]:
+    """Sign a token that opens GET and HEAD of a URL's path, and of what lies below it, for a while.
+
+    It is sent as `Authorization: Bearer TOKEN`, or as `?token=TOKEN` where no header can be sent.
+
+    Args:
+        params: parameters that the query of each request must have, once each, with these
+            values; others may be beside them.
+        seconds: how long it opens the URL, at most `max_url_token_seconds`; default:
+            `url_token_seconds`. A token ends with the key that signed it.
+        url: absolute, or a path of this service.
+    """
+    return Request(
+        "POST",
+        "/api/v1/url-token",
+        body={"params": params, "seconds": seconds, "url": url},
+        result=UrlToken,
+    )
+
+
+def get_usage() -> Request[Usage]:
+    """What the tenant of the key stores and has in progress, and how much it may."""
+    return Request("GET", "/api/v1/usage", result=Usage)
+
+
+def get_health() -> Request[Health]:
+    """Whether the process answers; asks nobody else."""
+    return Request("GET", "/healthz", result=Health)
+
+
+def get_metrics() -> Request[bytes]:
+    """Metrics of this process and of the installation, in Prometheus' text form."""
+    return Request("GET", "/metrics", result=bytes)
+
+
+def get_readiness() -> Request[Mapping[str, Any]]:
+    """Whether requests can be answered now: database, store, and no end in sight.
+
+    It also names the browser, the speech engine and how full the disks are.
+    """
+    return Request("GET", "/readyz", result=Mapping[str, Any])

@@ -1,0 +1,532 @@
+"""Operations on unprocessed files, ISOBMFF files. Written by tools/make_client.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from fragdex.byterange import ByteRange
+from fragdex.client.api.records import Event, FileRecord, Place, Problem, TrackList, TrackRecord
+from fragdex.client.exchange import Request, segment
+
+__all__ = [
+    "FileList",
+    "FileWithTracks",
+    "ProcessList",
+    "ProcessRecord",
+    "SeekAnswer",
+    "UnprocessedFile",
+    "UnprocessedFileList",
+    "create_isobmff_file",
+    "create_isobmff_track",
+    "create_unprocessed_file",
+    "delete_isobmff_file",
+    "delete_isobmff_track",
+    "delete_process",
+    "delete_unprocessed_file",
+    "download_isobmff_track",
+    "find_isobmff_file",
+    "find_unprocessed_file",
+    "get_isobmff_file",
+    "get_isobmff_file_index",
+    "get_isobmff_track_upload",
+    "get_process",
+    "get_process_progress",
+    "get_unprocessed_file",
+    "get_unprocessed_file_upload",
+    "head_isobmff_track",
+    "list_isobmff_files",
+    "list_isobmff_tracks",
+    "list_processes",
+    "list_unprocessed_files",
+    "process_unprocessed_file",
+    "process_unprocessed_file_to_isobmff",
+    "seek_isobmff_file",
+    "upload_isobmff_file_index",
+    "upload_isobmff_track",
+    "upload_unprocessed_file",
+]
+
+
+class FileList(msgspec.Struct, frozen=True, kw_only=True):
+    """ISOBMFF files, newest first."""
+
+    isobmff_files: tuple[FileRecord, ...]
+    next_cursor: str | None
+    """Asks for the next page; null on the last."""
+
+
+class FileWithTracks(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered file and its tracks."""
+
+    byte_size: int | None
+    """Of the file itself; null where only tracks or an index are known."""
+    created_at: datetime
+    expires_at: datetime | None
+    filename: str
+    fragment_index_complete: bool
+    id: str
+    index_completed_at: datetime | None
+    md5: str
+    """Dashed."""
+    status: Literal["created", "ready"]
+    """Ready: it has an index."""
+    tracks: tuple[TrackRecord, ...]
+
+
+class SeekAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Where decoding starts for a moment: the last sync sample at or before it."""
+
+    cts: int
+    """Presentation time of the sync sample, edit list applied, in ticks."""
+    dts: int | None
+    """Its decode time on the same timeline; null: unknown."""
+    duration: int | None
+    """Ticks of the fragment; null: unknown."""
+    fragment: int
+    """Row of the track's fragment table, from 0."""
+    init: Place
+    """The initialization segment, to be fetched once."""
+    offset: int
+    ranges: tuple[Place, ...] | None = None
+    """With end_ms: merged ranges that hold all from here until before it."""
+    size: int
+    time_ms: float
+    """Presentation time of the sync sample."""
+    timescale: int
+    """Ticks a second."""
+    track: int
+
+
+class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The making of an ISOBMFF file from an unprocessed one."""
+
+    completed_at: datetime | None
+    created_at: datetime
+    failed_at: datetime | None
+    id: str
+    isobmff_file_id: str | None
+    """Null until it is complete."""
+    problem: Problem | None
+    progress: float
+    status: Literal["processing", "complete", "failed"]
+    unprocessed_file_id: str
+
+
+class UnprocessedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A media file as it is sent."""
+
+    byte_size: int
+    complete: bool
+    completed_at: datetime | None
+    created_at: datetime
+    expires_at: datetime | None
+    filename: str
+    fragment_index_complete: bool
+    """It is an ISO base media file, and its index was made while it came."""
+    id: str
+    md5: str | None
+    """Dashed; null until it is told or known."""
+    next_byte: int
+    """Bytes before this one are here to stay."""
+    problem: Problem | None
+    status: Literal["created", "uploading", "complete", "failed"]
+    """Failed: what came is no media file."""
+
+
+class ProcessList(msgspec.Struct, frozen=True, kw_only=True):
+    """Processes, newest first."""
+
+    next_cursor: str | None
+    """Asks for the next page; null on the last."""
+    processes: tuple[ProcessRecord, ...]
+
+
+class UnprocessedFileList(msgspec.Struct, frozen=True, kw_only=True):
+    """Unprocessed files, newest first."""
+
+    next_cursor: str | None
+    """Asks for the next page; null on the last."""
+    unprocessed_files: tuple[UnprocessedFile, ...]
+
+
+def list_processes(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["processing", "complete", "failed"] | None = None,
+) -> Request[ProcessList]:
+    """Processes, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        "/api/v1/process_isobmff",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=ProcessList,
+    )
+
+
+def get_process(id: str) -> Request[ProcessRecord]:
+    """The record of a process; `problem` says why it failed."""
+    return Request("GET", f"/api/v1/process_isobmff/{segment(id)}", result=ProcessRecord)
+
+
+def delete_process(id: str) -> Request[None]:
+    """Forget a process, and end it if it runs; what it made stays."""
+    return Request("DELETE", f"/api/v1/process_isobmff/{segment(id)}", result=None)
+
+
+def get_process_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
+    """How far a process is, as events.
+
+    Args:
+        last_event_id: The `id` of the last event received; the stream continues after it.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/process_isobmff/{segment(id)}/progress",
+        headers={"Last-Event-ID": last_event_id},
+        result=Event,
+    )
+
+
+def list_unprocessed_files(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["created", "uploading", "complete", "failed"] | None = None,
+) -> Request[UnprocessedFileList]:
+    """Unprocessed files, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        "/api/v1/unprocessed_files",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=UnprocessedFileList,
+    )
+
+
+def create_unprocessed_file(
+    *, byte_size: int, filename: str, md5: str, idempotency_key: str | None = None
+) -> Request[UnprocessedFile]:
+    """Announce a media file of any kind; its bytes follow by upload.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        byte_size: bytes in all.
+        md5: 32 hex digits, or dashed 8-4-4-4-12; either case.
+    """
+    return Request(
+        "POST",
+        "/api/v1/unprocessed_files",
+        body={"byte_size": byte_size, "filename": filename, "md5": md5},
+        headers={"Idempotency-Key": idempotency_key},
+        result=UnprocessedFile,
+    )
+
+
+def find_unprocessed_file(md5: str) -> Request[UnprocessedFile]:
+    """The unprocessed file whose bytes have this md5."""
+    return Request("GET", f"/api/v1/unprocessed_files/md5/{segment(md5)}", result=UnprocessedFile)
+
+
+def get_unprocessed_file(id: str) -> Request[UnprocessedFile]:
+    """The record."""
+    return Request("GET", f"/api/v1/unprocessed_files/{segment(id)}", result=UnprocessedFile)
+
+
+def delete_unprocessed_file(id: str) -> Request[None]:
+    """Delete a file and its bytes, and end its processing; the ISOBMFF file made of it stays."""
+    return Request("DELETE", f"/api/v1/unprocessed_files/{segment(id)}", result=None)
+
+
+def process_unprocessed_file_to_isobmff(
+    id: str, *, idempotency_key: str | None = None
+) -> Request[ProcessRecord]:
+    """Have an ISOBMFF file made of it.
+
+    A fragmented file of one track is one: it is done at once. The same process is answered while
+    it runs and once it has ended well; after a failure, a new one.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/unprocessed_files/{segment(id)}/isobmff",
+        headers={"Idempotency-Key": idempotency_key},
+        result=ProcessRecord,
+    )
+
+
+def process_unprocessed_file(
+    id: str, *, idempotency_key: str | None = None
+) -> Request[ProcessRecord]:
+    """Have an ISOBMFF file made of it.
+
+    A fragmented file of one track is one: it is done at once. The same process is answered while
+    it runs and once it has ended well; after a failure, a new one.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/unprocessed_files/{segment(id)}/process",
+        headers={"Idempotency-Key": idempotency_key},
+        result=ProcessRecord,
+    )
+
+
+def get_unprocessed_file_upload(id: str) -> Request[UnprocessedFile]:
+    """The record, once its bytes are complete; before that 404, with `next_byte`."""
+    return Request("GET", f"/api/v1/unprocessed_files/{segment(id)}/upload", result=UnprocessedFile)
+
+
+def upload_unprocessed_file(
+    id: str, content: bytes, *, content_range: str | None = None
+) -> Request[UnprocessedFile]:
+    """Send bytes of a file, whole or in chunks; 202 while some are missing.
+
+    Args:
+        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
+        content: the bytes.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/unprocessed_files/{segment(id)}/upload",
+        headers={"Content-Range": content_range},
+        content=content,
+        result=UnprocessedFile,
+    )
+
+
+def list_isobmff_files(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["created", "ready"] | None = None,
+) -> Request[FileList]:
+    """ISOBMFF files, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        "/api/v1/isobmff_files",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=FileList,
+    )
+
+
+def create_isobmff_file(
+    *, filename: str, md5: str, idempotency_key: str | None = None
+) -> Request[FileRecord]:
+    """Register a file by its md5; its index and its tracks follow.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        md5: 32 hex digits, or dashed 8-4-4-4-12; either case.
+    """
+    return Request(
+        "POST",
+        "/api/v1/isobmff_files",
+        body={"filename": filename, "md5": md5},
+        headers={"Idempotency-Key": idempotency_key},
+        result=FileRecord,
+    )
+
+
+def find_isobmff_file(md5: str) -> Request[FileRecord]:
+    """The file of this md5."""
+    return Request("GET", f"/api/v1/isobmff_files/md5/{segment(md5)}", result=FileRecord)
+
+
+def get_isobmff_file(id: str) -> Request[FileWithTracks]:
+    """A file and its tracks."""
+    return Request("GET", f"/api/v1/isobmff_files/{segment(id)}", result=FileWithTracks)
+
+
+def delete_isobmff_file(id: str) -> Request[None]:
+    """Delete a file, its index, its tracks and their bytes."""
+    return Request("DELETE", f"/api/v1/isobmff_files/{segment(id)}", result=None)
+
+
+def get_isobmff_file_index(
+    id: str,
+    *,
+    format: Literal["json", "fidx", "arrow", "sidx", "hls"] | None = None,
+    track: int | None = None,
+) -> Request[Mapping[str, Any] | bytes]:
+    """The index of a file, in the form that `format` or Accept names; `track` for sidx and hls.
+
+    An `hls` without `track` is a multivariant playlist where several tracks are files of their
+    own.
+
+    Args:
+        format: instead of Accept.
+        track: default: the first video track, or else the first audio track.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/index",
+        query={"format": format, "track": track},
+        result=Mapping[str, Any],
+        binary=True,
+    )
+
+
+def upload_isobmff_file_index(id: str, content: bytes) -> Request[FileRecord]:
+    """Send the index of a file; the one before it stays unless all of this one holds.
+
+    Args:
+        content: the bytes.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/isobmff_files/{segment(id)}/index/upload",
+        content=content,
+        result=FileRecord,
+    )
+
+
+def seek_isobmff_file(
+    id: str,
+    *,
+    time_ms: float,
+    track: int | None = None,
+    end_ms: float | None = None,
+    verified: bool | None = None,
+) -> Request[SeekAnswer]:
+    """The bytes at which decoding starts for a moment of the presentation.
+
+    Args:
+        track: default: the first video track, or else the first audio track.
+        end_ms: exclusive; asks for `ranges`.
+        verified: look at the pictures, and go back to one that a decoder can start at, whatever
+            the flags of the file say.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_files/{segment(id)}/seek",
+        query={"time_ms": time_ms, "track": track, "end_ms": end_ms, "verified": verified},
+        result=SeekAnswer,
+    )
+
+
+def list_isobmff_tracks(*, file_id: str) -> Request[TrackList]:
+    """The tracks of a file whose bytes are announced, by their ids.
+
+    Args:
+        file_id: of which file.
+    """
+    return Request("GET", "/api/v1/isobmff_tracks", query={"file_id": file_id}, result=TrackList)
+
+
+def create_isobmff_track(
+    *,
+    byte_size: int,
+    file_id: str,
+    track_id: int | str,
+    type: Literal["video", "audio", "text", "metadata", "other"],
+    idempotency_key: str | None = None,
+    codec_name: str | None = None,
+    duration_ms: float | None = None,
+    probe_info: Mapping[str, Any] | None = None,
+) -> Request[TrackRecord]:
+    """Announce the bytes of a track; they follow by upload.
+
+    Args:
+        idempotency_key: The same key with the same body gives the first answer again.
+        byte_size: bytes in all.
+        probe_info: what the sender knows of the track; given back as it is.
+        track_id: track_ID, as number or text; -1: the scrub track.
+    """
+    return Request(
+        "POST",
+        "/api/v1/isobmff_tracks",
+        body={
+            "byte_size": byte_size,
+            "codec_name": codec_name,
+            "duration_ms": duration_ms,
+            "file_id": file_id,
+            "probe_info": probe_info,
+            "track_id": track_id,
+            "type": type,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        result=TrackRecord,
+    )
+
+
+def download_isobmff_track(
+    file_id: str, track_id: str, *, range: ByteRange | None = None
+) -> Request[bytes]:
+    """The bytes of a track, whole or by ranges.
+
+    Args:
+        range: `bytes=START-END`, END inclusive; one that cannot be read is ignored.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}",
+        headers={"Range": range},
+        result=bytes,
+    )
+
+
+def head_isobmff_track(file_id: str, track_id: str) -> Request[None]:
+    """The bytes of a track, whole or by ranges."""
+    return Request(
+        "HEAD", f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}", result=None
+    )
+
+
+def delete_isobmff_track(file_id: str, track_id: str) -> Request[None]:
+    """Delete a track and its bytes."""
+    return Request(
+        "DELETE", f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}", result=None
+    )
+
+
+def get_isobmff_track_upload(file_id: str, track_id: str) -> Request[TrackRecord]:
+    """A track whose bytes are all here; else 404 with `next_byte`."""
+    return Request(
+        "GET",
+        f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}/upload",
+        result=TrackRecord,
+    )
+
+
+def upload_isobmff_track(
+    file_id: str, track_id: str, content: bytes, *, content_range: str | None = None
+) -> Request[TrackRecord]:
+    """Send bytes of a track, whole or in chunks; 202 while some are missing.
+
+    Args:
+        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
+        content: the bytes.
+    """
+    return Request(
+        "POST",
+        f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}/upload",
+        headers={"Content-Range": content_range},
+        content=content,
+        result=TrackRecord,
+    )
