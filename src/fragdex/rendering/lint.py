@@ -42,7 +42,8 @@ class Finding:
 
     Attributes:
         kind: `failed`, `endless`, `script`, `not loaded`, `not heard`, `refused`, `fonts`,
-            `varies` (what may differ from run to run) or `differs` (what did).
+            `late` (a file that came after its frame), `varies` (what may differ from run to run)
+            or `differs` (what did).
         text: for people.
         file: of the site, "" for its page; None: not known.
         line: of the file, from 1; None: not known.
@@ -190,6 +191,8 @@ def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[Finding
         yield Finding("not heard" if _MEDIA.match(line) else "refused", line)
     for line in missing_fonts(notes.glyphs):
         yield Finding("fonts", line)
+    for url in notes.late:
+        yield Finding("late", f"{url}: came after the frame that asked for it")
     for line in notes.uses:
         yield Finding("varies", line)
 
@@ -213,7 +216,7 @@ def _placed(
             found.append(replace(one, text=one.text[: named.start()], file=path, line=line))
             continue
         file, line = None, None
-        if one.kind in ("not loaded", "not heard"):
+        if one.kind in ("not loaded", "not heard", "late"):
             file, line = _written(texts, one.text.partition(": ")[0])
         elif one.kind == "refused":
             file, line = _written(texts, re.split(r"(?<=\()", one.text)[0])

@@ -1,18 +1,34 @@
 """The page's clock is in our hands: each frame shows its own instant, whatever moves the page."""
 
+import io
+import os
+import subprocess
+import sys
 from fractions import Fraction
-from itertools import pairwise
+from functools import partial
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from fragdex.errors import BrowserGone
 from fragdex.rendering.browser.pipe import Pipe
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View, instant_us, protocol_ms
-from fragdex.rendering.site import Page
-from rendering.pages.looking import MOVING, Moving, numbers, numbers_page, pixels, red_square
+from fragdex.rendering.site import OpenAsset, Page
+from rendering.pages.looking import (
+    BY_CHANCE,
+    MOVING,
+    STATEFUL,
+    Moving,
+    Stateful,
+    numbers,
+    numbers_page,
+    pixels,
+    red_square,
+)
 
 SMALL = View(320, 180, Fraction(30))
 NTSC = Fraction(30000, 1001)
@@ -109,7 +125,6 @@ def test_frames_without_change_are_not_drawn_again():
     with Stage(Page(page), SMALL) as stage:
         pictures = [stage.frame(i) for i in range(12)]
     given = [i for i, picture in enumerate(pictures) if picture is not None]
-    # the timer began with the loading, at most 5 ms before time 0
     assert given == [0, 6]
     assert tuple(pixels(pictures[0])[90, 160]) == (255, 255, 0)
     assert tuple(pixels(pictures[6])[90, 160]) == (0, 255, 255)
@@ -313,3 +328,186 @@ def test_a_page_is_called_more_often_than_it_is_looked_at(begin_frames):
         stage.frame(2)
         wanted = [instant_us(k, Fraction(60)) / 1000 for k in range(7)]
         assert stage.evaluate("told") == pytest.approx(wanted, abs=0.001)
+
+
+WHILE_LOADING = """<!doctype html><body><script>
+var rang = [];
+const ring = (name) => () => rang.push([name, performance.now()]);
+setTimeout(ring("timeout"), 100);
+const every = setInterval(() => {
+  ring("interval")();
+  if (rang.length > 6) clearInterval(every);
+}, 150);
+clearTimeout(setTimeout(ring("cleared"), 50));
+const later = setTimeout(ring("cleared later"), 200);
+requestAnimationFrame(() => clearTimeout(later));
+addEventListener("load", () => setTimeout(ring("of load"), 100));
+AbortSignal.timeout(250).onabort = ring("abort");
+scheduler.postTask(ring("task"), { delay: 260 });
+let chain = 0;
+(function go() { chain += 1; setTimeout(go, 0) })();
+requestAnimationFrame(() => rang.push(["chain", chain]));
+</script><iframe srcdoc="<script>setTimeout(parent.ring?.('frame') ?? (() =>
+  parent.rang.push(['frame', performance.now()])), 100)</script>"></iframe></body>"""
+
+
+def test_timers_that_are_set_while_the_page_loads_ring_as_if_it_took_no_time():
+    runs = []
+    for _ in range(2):
+        with Stage(Page(WHILE_LOADING), View(64, 64, Fraction(10))) as stage:
+            for i in range(8):
+                stage.frame(i)
+            runs.append(stage.evaluate("rang"))
+    assert runs[0] == runs[1]
+    (_, turns), *rang = runs[0]
+    # a chain of timers without delay is cut at time 0, where it always is
+    assert turns <= 20
+    times = [(name, at) for name, at in rang if name != "interval"]
+    assert sorted(times[:3]) == [
+        (name, pytest.approx(100, abs=0.001)) for name in ("frame", "of load", "timeout")
+    ]
+    assert times[3:] == [(name, pytest.approx(at, abs=0.001)) for name, at in
+                         (("abort", 250), ("task", 260))]  # fmt: skip
+    intervals = [at for name, at in rang if name == "interval"]
+    assert intervals == pytest.approx([150, 300], abs=0.001)
+
+
+# What moves a page, all of it on one: by the timers that are most often asked for, by animations
+# and drawings that begin while it loads, at load and later, by messages and by what is fetched.
+MOVERS = """<!doctype html><style>
+body { margin: 0 } i { position: absolute; left: 0; width: 9px; height: 9px; background: red }
+@keyframes go { to { transform: translateX(900px) } }
+</style><body>
+<svg width=320 height=30><rect width=9 height=9><animate attributeName=x to=900 dur=3s /></rect>
+<circle r=4 cy=20><animateMotion path="M0,0 L900,20" dur=3s begin=0.1s /></circle></svg>
+<img src="drawing.svg" style="position: absolute; left: 0; top: 170px">
+<canvas id=c width=320 height=20 style="position: absolute; left: 0; top: 150px"></canvas>
+<script>
+const mark = (at) => { const one = document.createElement("i"); one.style.top = `${10 * at}px`;
+  document.body.append(one); return one };
+const counts = (at, drive) => { const one = mark(at); let n = 0;
+  drive(() => { one.style.left = `${n++ % 300}px` }) };
+counts(3, (step) => setInterval(step, 16));
+counts(4, (step) => (function go() { step(); setTimeout(go, 0) })());
+counts(5, (step) => addEventListener("load", () => setInterval(step, 7)));
+counts(6, (step) => requestAnimationFrame(function f() { step(); requestAnimationFrame(f) }));
+counts(7, (step) => { const { port1, port2 } = new MessageChannel(); let n = 0;
+  port1.onmessage = () => { step(); if (n++ < 50) port2.postMessage(0) }; port2.postMessage(0) });
+counts(8, (step) => fetch("drawing.svg").then((answer) => answer.text())
+  .then(() => setInterval(step, 9)));
+const move = (at, ms) => mark(at).animate({ left: ["0px", "900px"] }, ms);
+move(9, 3000);
+addEventListener("load", () => move(10, 3100));
+setTimeout(() => move(11, 2900), 70);
+mark(12).style.animation = "go 3s linear";
+setTimeout(() => { mark(13).style.animation = "go 2s linear" }, 90);
+setTimeout(() => { document.body.insertAdjacentHTML("beforeend", `<svg width=320 height=9
+  style="position:absolute;left:0;top:140px"><rect width=9 height=9><animate attributeName=x to=900
+  dur=3s /></rect></svg>`) }, 110);
+const pen = c.getContext("2d");
+setInterval(() => { pen.clearRect(0, 0, 320, 20); pen.fillText(`${performance.now()} ${Date.now()}
+  ${document.timeline.currentTime} ${Math.random()}`, 0, 12) }, 11);
+</script>"""
+DRAWING = b"""<svg xmlns="http://www.w3.org/2000/svg" width="320" height="9">
+<rect width="9" height="9"><animate attributeName="x" to="900" dur="3s" /></rect></svg>"""
+
+
+class Movers(Page):
+    def open(self, path):
+        if path == "drawing.svg":
+            return OpenAsset(io.BytesIO(DRAWING), "image/svg+xml")
+        return super().open(path)
+
+
+def test_two_runs_are_equal_to_the_pixel_and_so_is_a_slice():
+    runs = []
+    for first in (0, 0, 9):
+        with Stage(Movers(MOVERS), SMALL) as stage:
+            stage.skip(0, first)
+            runs.append([pixels(stage.frame(i)).tobytes() for i in range(first, 20)])
+            assert stage.notes.console == []
+    assert runs[0] == runs[1]
+    assert runs[0][9:] == runs[2]
+    assert len(set(runs[0])) == 20
+
+
+PAGES = {
+    **{name: partial(Moving, name) for name in MOVING},
+    **{f"stateful {name}": partial(Stateful, name) for name in STATEFUL if name not in BY_CHANCE},
+    "movers": partial(Movers, MOVERS),
+}
+
+
+def first_difference(make, runs, slices, frames=21):
+    """(run, frame) of the first frame that is not that of the first run to the pixel."""
+
+    def drawn(first, stop):
+        with Stage(make(), SMALL) as stage:
+            stage.skip(0, first)
+            shown = accumulate(map(stage.frame, range(first, stop)), lambda last, one: one or last)
+            return [pixels(one).tobytes() for one in shown]
+
+    whole = drawn(0, frames)
+    for run in range(runs):
+        for number in range(slices):
+            first = frames * number // slices
+            stop = frames * (number + 1) // slices
+            for i, one in enumerate(drawn(first, stop), first):
+                if one != whole[i]:
+                    return run, i
+    return None
+
+
+@pytest.mark.slow
+def test_all_pages_are_equal_in_runs_and_slices_with_taken_processors(request):
+    if not request.config.option.full_product:
+        pytest.skip("two pages are compared in every run; ./dev test --all compares all")
+    taken = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+             for _ in range(os.cpu_count() or 1)]  # fmt: skip
+    try:
+        found = {(name, slices): first_difference(make, 1, slices) for name, make in PAGES.items()
+                 for slices in (1, 3)}  # fmt: skip
+    finally:
+        for one in taken:
+            one.kill()
+            one.wait()
+    assert {key: where for key, where in found.items() if where is not None} == {}
+
+
+# In milliseconds; none divides the time of a frame.
+DELAYS = {
+    "a.gif": ("GIF", 40),
+    "a.webp": ("WEBP", 37),
+    "a.png": ("PNG", 45),
+    "a.avif": ("AVIF", 70),
+}
+
+
+def moving_picture(kind, delay):
+    """Pictures are black and white by turns."""
+    first, *others = (Image.new("RGB", (20, 20), (n % 2 * 255,) * 3) for n in range(20))
+    out = io.BytesIO()
+    more = {"lossless": True} if kind == "WEBP" else {"quality": 100} if kind == "AVIF" else {}
+    first.save(out, kind, save_all=True, append_images=others, duration=delay, loop=0, **more)
+    return out.getvalue()
+
+
+class MovingPictures(Page):
+    def open(self, path):
+        if path in DELAYS:
+            kind = path.rpartition(".")[2]
+            return OpenAsset(io.BytesIO(moving_picture(*DELAYS[path])), f"image/{kind}")
+        return super().open(path)
+
+
+def test_pictures_that_move_show_what_is_due():
+    images = "".join(f"<img src={name} style='float: left'>" for name in DELAYS)
+    page = MovingPictures(f"<!doctype html><body style='margin: 0'>{images}")
+    with Stage(page, View(100, 20, Fraction(30))) as stage:
+        picture = None
+        for i in range(40):
+            picture = stage.frame(i) or picture
+            grey = pixels(picture, "L")[10]
+            shown = {name: grey[20 * n + 10] > 127 for n, name in enumerate(DELAYS)}
+            ms = instant_us(i, Fraction(30)) / 1000
+            assert shown == {name: ms // delay % 2 == 1 for name, (_, delay) in DELAYS.items()}, i

@@ -225,3 +225,15 @@ def test_a_page_that_is_not_ready_says_why(staged, ready, why, begin_frames):
     with pytest.raises(PageFailed, match=why) as caught:
         staged(script, begin_frames=begin_frames, limits=Limits(ready_ms=300))
     assert "error: loading" in caught.value.more["console"]
+
+
+@CLOCKS
+def test_ready_may_wait_for_the_clock_of_the_page(staged, begin_frames):
+    waits = "const begun = now(); while (now() < begun + 60) await "
+    for now in ("performance.now", "Date.now"):
+        for wait in ("wait(10)", "frame()"):
+            script = f"const now = () => {now}(); window.fragdex = {{ ready: (async () => {{"
+            script += f"{waits}{wait}; show(50) }})() }};"
+            with staged(script, begin_frames=begin_frames) as stage:
+                assert red_square(stage.frame(0))[0] == 5
+                assert stage.evaluate("performance.now()") == pytest.approx(0, abs=0.01)

@@ -22,11 +22,19 @@ class Clock(Protocol):
     def prepare(self) -> None:
         """Called before anything is loaded."""
 
-    def step(self, waiting: bool) -> None:
-        """Let a little time pass while the page is loading, or not ready yet."""
+    def step(self, waiting: bool, passes: bool = False) -> None:
+        """Let happen what is due while the page is loading, or not ready yet.
 
-    def zero(self, at_once: bool) -> bool:
-        """Whether time 0 can be now; the clock stands from then on."""
+        Args:
+            waiting: what takes the machine's time gets some.
+            passes: a millisecond of the page's time passes: its timers may ring.
+        """
+
+    def go(self) -> None:
+        """Have the page's clocks, which tell 0 until time 0, tell the time that passes."""
+
+    def zero(self) -> None:
+        """Let time 0 be now; the clock stands from then on."""
 
     def serve(self, again: bool) -> None:
         """Call what waits for a frame, without one: before time 0, or while the clock is held.

@@ -38,6 +38,8 @@ class Console:
         """Whether the page gave a canvas away, to be drawn by a worker."""
         self.has_transitions = False
         """Whether the page has begun view transitions."""
+        self.has_works = False
+        """Whether the page has begun anything that takes the machine's time."""
         pipe.on("Runtime.exceptionThrown", self._thrown)
         pipe.on("Runtime.exceptionRevoked", self._revoked)
         pipe.on("Runtime.consoleAPICalled", self._called)
@@ -85,6 +87,8 @@ class Console:
             self._notes.say("refused", told["refused"])
         elif told.get("gives") == "canvas":
             self.gave_canvas = True
+        elif told.get("begins") == "work":
+            self.has_works = True
         elif (kept := _KEPT.get(str(told.get("keeps")))) is not None:
             self._notes.say("keeps", kept)
             self.has_transitions |= told["keeps"] == "transition"

@@ -29,15 +29,18 @@ class InjectedClock:
     def prepare(self) -> None:
         """As `Clock.prepare`."""
 
-    def step(self, waiting: bool) -> None:
+    def step(self, waiting: bool, passes: bool = False) -> None:
         """As `Clock.step`."""
         self._pipe.listen(0.005 if waiting else 0.002)
-        self._evaluate("globalThis.__fragdexClock?.run(1)")
+        self._evaluate(f"globalThis.__fragdexClock?.run({int(passes)})")
 
-    def zero(self, at_once: bool) -> bool:
+    def go(self) -> None:
+        """As `Clock.go`."""
+        self._evaluate("globalThis.__fragdexClock?.go()")
+
+    def zero(self) -> None:
         """As `Clock.zero`."""
         self._evaluate("__fragdexClock.start()")
-        return True
 
     def serve(self, again: bool) -> None:
         """As `Clock.serve`."""

@@ -86,6 +86,7 @@ class Notes:
         browser_versions: of the browsers that drew it, such as `HeadlessChrome/156.0.8078.108`.
         keeps: what it used that skipped frames would change: all of them have to be drawn.
         glyphs: characters that it showed and no font has.
+        late: files that came after the frame that asked for them was taken.
         uses: what may come out otherwise in another run; of pages that are watched for it.
     """
 
@@ -97,10 +98,11 @@ class Notes:
     browser_versions: list[str] = field(default_factory=list)
     keeps: list[str] = field(default_factory=list)
     glyphs: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     uses: list[str] = field(default_factory=list)
 
     _LINES = ("console", "refused", "incomplete", "browser", "browser_versions", "keeps", "glyphs",
-              "uses")  # fmt: skip
+              "late", "uses")  # fmt: skip
     MOST = 200
     LONGEST = 1000
 

@@ -124,13 +124,12 @@ class Running:
             self._probe()
         if not self.has_begin_frame:
             self._notes.say("browser", _NO_BEGIN_FRAMES)
-        pipe.call(
-            "Target.setAutoAttach",
-            self.session,
-            autoAttach=True,
-            waitForDebuggerOnStart=True,
-            flatten=True,
-        )
+        self._attach_to_targets_of(self.session)
+
+    def _attach_to_targets_of(self, session: str) -> None:
+        """Be told of workers and frames of a page, and of workers of a worker, before they run."""
+        how = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+        self.pipe.post("Target.setAutoAttach", session, **how)
 
     def _new_page(self, view: View) -> str:
         if self.has_begin_frame:
@@ -249,5 +248,6 @@ class Running:
                 self._notes.say("refused", f"a window for {target['url'] or 'about:blank'}")
                 self.pipe.post("Target.closeTarget", targetId=target["targetId"])
             return
+        self._attach_to_targets_of(session)
         self._new_target(session, target["type"] == "worker")
         self.pipe.post("Runtime.runIfWaitingForDebugger", session)

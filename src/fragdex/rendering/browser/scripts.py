@@ -7,10 +7,11 @@ from importlib import resources
 from typing import Final
 
 __all__ = [
-    "BRIDGE", "CLOCK", "FACTS", "FONTS", "GLYPHS", "READY", "SEEK", "STEADY", "USES", "WORKER",
-    "script",
+    "BRIDGE", "CLOCK", "FACTS", "FONTS", "GLYPHS", "READY", "SEEK", "SOURCES", "STEADY", "USES",
+    "WORKER", "WORKS", "script",
 ]  # fmt: skip
 
+SOURCES: Final = "sources.js"
 STEADY: Final = "steady.js"
 CLOCK: Final = "clock.js"
 FACTS: Final = "facts.js"
@@ -30,6 +31,10 @@ FONTS: Final = """(async () => {
 
 SEEK: Final = "(async () => {{ await globalThis.fragdex.seek({ms!r}); }})()"
 """Settles when the page shows a moment, as it says."""
+
+
+WORKS: Final = "globalThis.__fragdexWorks?.()"
+"""What takes the machine's time, and no time of the page: how much was begun, how much is done."""
 
 
 @functools.cache

@@ -16,11 +16,20 @@ from fragdex.rendering.browser.clocks import Clock
 from fragdex.rendering.browser.console import Console, text_of
 from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.injected import InjectedClock
+from fragdex.rendering.browser.loads import WithLoads
 from fragdex.rendering.browser.model import Limits, Notes, PageFacts
 from fragdex.rendering.browser.pipe import ProtocolError
 from fragdex.rendering.browser.requests import RequestInterceptor
 from fragdex.rendering.browser.running import Running, understood
-from fragdex.rendering.browser.scripts import BRIDGE, FACTS, GLYPHS, STEADY, USES, script
+from fragdex.rendering.browser.scripts import (
+    BRIDGE,
+    FACTS,
+    GLYPHS,
+    SOURCES,
+    STEADY,
+    USES,
+    script,
+)
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.browser.transitions import WithTransitions
 from fragdex.rendering.browser.virtual import VirtualClock
@@ -38,8 +47,8 @@ __all__ = ["Stage"]
 _ANY_INDEX: Final = ""
 # Frames after which none is shown one too late any more: a new size waits for its picture.
 _RESIZED: Final = 2
-# Steps within which a page without anything to wait for is ready.
-_AT_ONCE: Final = 5
+# Of the clock, at one instant, for graphs that are still being played.
+_MOST_TURNS: Final = 5000
 # Steps between the page's being ready and time 0, at least.
 _SETTLING: Final = 2
 
@@ -163,7 +172,23 @@ class Stage:
         if self._media is not None and self._media.listens and self.begun is None:
             with understood():
                 self._clock.advance(i)
+                self._let_stand(self._media)
                 self._media.hear(kept=kept)
+
+    def _let_stand(self, media: Player) -> None:
+        """Let graphs tell that they stand, which their threads do in the machine's time.
+
+        One that does not yet would keep what it plays until the next frame.
+        """
+        if media.stands():
+            return
+        self._clock.hold()
+        for _ in range(_MOST_TURNS):
+            self._clock.turn()
+            if media.stands():
+                break
+            self._pipe.listen(0.001)
+        self._clock.go_on()
 
     @property
     def begun(self) -> range | None:
@@ -326,9 +351,11 @@ class Stage:
         pipe, session, view = self._pipe, self._session, self.view
         kind = VirtualClock if self._running.has_begin_frame else InjectedClock
         seconds = self._limits.load_seconds
-        moved = WithTransitions(
-            kind(pipe, session, view), pipe, lambda: self._console.has_transitions, seconds
+        loads = WithLoads(
+            kind(pipe, session, view), pipe, session, works=lambda: self._console.has_works,
+            late=self._note_late, check=self._running.check,
         )  # fmt: skip
+        moved = WithTransitions(loads, pipe, lambda: self._console.has_transitions, seconds)
         clock = WithWorkers(moved, pipe, view, lambda: self._console.gave_canvas)
         pipe.call("Page.enable", session)
         if self._media is not None:
@@ -357,10 +384,14 @@ class Stage:
         of_media = self._media.scripts() if self._media is not None else ()
         given = () if self._data is None else (page_data.giving(self._data.data),)
         uses = (script(USES),) if self._watched else ()
-        for source in (*given, *clock.scripts(), *uses, script(STEADY), *of_media, script(BRIDGE)):
+        own = script(STEADY), *of_media, script(BRIDGE)
+        for source in (*given, script(SOURCES), *clock.scripts(), *uses, *own):
             pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
         clock.prepare()
         return clock
+
+    def _note_late(self, url: str) -> None:
+        self.notes.say("late", url)
 
     def _set_window(self, height: int) -> None:
         """Give the page a window of a height."""
@@ -395,16 +426,14 @@ class Stage:
         while "loaded" not in seen:
             self._clock.step(waiting=False)
             in_time("loaded")
-        steps = self._waiting.ready(in_time)
+        self._waiting.ready(in_time)
         while self._media is not None and not self._media.settled():
-            steps += 1
             self._clock.step(waiting=True)
             in_time("ready")
         # what was posted when the page became ready (messages, microtasks of them) is done before
         for _ in range(_SETTLING):
             self._clock.step(waiting=True)
-        while not self._clock.zero(at_once=steps <= _AT_ONCE):
-            self._clock.step(waiting=False)
+        self._clock.zero()
         if self._media is not None:
             self._media.started()
 

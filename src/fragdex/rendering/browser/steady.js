@@ -16,40 +16,11 @@
     if (object) Object.defineProperty(object, name, { value, configurable: true, writable: true });
   };
 
-  // ---- chance: xorshift128, seeded alike everywhere
-  let a = 0x9e3779b9, b = 0x243f6a88, c = 0xb7e15162, d = 0x5bf03635;
-  const next = () => {
-    const t = a ^ (a << 11);
-    a = b; b = c; c = d;
-    d = (d ^ (d >>> 19) ^ t ^ (t >>> 8)) | 0;
-    return d;
-  };
-  const integers = [
-    Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array,
-    Int32Array, Uint32Array, BigInt64Array, BigUint64Array,
-  ];
+  const { chance, dates } = globalThis.__fragdexSources;
+  delete globalThis.__fragdexSources;
   const fail = (name, message) => { throw new DOMException(message, name); };
-  if (globalThis.Crypto) {
-    put(Crypto.prototype, "getRandomValues", function getRandomValues(array) {
-      if (!integers.some((kind) => array instanceof kind)) fail("TypeMismatchError", "not an array of integers");
-      if (array.byteLength > 65536) fail("QuotaExceededError", "more than 65536 bytes");
-      const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-      for (let i = 0; i < bytes.length; i += 1) bytes[i] = next() >>> 13;
-      return array;
-    });
-    if (Crypto.prototype.randomUUID) {
-      put(Crypto.prototype, "randomUUID", function randomUUID() {
-        const hex = [8, 4, 4, 4, 12].map((n) => {
-          let text = "";
-          while (text.length < n) text += ((next() >>> 12) & 15).toString(16);
-          return text;
-        });
-        hex[2] = "4" + hex[2].slice(1);
-        hex[3] = "89ab"[next() & 3] + hex[3].slice(1);
-        return hex.join("-");
-      });
-    }
-  }
+  const say = (what) => { try { tell(write(what)); } catch {} };
+  chance();
   const tells = (name, value) => {
     if (name in navigator) {
       Object.defineProperty(Navigator.prototype, name, { get: () => value, configurable: true });
@@ -57,6 +28,7 @@
   };
   tells("hardwareConcurrency", 4);
   tells("deviceMemory", 8);
+  delete Navigator.prototype.connection;
   // what tells how the machine is doing
   delete Navigator.prototype.getBattery;
   delete globalThis.PressureObserver;
@@ -66,7 +38,6 @@
   if (!globalThis.__fragdexClock) {
     const TICK = 10; // to a millisecond
     const EPOCH = 1700000000000;
-    const RealDate = Date;
     const real = performance.now.bind(performance);
     const origin = performance.timeOrigin;
     const round = (ms) => Math.max(0, Math.round(ms * TICK) / TICK);
@@ -77,9 +48,16 @@
     let [zero, zeroOfAll] = [-1, 0];
     // Where the clock is held; of all frames of the page alike, as `zeroOfAll`.
     let held = null;
+    // While the page loads they tell 0, unless it waits for them (`__fragdexGo`).
+    let goes = -1;
+    // Timers that were set while the page loaded ring a tick before the frame that is due with them,
+    // so that what they post is done before it. They read the time that they were set for: all
+    // instants in the tick before `rung` are that one.
+    let rung = 0;
+    const told = (ms) => (ms < rung && ms > rung - 1.5 / TICK ? rung : ms);
     const since = (ms) => {
-      if (zero < 0) return 0;
-      return round((held === null ? ms : Math.max(zero, held - origin)) - zero) + LITTLE;
+      if (zero < 0) return goes < 0 ? 0 : round(ms - goes);
+      return round((held === null ? told(ms) : Math.max(zero, held - origin)) - zero) + LITTLE;
     };
     // A script that waits for the clock to move would wait for ever: so the clock moves by a tick
     // when it was looked at often enough, and stands still later until the time has caught up.
@@ -102,10 +80,82 @@
     const now = () => patient(since(real()));
     const today = () => {
       const own = since(real());
-      const all = zero < 0 ? 0 : round((held ?? origin + real()) - zeroOfAll);
+      const all = zero < 0 ? own : round((held ?? origin + told(real())) - zeroOfAll);
       return EPOCH + Math.floor(round(all + patient(own) - own));
     };
     put(performance, "now", now);
+    put(globalThis, "__fragdexGo", () => { if (goes < 0) goes = real(); });
+    // Timers that are set while the page loads ring as if they were set at time 0: before it their
+    // time does not pass, unless the page is not ready without. Here they are, by their numbers.
+    const native = { setTimeout: setTimeout.bind(globalThis), setInterval: setInterval.bind(globalThis) };
+    const stop = clearTimeout.bind(globalThis);
+    const begun = new Map();
+    const renumbered = new Map();
+    const FAR = 2 ** 31 - 1;
+    let frozen = false;
+    const call = (callback, given) => {
+      if (typeof callback === "function") callback.apply(globalThis, given);
+      else (0, eval)(String(callback));
+    };
+    const ring = (one) => {
+      one.set = real();
+      if (one.name === "setTimeout") begun.delete(one.number);
+      call(one.callback, one.given);
+    };
+    const set = (name, callback, delay, given) => {
+      const ms = real();
+      const tick = told(ms) - ms;
+      if (tick === 0) return native[name](callback, delay, ...given);
+      return native[name](() => { rung = real() + tick; call(callback, given); }, delay);
+    };
+    for (const name of ["setTimeout", "setInterval"]) {
+      put(globalThis, name, { [name](callback, delay = 0, ...given) {
+        if (zero >= 0) return set(name, callback, delay, given);
+        const one = { name, callback, delay: Math.max(0, delay | 0), given, set: real() };
+        one.number = frozen ? native.setTimeout(() => {}, FAR) : native[name](ring, delay, one);
+        begun.set(one.number, one);
+        return one.number;
+      } }[name]);
+    }
+    for (const name of ["clearTimeout", "clearInterval"]) {
+      put(globalThis, name, { [name](number) {
+        begun.delete(Number(number));
+        stop(renumbered.get(Number(number)) ?? number);
+      } }[name]);
+    }
+    put(globalThis, "__fragdexFreeze", () => {
+      frozen = true;
+      for (const [number, one] of begun) {
+        stop(number);
+        one.left = Math.max(0, one.delay - Math.round(real() - one.set));
+      }
+    });
+    const setAgain = () => {
+      for (const [number, one] of begun) {
+        const { name, callback, delay, given, left = delay } = one;
+        const begin = () => { renumbered.set(number, set(name, callback, delay, given)); };
+        if (name === "setTimeout") renumbered.set(number, set(name, callback, left, given));
+        else if (left === delay) begin();
+        else renumbered.set(number, set("setTimeout", () => { begin(); ring(one); }, left, []));
+      }
+      begun.clear();
+    };
+    const { timeout } = AbortSignal;
+    put(AbortSignal, "timeout", (ms) => {
+      if (zero >= 0) return timeout.call(AbortSignal, ms);
+      const controller = new AbortController();
+      const why = new DOMException("signal timed out", "TimeoutError");
+      setTimeout(() => { controller.abort(why); }, ms);
+      return controller.signal;
+    });
+    const postTask = globalThis.Scheduler?.prototype.postTask;
+    if (postTask) {
+      put(Scheduler.prototype, "postTask", function post(task, options = {}) {
+        const { delay = 0, ...rest } = options;
+        if (zero >= 0 || !(delay > 0)) return postTask.call(this, task, options);
+        return new Promise((done) => { setTimeout(done, delay); }).then(() => postTask.call(this, task, rest));
+      });
+    }
     // Everything else that tells an instant tells the same one.
     const change = (kind, name, get, set) => {
       const real = kind && Object.getOwnPropertyDescriptor(kind.prototype, name);
@@ -118,34 +168,35 @@
       });
       return real;
     };
+    const performanceStart = Object.getOwnPropertyDescriptor(PerformanceEntry.prototype, "startTime");
     const instant = (ms, one) => (typeof ms === "number" && !(one instanceof ScrollTimeline) ? since(ms) : ms);
     change(globalThis.AnimationTimeline, "currentTime", instant);
     change(globalThis.Event, "timeStamp", instant);
     change(globalThis.IntersectionObserverEntry, "time", instant);
+    change(globalThis.PerformanceEntry, "startTime", instant);
+    change(globalThis.PerformanceEntry, "duration", (ms, one) => {
+      const start = one.startTime;
+      return ms > 0 ? Math.max(0, since(performanceStart.get.call(one) + ms) - start) : ms;
+    });
+    change(globalThis.Performance, "memory", () => ({
+      jsHeapSizeLimit: 2 ** 29, totalJSHeapSize: 2 ** 24, usedJSHeapSize: 2 ** 24,
+    }));
+    change(globalThis.Document, "lastModified", () => "11/14/2023 22:13:20");
     change(globalThis.Performance, "timeOrigin", () => EPOCH + (zero < 0 ? 0 : origin + zero - zeroOfAll));
-    // Animations that were told their start before time 0 is known.
-    const told = new Map();
+    // Animations that were given their start before time 0 is known.
+    const starts = new Map();
     const started = change(globalThis.Animation, "startTime",
       (ms, one) => {
         if (typeof ms !== "number" || !(one.timeline instanceof DocumentTimeline)) return ms;
-        return zero < 0 ? (told.get(one) ?? 0) : ms - zero;
+        return zero < 0 ? (starts.get(one) ?? 0) : ms - zero;
       },
       (ms, one) => {
-        told.delete(one);
+        starts.delete(one);
         if (typeof ms !== "number" || !(one.timeline instanceof DocumentTimeline)) return ms;
-        if (zero < 0) told.set(one, ms);
+        if (zero < 0) starts.set(one, ms);
         return ms + (zero < 0 ? real() : zero);
       });
-    const FakeDate = function Date(...given) {
-      if (!new.target) return new RealDate(today()).toString();
-      return Reflect.construct(RealDate, given.length ? given : [today()], new.target);
-    };
-    FakeDate.prototype = RealDate.prototype;
-    FakeDate.now = today;
-    FakeDate.parse = RealDate.parse;
-    FakeDate.UTC = RealDate.UTC;
-    put(RealDate.prototype, "constructor", FakeDate);
-    put(globalThis, "Date", FakeDate);
+    dates(today);
     // A frame may have to be drawn again, a microsecond later, which the browser may round up to
     // the next step; the clock stands meanwhile, so frames are told its time. What the page asked
     // for happens once: no frame is 1 ms from the one before.
@@ -251,13 +302,15 @@
       }
       drawings = [];
     };
-    // Time 0 is now, or was `at`, which all frames of the page are told alike.
-    put(globalThis, "__fragdexBegin", (at = origin + real()) => {
+    // Time 0, and the first frame, is in a tick; or was at `at`, which all frames of the page are told.
+    put(globalThis, "__fragdexBegin", (at = origin + real() + 1 / TICK) => {
       zeroOfAll = at;
-      zero = Math.max(0, at - origin);
+      zero = rung = Math.max(0, at - origin);
       served = new WeakMap();
-      for (const [animation, ms] of told) started.set.call(animation, zero + ms);
-      told.clear();
+      [looks, seen, ahead] = [0, 0, 0];
+      setAgain();
+      for (const [animation, ms] of starts) started.set.call(animation, zero + ms);
+      starts.clear();
       drawings = allOf("svg").filter((one) => !one.ownerSVGElement);
       if (drawings.length) realFrame(beginDrawings);
       delete globalThis.__fragdexBegin;
@@ -281,7 +334,6 @@
   ]);
 
   // ---- what skipped frames would change: it is told, so that one browser draws the film
-  const say = (what) => { try { tell(write(what)); } catch {} };
   const telling = (object, name, what) => {
     const real = object?.[name];
     if (typeof real === "function") {
@@ -303,6 +355,9 @@
     if (typeof real !== "function") return;
     put(object, name, { [name](...given) {
       const promise = real.apply(this, given);
+      // a stream of the page's own may never end
+      if ([this, ...given].some((one) => one instanceof Response && one.url === "")) return promise;
+      if (works[0] === 0) say({ begins: "work" });
       works[0] += 1;
       // the page has the promise behind ours: one that fails and is not looked after is its own
       return whenDone.call(promise, () => { works[1] += 1; });
@@ -312,9 +367,41 @@
     [globalThis, "fetch", "createImageBitmap"],
     [Response.prototype, "arrayBuffer", "blob", "bytes", "formData", "json", "text"],
     [Blob.prototype, "arrayBuffer", "bytes", "text"],
+    [HTMLImageElement.prototype, "decode"],
+    [globalThis.FontFace?.prototype, "load"],
+    [globalThis.ImageDecoder?.prototype, "decode"],
     [globalThis.WebAssembly, "compile", "compileStreaming", "instantiate", "instantiateStreaming"],
   ]) names.forEach((name) => working(object, name));
   put(globalThis, "__fragdexWorks", () => works);
+
+  // ---- pictures of canvases, as files: Chromium makes them when it is idle, which it is by chance
+  const { toDataURL } = HTMLCanvasElement.prototype;
+  const { drawImage } = CanvasRenderingContext2D.prototype;
+  const { getContext } = HTMLCanvasElement.prototype;
+  const fileOf = (canvas, ...form) => {
+    const [, type, data] = /^data:([^;]*);base64,(.*)$/s.exec(toDataURL.apply(canvas, form)) ?? [];
+    return data === undefined ? null : new Blob([Uint8Array.fromBase64(data)], { type });
+  };
+  const { port1, port2 } = new MessageChannel();
+  const due = [];
+  port1.onmessage = () => due.shift()();
+  const soon = (call) => { due.push(call); port2.postMessage(0); };
+  put(HTMLCanvasElement.prototype, "toBlob", function toBlob(callback, ...form) {
+    if (typeof callback !== "function") throw new TypeError("not a function");
+    const file = fileOf(this, ...form);
+    soon(() => callback(file));
+  });
+  if (globalThis.OffscreenCanvas) {
+    put(OffscreenCanvas.prototype, "convertToBlob", async function convertToBlob({ type, quality } = {}) {
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [this.width, this.height];
+      if (!(this.width && this.height)) fail("IndexSizeError", "the canvas has no pixels");
+      drawImage.call(getContext.call(copy, "2d"), this, 0, 0);
+      const file = fileOf(copy, type, quality);
+      await new Promise(soon);
+      return file;
+    });
+  }
 
   // ---- view transitions: a frame is drawn of what was before, then the page is called back to
   // change it, the next frame is the first that moves, and the one behind the last that moves ends

@@ -53,11 +53,10 @@
   const late = () => performance.now() > 0 && !isAsked();
   watch(globalThis, "fetch", (what) => late() && `fetch after time 0: ${what?.url ?? what}`);
   watch(globalThis.XMLHttpRequest?.prototype, "open", (_, url) => late() && `XMLHttpRequest after time 0: ${url}`);
-  // Codecs and compressors take the machine's time.
+  // Codecs take the machine's time.
   for (const [kind, name] of [
-    ["ImageDecoder", "decode"], ["VideoDecoder", "decode"], ["AudioDecoder", "decode"],
+    ["VideoDecoder", "decode"], ["AudioDecoder", "decode"],
     ["VideoEncoder", "encode"], ["AudioEncoder", "encode"],
-    ["OffscreenCanvas", "convertToBlob"], ["HTMLCanvasElement", "toBlob"],
   ]) {
     watch(globalThis[kind]?.prototype, name, () => late() && `${kind}.${name} after time 0: the machine decides when it answers`);
   }

@@ -8,8 +8,8 @@ What each step is good for was found by a run that failed:
 - a browser answers frames before the page's compositor stands behind it (on a busy machine the
   first of 250 pages, or the first 20 frames): frame 0 is drawn until the page says that it was
   called for it;
-- every instant lies on the grid of the page's clocks, and time 0 on a coarser one, which hides
-  how long Chromium took to load;
+- every instant lies on the grid of the page's clocks, and time 0 is always as long after the
+  start, which hides how long Chromium took to load;
 - frameTimeTicks always goes forward: a frame that is drawn again at its instant is a microsecond
   later. Of two frames with equal ticks, some releases (Chromium 150) never answer the second;
 - the protocol's milliseconds are written so that no microsecond is lost (`protocol_ms`).
@@ -36,14 +36,19 @@ EPOCH_SECONDS: Final = 1_700_000_000
 
 _STEP_US: Final = 1000
 _LEAST_US: Final = 1
-# Time 0 is on this grid after the start of the navigation …
-_ZERO_US: Final = 5000
-# … or on this one, for pages that become ready by what takes real time.
-_READY_ZERO_US: Final = 50_000
+# Time 0 is so long after the start of the navigation, however long the page took to load: what an
+# animation computes of its time, in seconds from there, is in none of the 10 s that follow a hair
+# less than a multiple of 10 ms, and shows no step too late …
+_ZERO_US: Final = 4_026_000
+# … or on this grid, for pages that let more time pass before they are ready.
+_LATE_ZERO_US: Final = 50_000
 _RETRIES: Final = 20
 _MOST_WANTED: Final = 64
 _IN_VAIN: Final = 2
 _LARGEST_STEP_US: Final = 3_600_000_000
+# Until the next frame, as the browser is told: pictures that move (GIF, WebP …) show what is due
+# within it, which is too early.
+_INTERVAL_MS: Final = 0.1
 # How long a page may be without a compositor.
 _AWAKE_SECONDS: Final = 30.0
 
@@ -103,28 +108,34 @@ class VirtualClock:
         call("Emulation.setVirtualTimePolicy", self._session, policy="pause")
         self._began_us = self._now_us
 
-    def step(self, waiting: bool) -> None:
+    def step(self, waiting: bool, passes: bool = False) -> None:
         """As `Clock.step`."""
-        self._pass(_STEP_US)
+        # Nothing happens while the clock stands; timers of the page ring in whole milliseconds.
+        self._pass(_STEP_US if passes else _LEAST_US)
         # What happened in the step is known for certain when this is answered.
         self._evaluate("0")
         if waiting:
             # What is not of the page's time (decoders, workers, compilers) gets some of ours.
             self._pipe.listen(0.002)
 
-    def zero(self, at_once: bool) -> bool:
+    def go(self) -> None:
+        """As `Clock.go`."""
+        self._tell_frames("globalThis.__fragdexGo?.()")
+
+    def zero(self) -> None:
         """As `Clock.zero`."""
-        grid = _ZERO_US if at_once else _READY_ZERO_US
-        if (self._now_us - self._began_us) % grid:
-            return False
-        self._zero_us = self._now_us
+        self._tell_frames("globalThis.__fragdexFreeze?.()")
+        spent = self._now_us - self._began_us
+        later = -(-spent // _LATE_ZERO_US) * _LATE_ZERO_US
+        self._pass((_ZERO_US if spent < _ZERO_US else later) - spent)
+        # each frame comes a tick after the timers that are due with it, and what these post
+        self._zero_us = self._now_us + GRID_US
         begin = "globalThis.__fragdexBegin?.({})"
         told = self._evaluate(begin.format(""))
         at = begin.format(told["result"].get("value", 0))
         self._tell_frames(at)
         self._pipe.call("Page.addScriptToEvaluateOnNewDocument", self._session, source=at)
         self._note_first_frame()
-        return True
 
     def _note_first_frame(self) -> None:
         """Note in a world that the page cannot see when its first frame happens."""
@@ -197,8 +208,10 @@ class VirtualClock:
             self._tell_frames("globalThis.__fragdexGoOn?.(0)")
 
     def _tell_frames(self, expression: str) -> None:
+        # what is said next comes behind it: nobody waits for answers
         for frame in sorted(self._frames):
-            self._evaluate(expression, contextId=frame)
+            how = {"expression": expression, "contextId": frame}
+            self._pipe.post("Runtime.evaluate", self._session, **how)
 
     def evaluate(self, expression: str) -> list[Any]:
         """As `Clock.evaluate`."""
@@ -317,11 +330,16 @@ class VirtualClock:
         return bool(told["result"].get("value"))
 
     def _begin_frame(self, **how: Any) -> dict[str, Any]:
-        self._drawn_us = max(self._now_us - self._late_us, self._drawn_us + 1)
+        instant = self._now_us - self._late_us
+        if instant > self._drawn_us and self._late_us % GRID_US:
+            # Called for it now, after turns, the page sets its timers on the grid of its clocks.
+            self._pass(-self._late_us % GRID_US)
+            self._late_us = self._now_us - instant
+        self._drawn_us = max(instant, self._drawn_us + 1)
         return self._pipe.call(
             "HeadlessExperimental.beginFrame",
             self._session,
             frameTimeTicks=protocol_ms(self._drawn_us),
-            interval=float(1000 / (self._view.page_fps or self._view.fps)),
+            interval=_INTERVAL_MS,
             **how,
         )

@@ -17,11 +17,10 @@ from fragdex.rendering.browser.clocks import Clock
 from fragdex.rendering.browser.console import text_of
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.pipe import Pipe
-from fragdex.rendering.browser.scripts import FONTS, READY, SEEK
+from fragdex.rendering.browser.scripts import FONTS, READY, SEEK, WORKS
 
 __all__ = ["Waiting"]
 
-_WORKS: Final = "globalThis.__fragdexWorks?.()"
 # Steps after which a page that is not ready is given frames: one that waits for files and decoders
 # alone is ready before, and no loop of it has counted any. And then its loops, too.
 _PATIENT: Final = 50
@@ -54,8 +53,11 @@ class Waiting:
         self._limits, self._check = limits, check
         self._works = [0, 0]
 
-    def ready(self, in_time: Callable[[str], None]) -> int:
-        """Wait until the page is ready and its fonts are here; the steps that it took.
+    def ready(self, in_time: Callable[[str], None]) -> None:
+        """Wait until the page is ready and its fonts are here.
+
+        No time of the page passes while it waits for files, decoders and frames alone. Then its
+        timers ring, and at last its clocks go.
 
         Raises:
             PageFailed: it says that it will not be, or is not in time.
@@ -64,16 +66,18 @@ class Waiting:
         for promise in (READY, FONTS):
             number = self._ask(promise)
             while not self._pipe.answered(number):
-                steps += 1
+                if not self._has_worked():
+                    steps += 1
                 if steps > self._limits.ready_ms:
                     most = self._limits.ready_ms
                     raise PageFailed(f"the page is not ready after {most} ms of its time")
-                self._clock.step(waiting=steps > 1)
+                if steps == _VERY_PATIENT:
+                    self._clock.go()
+                self._clock.step(steps > 1, passes=steps > _PATIENT)
                 if promise is READY and steps > _PATIENT and steps % _FRAME_STEPS == 0:
                     self._clock.serve(again=steps > _VERY_PATIENT)
                 in_time("ready")
             self._answer(number, "the page says that it will not be ready")
-        return steps
 
     def seek(self, ms: float) -> None:
         """Have the page show a moment.
@@ -175,7 +179,7 @@ class Waiting:
     def _has_worked(self) -> bool:
         """Whether the machine works for the page, or has since this was asked last."""
         told = self._pipe.call(
-            "Runtime.evaluate", self._session, expression=_WORKS, returnByValue=True
+            "Runtime.evaluate", self._session, expression=WORKS, returnByValue=True
         )
         before, self._works = self._works, told["result"].get("value") or [0, 0]
         begun, done = self._works

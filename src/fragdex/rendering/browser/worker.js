@@ -7,7 +7,6 @@
   const TICK = 10; // to a millisecond
   const OFTEN = 10000;
   const LITTLE = 2 ** -10; // as on the page
-  const RealDate = Date;
   const timers = new Map();
   let [now, zero, numbers, firing] = [0, null, 0, false];
   const put = (object, name, value) =>
@@ -22,16 +21,28 @@
     return ms + ahead;
   };
   put(performance, "now", since);
-  const FakeDate = function Date(...given) {
-    if (!new.target) return new RealDate(FakeDate.now()).toString();
-    return Reflect.construct(RealDate, given.length ? given : [FakeDate.now()], new.target);
+  const { chance, dates } = globalThis.__fragdexSources;
+  delete globalThis.__fragdexSources;
+  chance();
+  dates(() => Math.floor(EPOCH + since()));
+
+  // Its own clock is the machine's: what it stamps has the time at which it is looked at first.
+  const stamps = new WeakMap();
+  const stamped = (kind, name) => {
+    if (!kind) return;
+    Object.defineProperty(kind.prototype, name, { configurable: true, enumerable: true, get() {
+      if (!stamps.has(this)) stamps.set(this, since());
+      return stamps.get(this);
+    } });
   };
-  FakeDate.prototype = RealDate.prototype;
-  FakeDate.now = () => Math.floor(EPOCH + since());
-  FakeDate.parse = RealDate.parse;
-  FakeDate.UTC = RealDate.UTC;
-  put(RealDate.prototype, "constructor", FakeDate);
-  put(globalThis, "Date", FakeDate);
+  stamped(globalThis.Event, "timeStamp");
+  stamped(globalThis.PerformanceEntry, "startTime");
+  Object.defineProperty(Performance.prototype, "timeOrigin", { configurable: true, get: () => EPOCH });
+  for (const [name, value] of [["hardwareConcurrency", 4], ["deviceMemory", 8]]) {
+    if (name in navigator) {
+      Object.defineProperty(WorkerNavigator.prototype, name, { configurable: true, get: () => value });
+    }
+  }
 
   const timer = (again) => (callback, delay, ...given) => {
     // one that is set by another is later, or there would be no end of them
@@ -67,6 +78,45 @@
     }
     firing = false;
   };
+  // Nobody can be asked for the script of a worker of a worker but by what loads scripts in it: so it
+  // begins with a blob: that does. What is relative to it is so to the script.
+  let base = null;
+  const full = (url) => (base === null || typeof url === "object" && "method" in url ? url : new URL(url, base).href);
+  const changed = (object, name, change) => {
+    const real = object?.[name];
+    if (real) put(object, name, { [name](...given) { return real.apply(this, change(given)); } }[name]);
+  };
+  changed(globalThis, "importScripts", (urls) => urls.map(full));
+  changed(globalThis, "fetch", ([url, ...rest]) => [full(url), ...rest]);
+  changed(globalThis.XMLHttpRequest?.prototype, "open", ([how, url, ...rest]) => [how, full(url), ...rest]);
+  put(globalThis, "Request", new Proxy(Request, {
+    construct: (real, [url, ...rest], as) => Reflect.construct(real, [full(url), ...rest], as),
+  }));
+  put(globalThis, "__fragdexAt", (url) => {
+    base = url;
+    put(globalThis, "location", new URL(url));
+  });
+  if (globalThis.Worker) {
+    put(globalThis, "Worker", new Proxy(Worker, { construct(real, [url, options, ...rest], as) {
+      const found = new URL(url, base ?? location.href);
+      if (!found.protocol.startsWith("http")) return Reflect.construct(real, [url, options, ...rest], as);
+      const name = JSON.stringify(found.href);
+      const begin = options?.type === "module"
+        ? `import "data:text/javascript,${encodeURIComponent(`__fragdexAt(${name})`)}";\nimport ${name};`
+        : `__fragdexAt(${name});\nimportScripts(${name});`;
+      const blob = new Blob([begin], { type: "text/javascript" });
+      return Reflect.construct(real, [URL.createObjectURL(blob), options, ...rest], as);
+    } }));
+  }
+
+  // Waits of Atomics block: afterwards the clock is where it should be.
+  const { wait } = Atomics;
+  put(Atomics, "wait", (array, index, value, ms = Infinity) => {
+    const told = wait(array, index, value, ms);
+    if (told === "timed-out") ahead += Number(ms);
+    return told;
+  });
+
   // Frames: what was asked for before this one happens now.
   let frames = new Map();
   put(globalThis, "requestAnimationFrame", (callback) => {

@@ -8,15 +8,12 @@ from typing import Any, Final
 
 from fragdex.rendering.browser.clocks import Clock
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
-from fragdex.rendering.browser.scripts import WORKER, script
+from fragdex.rendering.browser.scripts import SOURCES, WORKER, script
 from fragdex.rendering.browser.timing import View, between_us
 
 __all__ = ["WithWorkers"]
 
 _STEP_US: Final = 1000
-# Before time 0 their clocks stand, as it is by chance in which step a worker begins; unless the
-# page is not ready after so many steps, and may wait for one.
-_PATIENT: Final = 50
 # So long a frame waits for what a worker computes; one that takes longer is late.
 _PATIENCE_SECONDS: Final = 1.0
 # What a worker tells the page, and the page tells the worker, and it answers.
@@ -43,13 +40,14 @@ class WithWorkers:
         self._workers: dict[str, int | None] = {}
         """Sessions, each with the number of what it has not answered yet."""
         self._late: set[str] = set()
-        self._now_us = self._held_us = self._steps = self._at = 0
+        self._now_us = self._held_us = self._at = 0
         self._zero_us: int | None = None
         pipe.on("Target.detachedFromTarget", self._gone)
 
     def add(self, session: str) -> None:
         """Take a worker that has not begun yet."""
-        self._pipe.post("Runtime.evaluate", session, expression=script(WORKER))
+        for name in (SOURCES, WORKER):
+            self._pipe.post("Runtime.evaluate", session, expression=script(name))
         self._workers[session] = None
         self._pass(0)
 
@@ -65,19 +63,21 @@ class WithWorkers:
         """As `Clock.prepare`."""
         self._clock.prepare()
 
-    def step(self, waiting: bool) -> None:
+    def step(self, waiting: bool, passes: bool = False) -> None:
         """As `Clock.step`."""
-        self._clock.step(waiting)
-        self._steps += 1
-        self._pass(_STEP_US if self._steps > _PATIENT else 0)
+        self._clock.step(waiting, passes)
+        # It is by chance in which step a worker begins.
+        self._pass(_STEP_US if passes else 0)
 
-    def zero(self, at_once: bool) -> bool:
+    def go(self) -> None:
+        """As `Clock.go`."""
+        self._clock.go()
+
+    def zero(self) -> None:
         """As `Clock.zero`."""
-        if not self._clock.zero(at_once):
-            return False
+        self._clock.zero()
         self._zero_us = self._now_us
         self._pass(0)
-        return True
 
     def serve(self, again: bool) -> None:
         """As `Clock.serve`."""

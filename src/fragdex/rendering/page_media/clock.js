@@ -4,7 +4,6 @@
   "use strict";
   const name = Symbol.for("fragdex.media");
   const now = performance.now.bind(performance);
-  const later = setTimeout.bind(window);
   const { XMLHttpRequest, JSON, Math } = window;
   const open = XMLHttpRequest.prototype.open;
   const send = XMLHttpRequest.prototype.send;
@@ -19,7 +18,10 @@
   }
   if (room === null) {
     let began = null;
+    // A channel, as timers that set timers are late.
     const tasks = [];
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => tasks.shift()();
     room = {
       settings,
       // Milliseconds since frame 0, on the grid of 100 µs; 0 until then.
@@ -37,10 +39,10 @@
         const ideal = (frame * under * 1000) / over;
         return at - ideal < 0.15 ? ideal : at;
       },
-      // Tasks in the order they were put, whatever the timers do to their delays.
+      // Tasks in the order they were put.
       task(run) {
         tasks.push(run);
-        later(() => tasks.shift()(), 0);
+        port2.postMessage(0);
       },
       // The page waits for the answer, and its clock with it: the answer comes at no time.
       ask(what, body) {

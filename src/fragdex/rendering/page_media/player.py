@@ -94,6 +94,10 @@ class Player:
         """The page stands at frame 0: what it plays begins now."""
         self._ask("begin()")
 
+    def stands(self) -> bool:
+        """Whether the page's own graphs have come to where they were last led to."""
+        return not self._answers.listens or bool(self._ask("stands()"))
+
     def hear(self, *, kept: bool) -> None:
         """Take what the page's own graphs play until now; or let it pass, with what was taken.
 

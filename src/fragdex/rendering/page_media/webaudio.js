@@ -340,6 +340,9 @@
   waitedFor(base, "decodeAudioData");
   waitedFor(Offline.prototype, "startRendering");
 
+  // Whether every context stands where it was last led to: its thread tells of that in its own time.
+  room.stands ??= () => room.contexts.every((its) => its.ready || its.over || its.state !== "running");
+
   // What was heard until now; where nobody keeps it, nothing.
   room.listen ??= (keep) => {
     const heard = room.contexts.flatMap((its) => [...its.waiting.splice(0), its.step(room.clock(), keep)]);

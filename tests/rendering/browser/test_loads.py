@@ -1,0 +1,113 @@
+"""What a frame asks for is in that frame, however long it takes to come."""
+
+import base64
+import io
+from fractions import Fraction
+from itertools import accumulate
+
+import pytest
+from PIL import Image
+
+from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.site import OpenAsset, Page
+from rendering.pages.looking import pixels
+
+VIEW = View(220, 40, Fraction(30))
+STEP = 8
+
+# Each way to show picture n in a column of its own, 20 pixels wide; the first needs none.
+WAYS = {
+    "no picture": "box.style.background = grey(n)",
+    "background": "box.style.backgroundImage = `url(${n}.png)`",
+    "img.src": "(box.firstChild ?? box.appendChild(new Image())).src = `${n}.png`",
+    "data:": "box.style.backgroundImage = `url(${texts[n]})`",
+    "blob:": "(box.firstChild ?? box.appendChild(new Image())).src = blobs[n]",
+    "onload": """{ const one = new Image(); one.src = `${n}.png?onload`;
+        one.onload = () => { box.replaceChildren(one) } }""",
+    "decode()": """{ const one = new Image(); one.src = `${n}.png?decode`;
+        one.decode().then(() => { box.replaceChildren(one) }) }""",
+    "fetch": """fetch(`${n}.png?fetch`).then((answer) => answer.blob()).then(createImageBitmap)
+        .then((one) => draw(box, one))""",
+    "fetch that nobody reads": "fetch(`${n}.png?unread`); box.style.background = grey(n)",
+    "sheet": """{ const link = document.createElement("link"); link.rel = "stylesheet";
+        link.href = `${n}.css`; link.onload = () => { shown?.remove(); shown = link };
+        document.head.append(link) }""",
+    "sheet's picture": "box.className = `n${n}`",
+}
+PAGE = """<!doctype html><style>body { margin: 0 } img, canvas { display: block }
+html > div { position: absolute; top: 0; width: 20px; height: 40px; overflow: hidden }
+RULES</style><script>
+  const texts = TEXTS, blobs = [];
+  let shown;
+  const grey = (n) => `rgb(${n * 8} ${n * 8} ${n * 8})`;
+  const draw = (box, picture) => {
+    const canvas = box.firstChild ?? box.appendChild(document.createElement("canvas"));
+    canvas.getContext("2d").drawImage(picture, 0, 0);
+  };
+  window.fragdex = { ready: Promise.all(texts.map(async (text, n) => {
+    blobs[n] = URL.createObjectURL(await (await fetch(text)).blob());
+  })) };
+  const show = (box, name, n) => ({ WAYS })[name](box, n);
+  const boxes = NAMES.map((name, at) => {
+    const box = document.createElement("div");
+    box.style.left = `${20 * at}px`;
+    box.id = `box${at}`;
+    document.documentElement.append(box);
+    return [box, name];
+  });
+  const at = (n) => boxes.forEach(([box, name]) => show(box, name, n));
+  DRIVE
+</script>"""
+DRIVES = {
+    "frames": "requestAnimationFrame(function f(t) { at(Math.round(t / 100 * 3)); "
+    "requestAnimationFrame(f) })",
+    "timers": "let n = 0; requestAnimationFrame(() => { at(0); setInterval(() => at(++n), 34) })",
+}
+COUNT = 12
+
+
+def picture(n):
+    out = io.BytesIO()
+    Image.new("RGB", (20, 40), (STEP * n,) * 3).save(out, "PNG")
+    return out.getvalue()
+
+
+class Pictures(Page):
+    """The page, picture n as n.png, and a sheet that has it as n.css."""
+
+    def __init__(self, drive):
+        texts = [
+            f"data:image/png;base64,{base64.b64encode(picture(n)).decode()}" for n in range(COUNT)
+        ]
+        ways = ", ".join(f"{name!r}: (box, n) => {{ {way} }}" for name, way in WAYS.items())
+        rules = "".join(f".n{n} {{ background: url({n}.png?rule) }}\n" for n in range(COUNT))
+        page = PAGE.replace("TEXTS", repr(texts)).replace("RULES", rules).replace("WAYS", ways)
+        super().__init__(page.replace("NAMES", repr([*WAYS])).replace("DRIVE", DRIVES[drive]))
+
+    def open(self, path):
+        name, _, kind = path.partition(".")
+        if kind == "png":
+            return OpenAsset(io.BytesIO(picture(int(name))), "image/png")
+        if kind == "css":
+            sheet = f"#box9 {{ background: url({name}.png?of-sheet) }}"
+            return OpenAsset(io.BytesIO(sheet.encode()), "text/css")
+        return super().open(path)
+
+
+def columns(shown):
+    return [int(shown[20, 20 * at + 10, 0]) // STEP for at in range(len(WAYS))]
+
+
+@pytest.mark.parametrize("drive", DRIVES)
+def test_each_frame_has_the_pictures_and_sheets_that_it_asks_for(drive):
+    with Stage(Pictures(drive), VIEW) as stage:
+        whole = [stage.frame(i) for i in range(COUNT)]
+        assert stage.notes.console == []
+        assert stage.notes.late == []
+    last = [n if drive == "frames" else n * 1000 // 30 // 34 for n in range(COUNT)]
+    for i, shown in enumerate(map(pixels, accumulate(whole, lambda last, one: one or last))):
+        assert dict(zip(WAYS, columns(shown), strict=True)) == dict.fromkeys(WAYS, last[i]), i
+    with Stage(Pictures(drive), VIEW) as stage:
+        stage.skip(0, 7)
+        assert [*map(stage.frame, range(7, COUNT))] == whole[7:]

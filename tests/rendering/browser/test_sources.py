@@ -1,0 +1,140 @@
+"""Every source of chance and time that a page can look at: seeded, or the page's own time.
+
+A source that is found later gets a line in one of the tables below.
+"""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.browser.timing import View
+from fragdex.rendering.site import Page
+
+VIEW = View(64, 64, Fraction(10))
+EPOCH = 1_700_000_000_000
+
+# The same in every run.
+CHANCE = {
+    "Math.random": "Math.random()",
+    "crypto.getRandomValues": "crypto.getRandomValues(new Uint32Array(2)).join()",
+    "crypto.randomUUID": "crypto.randomUUID()",
+    "processors": "navigator.hardwareConcurrency",
+    "memory": "navigator.deviceMemory ?? null",
+    "languages": "navigator.languages.join()",
+    "time zone": "Intl.DateTimeFormat().resolvedOptions().timeZone",
+    "locale": "Intl.NumberFormat().resolvedOptions().locale",
+}
+# Milliseconds of 1970, whole.
+TODAY = {
+    "Date.now": "Date.now()",
+    "new Date": "new Date().getTime()",
+    "Date()": "Date.parse(Date()) + Date.now() % 1000",
+    "Temporal.Now.instant": "Temporal.Now.instant().epochMilliseconds",
+    "Temporal.Now.zonedDateTimeISO": "Temporal.Now.zonedDateTimeISO().epochMilliseconds",
+    "Temporal.Now.plainDateTimeISO": "Date.parse(`${Temporal.Now.plainDateTimeISO()}Z`)",
+    "Temporal.Now.plainDateISO and plainTimeISO":
+        "Date.parse(`${Temporal.Now.plainDateISO()}T${Temporal.Now.plainTimeISO()}Z`)",
+    "File.lastModified": "new File([], 'name').lastModified",
+    "File.lastModified, of options": "new File([], 'name', { type: 'a/b' }).lastModified",
+    "Intl.DateTimeFormat.format": "when(MINUTES.format())",
+    "Intl.DateTimeFormat.formatToParts":
+        "when(MINUTES.formatToParts().map((one) => one.value).join(''))",
+    "Date.toLocaleString": "when(new Date().toLocaleString('en-US', HOW))",
+}  # fmt: skip
+# Milliseconds of the page.
+NOW = {
+    "performance.now": "performance.now()",
+    "performance.timeOrigin": "Date.now() - performance.timeOrigin",
+    "Event.timeStamp": "new Event('x').timeStamp",
+}
+# Those of pages alone.
+PAGE_NOW = {
+    "document.timeline": "document.timeline.currentTime",
+    "performance.mark": "performance.mark('here').startTime",
+    "document.lastModified": "performance.now() + Date.parse(document.lastModified + 'Z') - 1.7e12",
+    "performance.measure": "performance.measure('from here').duration",
+}
+PAGE_CHANCE = {
+    "performance.memory": "performance.memory.usedJSHeapSize",
+    "navigator.connection": "navigator.connection?.rtt ?? null",
+}
+SCRIPT = """
+  const HOW = { timeStyle: "medium", dateStyle: "short", fractionalSecondDigits: undefined };
+  const MINUTES = new Intl.DateTimeFormat("en-US", HOW);
+  const when = (text) => Date.parse(`${text} GMT`) + Date.now() % 1000;
+  const look = () => [{ CHANCE }, { NOW }].map((table) =>
+    Object.fromEntries(Object.entries(table).map(([name, one]) => [name, one()])));
+"""
+PLACES = [
+    "page",
+    "worker",
+    "worker of a worker",
+    "frame of srcdoc",
+    "frame of blob:",
+    "frame within",
+]
+PAGE = """<!doctype html><body><script>
+  const told = {};
+  var say = (place, what) => { (told[place] ??= []).push(what) };
+  const source = SOURCE, page = PAGE_SOURCE;
+  const url = (text, type) => URL.createObjectURL(new Blob([text], { type }));
+  const every = "setInterval(() => postMessage(look()), 100);";
+  const worker = new Worker(url(source + every, "text/javascript"));
+  worker.onmessage = ({ data }) => say("worker", data);
+  const nested = `new Worker(${JSON.stringify(url(source + every, "text/javascript"))})
+    .onmessage = ({ data }) => postMessage(data);`;
+  const outer = new Worker(url(nested, "text/javascript"));
+  outer.onmessage = ({ data }) => say("worker of a worker", data);
+  const inner = (place) => `<script>${page}
+    setInterval(() => parent.say(${JSON.stringify(place)}, look()), 100)</` + "script>";
+  const frame = (what) =>
+    document.body.append(Object.assign(document.createElement("iframe"), what));
+  frame({ srcdoc: inner("frame of srcdoc") });
+  frame({ src: url(inner("frame of blob:"), "text/html") });
+  const own = document.createElement("iframe");
+  document.body.append(own);
+  own.contentWindow.eval(`${page}; setInterval(() => parent.say("frame within", look()), 100)`);
+  (0, eval)(page);
+  setInterval(() => say("page", look()), 100);
+</script>"""
+
+
+def script(chance, now):
+    text = SCRIPT
+    for name, table in (("CHANCE", chance), ("NOW", now)):
+        lines = ", ".join(f"{json.dumps(key)}: () => {value}" for key, value in table.items())
+        text = text.replace(f"{{ {name} }}", f"{{ {lines} }}")
+    return text.replace("const ", "var ")
+
+
+def seen():
+    own = {**TODAY, **NOW}
+    page = PAGE.replace("PAGE_SOURCE", json.dumps(script(CHANCE | PAGE_CHANCE, own | PAGE_NOW)))
+    page = page.replace("SOURCE", json.dumps(script(CHANCE, own)))
+    with Stage(Page(page), VIEW) as stage:
+        for i in range(4):
+            stage.frame(i)
+        assert stage.notes.console == []
+        return stage.evaluate("told")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return seen(), seen()
+
+
+def test_two_runs_see_the_same(runs):
+    assert runs[0] == runs[1]
+    assert sorted(runs[0]) == sorted(PLACES)
+
+
+def test_everything_that_tells_the_time_tells_the_same(runs):
+    for place in PLACES:
+        for n, (_, clocks) in enumerate(runs[0][place], 1):
+            wanted = dict.fromkeys(TODAY, EPOCH + 100 * n) | {
+                name: pytest.approx(100 * n, abs=0.01) for name in clocks.keys() - TODAY.keys()
+            }
+            assert clocks == wanted, place
+        assert n >= 2
