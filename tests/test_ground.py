@@ -46,6 +46,7 @@ ROOMS = (
     "transcode",
     "speech",
     "rendering",
+    "serving",
     "origin",
     "service",
     "client",
@@ -92,6 +93,7 @@ ROOMS_OF_EXTRAS = {
     "testing": {"hypothesis"},
     "transcode": {"av"},
     "rendering": {"av"},
+    "serving": {"uvicorn"},
     "origin": {"starlette"},
     "client": {"httpx", "httpx_sse", "msgspec"},
     "service": {

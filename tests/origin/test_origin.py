@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -394,6 +395,12 @@ def test_the_command(folder):
         try:
             base = re.search(r"Serving (\S+)", process.stdout.readline())[1]
             assert httpx.get(f"{base}faststart.mp4/hls/master.m3u8").status_code == 200
+            address = httpx.URL(base)
+            for fields, status in ((b"Host: a", 200), (b"Host: a\r\nHost: b", 400), (b"A: b", 400)):
+                with socket.create_connection((address.host, address.port), 20) as connection:
+                    head = b"GET /healthz HTTP/1.1\r\nConnection: close\r\n" + fields
+                    connection.sendall(head + b"\r\n\r\n")
+                    assert connection.recv(100).startswith(b"HTTP/1.1 %d " % status), fields
         finally:
             process.terminate()
             process.wait(20)

@@ -26,6 +26,10 @@ GRACE: Final = 10
 """Seconds for which answers under way go on when the server is told to end."""
 BACKLOG: Final = 2048
 """Connections that wait to be accepted."""
+CONNECTIONS: Final = 2000
+"""Requests at once; more get 503, and connections beyond twice as many are closed."""
+HEAD_BYTES: Final = 32 << 10
+"""Of the head of a request."""
 
 
 def origin(
@@ -138,6 +142,7 @@ def origin(
         from fragdex.origin.application import Settings
         from fragdex.origin.index_files import IndexFiles
         from fragdex.origin.titles import Titles
+        from fragdex.serving.connection import BoundedConnection, ConnectionLimits
     except ImportError as error:
         raise MissingExtra(
             "fragdex origin needs more packages", advice="pip install 'fragdex[cli,origin]'"
@@ -156,8 +161,12 @@ def origin(
         log=log != "none",
     )  # fmt: skip
     Titles(root)  # a folder that is not there is said before anything is started
+    limits = ConnectionLimits(
+        head_bytes=HEAD_BYTES, head_seconds=10, answer_seconds=30, connections=2 * CONNECTIONS
+    )
     config = uvicorn.Config(
-        make, factory=True, workers=workers, log_level="warning", access_log=False,
+        make, http=BoundedConnection.within(limits), ws="none", limit_concurrency=CONNECTIONS,
+        factory=True, workers=workers, log_level="warning", access_log=False,
         server_header=False, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     with _listening(host, port) as listening:

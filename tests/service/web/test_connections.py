@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from fragdex.service.web.connection import MAX_FIELDS, MAX_PIPELINED
+from fragdex.serving.connection import MAX_FIELDS, MAX_PIPELINED
 from service.serving import serving
 
 HEAD_BYTES = 32 << 10

@@ -19,7 +19,7 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.resumable.structured_fields import INTEROP_VERSION
 from fragdex.service.tus.operations import ResumableUpload
 from fragdex.service.uploads.operations import state
-from fragdex.service.web.connection import INTERIM
+from fragdex.serving.connection import INTERIM
 
 __all__ = ["announce", "progress_told"]
 

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from fragdex.service.config import Settings
-from fragdex.service.web.connection import BoundedConnection, ConnectionLimits
+from fragdex.serving.connection import BoundedConnection, ConnectionLimits
 
 __all__ = ["Server", "server_of"]
 
@@ -101,7 +101,7 @@ def server_of(
         app,
         host=host,
         port=port,
-        http=type("BoundedConnection", (BoundedConnection,), {"limits": limits}),
+        http=BoundedConnection.within(limits),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -62,9 +62,14 @@ class _Refused(Exception):
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """HTTP/1.1 within ConnectionLimits."""
+    """HTTP/1.1 within ConnectionLimits; `within` gives uvicorn the class to use."""
 
     limits: ConnectionLimits
+
+    @classmethod
+    def within(cls, limits: ConnectionLimits) -> type[BoundedConnection]:
+        """The class whose connections keep these limits."""
+        return type(cls.__name__, (cls,), {"limits": limits})
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
