@@ -170,7 +170,13 @@
     };
     const performanceStart = Object.getOwnPropertyDescriptor(PerformanceEntry.prototype, "startTime");
     const instant = (ms, one) => (typeof ms === "number" && !(one instanceof ScrollTimeline) ? since(ms) : ms);
-    change(globalThis.AnimationTimeline, "currentTime", instant);
+    // Between frames Chromium tells the last of its own sixtieths of a second: one that is due in the
+    // tick before a frame is due now.
+    const SIXTIETH = 1000 / 60;
+    change(globalThis.AnimationTimeline, "currentTime", (ms, one) => {
+      const isDue = typeof ms === "number" && told(real()) === rung && ms + SIXTIETH < rung + 0.5 / TICK;
+      return instant(isDue ? ms + SIXTIETH : ms, one);
+    });
     change(globalThis.Event, "timeStamp", instant);
     change(globalThis.IntersectionObserverEntry, "time", instant);
     change(globalThis.PerformanceEntry, "startTime", instant);
