@@ -458,8 +458,8 @@ def test_a_source_of_ones_own_needs_one_method():
 @pytest.mark.parametrize(
     ("module", "what", "extra"),
     [
-        ("httpx", "http://127.0.0.1:9/movie.mp4", "fragdex[http]"),
-        ("obstore", "s3://bucket/movie.mp4", "fragdex[object-store]"),
+        ("httpx", "http://127.0.0.1:9/movie.mp4", "fragdex[remote]"),
+        ("obstore", "s3://bucket/movie.mp4", "fragdex[remote]"),
     ],
 )
 def test_a_missing_extra_is_named(module, what, extra):

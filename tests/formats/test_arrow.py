@@ -93,7 +93,7 @@ def test_without_pyarrow_the_extra_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (
-        "MissingExtra: Arrow and Parquet need pyarrow; pip install 'fragdex[arrow]'" in done.stderr
+        "MissingExtra: Arrow and Parquet need pyarrow; pip install 'fragdex[data]'" in done.stderr
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables of an index for Arrow and Parquet, all tracks below each other (extra `arrow`)."""
+"""The tables of an index for Arrow and Parquet, all tracks below each other (extra `data`)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _pyarrow() -> ModuleType:
         import pyarrow
     except ImportError as error:
         raise MissingExtra(
-            "Arrow and Parquet need pyarrow", advice="pip install 'fragdex[arrow]'"
+            "Arrow and Parquet need pyarrow", advice="pip install 'fragdex[data]'"
         ) from error
     module: ModuleType = pyarrow
     return module

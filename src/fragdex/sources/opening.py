@@ -177,10 +177,10 @@ def open_source(
 
     Args:
         what: a path (str or PathLike, also a file:// URL), bytes or anything that lends its bytes,
-            an open binary file that can seek, an http:// or https:// URL (extra `http`), an s3://,
-            gs://, az:// or memory:// URL (extra `object-store`), the name of an object in `store`
-            or of a file in `filesystem`, a view, or a source, which is returned as it is (with the
-            budget, if one is given here). A ForeignName is refused.
+            an open binary file that can seek, an http://, https://, s3://, gs://, az:// or
+            memory:// URL (extra `remote`), the name of an object in `store` or of a file in
+            `filesystem`, a view, or a source, which is returned as it is (with the budget, if one
+            is given here). A ForeignName is refused.
         max_bytes, max_requests: budget; a read that would exceed it raises BudgetExceeded.
         retries: how often a read of a remote source is retried.
         timeout: seconds without an answer that count as a failure.
@@ -225,7 +225,7 @@ def open_source(
 
             return FilesystemSource(name, filesystem, connections=connections, **budget)
         if store is not None or (scheme and scheme[1].lower() in OBJECT_STORE_SCHEMES):
-            _need("obstore", "object-store", name)
+            _need("obstore", name)
             from fragdex.sources.objects import ObjectSource
 
             return ObjectSource(
@@ -239,7 +239,7 @@ def open_source(
         if scheme is None:
             return FileSource(name, **budget)
         if scheme[1].lower() in {"http", "https"}:
-            _need("httpx", "http", name)
+            _need("httpx", name)
             from fragdex.sources.http import HTTPSource
 
             return HTTPSource(
@@ -320,11 +320,11 @@ def _own_descriptor(file: Any) -> tuple[str, int] | None:
         return None
 
 
-def _need(module: str, extra: str, name: str) -> None:
+def _need(module: str, name: str) -> None:
     try:
         __import__(module)
     except ImportError as error:
         raise MissingExtra(
             f"reading {name} needs the package {module}",
-            advice=f"pip install 'fragdex[{extra}]'",
+            advice="pip install 'fragdex[remote]'",
         ) from error
