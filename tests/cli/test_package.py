@@ -6,6 +6,7 @@ import os
 import pytest
 
 import fragdex
+from fragdex.sources import files as local_files
 from fragdex.testing import movie
 
 
@@ -73,14 +74,14 @@ def test_one_track(call, files, tmp_path):
 
 def test_no_playlist_names_what_is_not_there_yet(call, files, tmp_path, monkeypatch):
     """Each file is whole or not there, and whoever is interrupted left no playlist."""
-    real, left = files.write_file, []
+    real, left = local_files.write_file, []
 
     def until_full(path, pieces):
         if os.path.basename(path) == "master.m3u8":
             left.extend(written(tmp_path / "made"))
         return real(path, pieces)
 
-    monkeypatch.setattr(files, "write_file", until_full)
+    monkeypatch.setattr(local_files, "write_file", until_full)
     assert call("package", "b.mp4", "-o", "made").code == 0
     named = set(written(tmp_path / "made")) - {"master.m3u8", "manifest.mpd"}
     assert named <= set(left)
