@@ -1,6 +1,6 @@
-"""The one thing that pyproject.toml cannot say: the compiled hop is optional.
+"""The one thing that pyproject.toml cannot say: the C extension is optional.
 
-Everything else about the package stands in pyproject.toml. ``fragdex._hop`` is built for the
+Everything else about the package stands in pyproject.toml. ``fragdex._native`` is built for the
 stable ABI of Python 3.11, so that one build serves all later versions. A free-threaded Python
 has no stable ABI before 3.15, other interpreters have none at all: there, where no compiler is,
 and with FRAGDEX_PURE_PYTHON=1, the package is built without it and walks boxes in pure Python.
@@ -13,18 +13,18 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-HOP = sorted(Path("src/fragdex").glob("_hop*.c"))
+NATIVE = sorted(Path("src/fragdex").glob("_native*.c"))
 STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get_config_var(
     "Py_GIL_DISABLED"
 )
 
-if HOP and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
+if NATIVE and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
     setup(
         ext_modules=[
             Extension(
-                "fragdex._hop",
-                [source.as_posix() for source in HOP],
-                depends=["src/fragdex/_hop.h"],
+                "fragdex._native",
+                [source.as_posix() for source in NATIVE],
+                depends=["src/fragdex/_native.h"],
                 define_macros=[("Py_LIMITED_API", "0x030B0000")],
                 py_limited_api=True,
                 optional=True,

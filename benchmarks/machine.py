@@ -76,7 +76,7 @@ def _python(name: str) -> str | None:
 
 def _compiled_hop() -> bool:
     try:
-        importlib.import_module("fragdex._hop")
+        importlib.import_module("fragdex._native")
     except ImportError:
         return False
     return True

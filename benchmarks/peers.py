@@ -112,7 +112,7 @@ def javascript(name: str, path: Path, samples: int, rounds: int) -> Contender | 
 
 
 def pure_python(path: Path, samples: int) -> Contender:
-    """Fragdex without its compiled hop."""
+    """Fragdex without its C extension."""
     return worker(
         "fragdex, pure Python",
         [sys.executable, str(HERE / "peer_fragdex.py"), str(path)],

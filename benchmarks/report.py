@@ -52,7 +52,7 @@ def markdown(results: Results) -> str:
     """The whole report."""
     hop = "with" if results["machine"]["compiled_hop"] else "without"
     body = [
-        *head("Benchmarks", results, f", {hop} the compiled hop"),
+        *head("Benchmarks", results, f", {hop} the C extension"),
         "Medians of alternating runs with a warm page cache. The floor is a C program that hops "
         "over the boxes and reads every moof byte once; it maps the file or reads it, and the "
         "faster of the two counts.",

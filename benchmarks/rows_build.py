@@ -78,12 +78,10 @@ def build_frames(setting: Setting) -> Row:
         f"build, one frame a fragment, 30 min, {counts.moofs:,} moofs",
         f,
         [
-            Want(
-                "≤ 3 × the C floor, compiled hop", ratio(median(f, BUILD), floor), 3, at_most=True
-            ),
+            Want("≤ 3 × the C floor, C extension", ratio(median(f, BUILD), floor), 3, at_most=True),
             Want("≤ 6 × the C floor, pure Python", ratio(pure, floor), 6, at_most=True),
             Want(
-                "≥ 6 × faster than libavformat's open, compiled hop",
+                "≥ 6 × faster than libavformat's open, C extension",
                 _faster(f, peers.OPEN),
                 6,
                 at_most=False,

@@ -22,7 +22,7 @@ DECISIONS = ROOT / "docs" / "decisions"
 # the library knows nothing of it, what stands on the library may use it like any user.
 ROOMS = (
     "errors",
-    "_hop",
+    "_native",
     "byterange",
     "box_header",
     "digest",
@@ -82,8 +82,8 @@ SERVICE_ROOMS = (
     "console",
     "app",
 )
-# The compiled hop, and the one room that may know of it.
-HOP_USERS = {"indexing"}
+# The C extension, and the one room that may know of it.
+NATIVE_USERS = {"indexing"}
 # construct has one importer: every other file sees declarations, not the library behind them.
 CONSTRUCT_IMPORTERS = {"fragdex.boxes.kinds"}
 CORE = {"numpy", "construct"}
@@ -158,7 +158,7 @@ def modules():
 
 MODULES = modules()
 SYNTAX = {name: ast.parse(path.read_bytes(), path) for name, path in MODULES.items()}
-KNOWN = MODULES.keys() | {"fragdex._hop"}
+KNOWN = MODULES.keys() | {"fragdex._native"}
 
 
 def room(module):
@@ -266,8 +266,8 @@ def test_every_module_is_in_a_room():
 
 
 def test_every_room_in_the_order_is_there():
-    # The face is "", the compiled hop is no module.
-    assert set(ROOMS) - {room(name) for name in MODULES} <= {"_hop"}
+    # The face is "", the C extension is no module.
+    assert set(ROOMS) - {room(name) for name in MODULES} <= {"_native"}
     assert set(SERVICE_ROOMS) == {room_of_the_service(name) for name in MODULES} - {None}
 
 
@@ -312,14 +312,14 @@ def test_no_import_circle_even_inside_functions():
     assert sorted(graph) == []
 
 
-def test_the_compiled_hop_is_known_to_the_scan_alone():
+def test_the_extension_is_known_to_the_scan_alone():
     users = {
         room(module)
         for module in MODULES
         for target, *_ in imports(module)
-        if target == "fragdex._hop"
+        if target == "fragdex._native"
     }
-    assert users <= HOP_USERS
+    assert users <= NATIVE_USERS
 
 
 # ---- the map --------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ def test_the_map_draws_every_room_below_what_it_imports(heading, order):
     drawn = {
         "" if name == "__init__.py" else name: at for at, row in enumerate(lines) for name in row
     }
-    assert drawn.keys() == set(order) - {"_hop", "__main__"}
+    assert drawn.keys() == set(order) - {"_native", "__main__"}
     edges = edges_between_rooms() if order is ROOMS else edges_inside_the_service()
     wrong = [
         f"{where}: {here or 'the face'} imports {there}"

@@ -63,17 +63,18 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 def test_one_wheel_serves_python_3_11_and_all_later_versions(wheel: Path) -> None:
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     assert "-cp311-abi3-" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
-        assert "fragdex/_hop.abi3.so" in archive.namelist()
+        assert "fragdex/_native.abi3.so" in archive.namelist()
 
 
 def test_a_source_distribution_holds_what_a_wheel_is_built_from(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    code = {path.relative_to(ROOT).as_posix() for path in (ROOT / "src/fragdex").glob("_hop*.[ch]")}
+    sources = (ROOT / "src/fragdex").glob("_native*.[ch]")
+    code = {path.relative_to(ROOT).as_posix() for path in sources}
     assert code
     assert code | {"setup.py", "pyproject.toml", "README.md", "LICENSE"} <= held
     assert not {name for name in held if name.startswith(("tests", "fixtures", "benchmarks"))}

@@ -40,14 +40,14 @@ def test_passes_the_second_time():
     assert been.exists() or been.touch()
 """
 
-WITHOUT_THE_HOP = """
+WITHOUT_NATIVE = """
 import os
 
 from hypothesis import given, strategies
 
 
 @given(strategies.none())
-def test_without_the_hop(_):
+def test_without_native(_):
     assert not os.environ.get("FRAGDEX_PURE_PYTHON")
 """
 
@@ -92,7 +92,7 @@ def run_all(root, tmp_path):
     dev = tmp_path / "dev"
 
     def run(files, *, timeout=0):
-        dev.write_text(f"{functions}\nvenv={sys.prefix}\ncall_the_hop=tests\nall_tests\n")
+        dev.write_text(f"{functions}\nvenv={sys.prefix}\ncall_native=tests\nall_tests\n")
         project = PROJECT.format(timeout=timeout, plugins=root / "tests")
         (tmp_path / "pyproject.toml").write_text(project)
         (tmp_path / "tests").mkdir()
@@ -128,11 +128,11 @@ def test_what_workers_report_is_what_pytest_reports(run_all):
     assert "1 failed, 1 passed, 1 skipped" in output
 
 
-def test_a_property_runs_without_the_compiled_hop(run_all):
-    pytest.importorskip("fragdex._hop", reason="the compiled hop is not built")
-    status, output = run_all({"property": WITHOUT_THE_HOP, "passes": PASSES})
+def test_a_property_runs_without_the_extension(run_all):
+    pytest.importorskip("fragdex._native", reason="the C extension is not built")
+    status, output = run_all({"property": WITHOUT_NATIVE, "passes": PASSES})
     assert status != 0
-    assert "FAILED tests/test_property.py::test_without_the_hop" in output
+    assert "FAILED tests/test_property.py::test_without_native" in output
     # in the first of two runs alone
     assert "2 passed" in output
 

@@ -27,7 +27,7 @@ for name in ("pread", "preadv", "RWF_NOWAIT", "O_NONBLOCK", "sched_getaffinity",
 for name in [name for name in dir(mmap) if name.startswith("MADV")]:
     delattr(mmap, name)
 with suppress(ImportError):
-    del import_module("fragdex._hop").walk_file
+    del import_module("fragdex._native").walk_file
 
 import fragdex
 """

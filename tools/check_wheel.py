@@ -39,9 +39,9 @@ def listed(paths: list[Path], **environment: str) -> str:
 
 def main() -> int:
     *options, folder = sys.argv[1:]
-    compiled = find_spec("fragdex._hop") is not None
+    compiled = find_spec("fragdex._native") is not None
     if compiled == ("--pure" in options):
-        print(f"fragdex._hop is {'there' if compiled else 'missing'}", file=sys.stderr)
+        print(f"fragdex._native is {'there' if compiled else 'missing'}", file=sys.stderr)
         return 1
     films = sorted(Path(folder).glob("*.mp4"))
     if not films:

@@ -11,7 +11,7 @@ nothing that users see. mutmut makes the changes, inside functions alone, and ru
 tests that reach it, the quickest first. "In vain" are the longest tests that were the first to
 notice none. Where a change survives, all tests of the room run once more, with the change there
 from the start: mutmut is too late for what runs as modules are imported, and knows of what is
-remembered only the tests that asked first. The compiled hop stays out, so that its Python twin is
+remembered only the tests that asked first. The C extension stays out, so that its Python twin is
 what is tried. A room's changes, tests and outcomes lie in out/mutate/ROOM. The words of messages,
 the looks of pictures and `strict` of zip are left alone.
 
@@ -98,7 +98,7 @@ def prepare(room: str) -> Path:
         source, target = ROOT / name, folder / name
         if source.is_dir():
             ignored = shutil.ignore_patterns("__pycache__", "*.so", "node_modules", "service")
-            shutil.copytree(source, target, ignore=ignored if name == "tests" else _no_hop)
+            shutil.copytree(source, target, ignore=ignored if name == "tests" else _no_native)
         else:
             shutil.copy2(source, target)
     examples = [path.removesuffix("/*") for path in CHANGED.get(room, [f"src/fragdex/{room}/*"])]
@@ -118,7 +118,7 @@ def prepare(room: str) -> Path:
     return folder
 
 
-def _no_hop(_: str, names: list[str]) -> set[str]:
+def _no_native(_: str, names: list[str]) -> set[str]:
     return {name for name in names if name == "__pycache__" or name.endswith(".so")}
 
 

@@ -1,6 +1,6 @@
 """The header of a box: its type, how long the box says it is, and how long the header itself is.
 
-The one reader of headers in Python; the compiled hop has its own. A header is a size, a type, a
+The one reader of headers in Python; the C extension has its own. A header is a size, a type, a
 64-bit size where the first is 1, and the user type of a uuid box (ISO/IEC 14496-12, 4.2.2).
 """
 

@@ -16,10 +16,12 @@ from fragdex.testing import movie
 from fragdex.testing.file_strategies import files
 from laws import brute
 
-needs_the_hop = pytest.mark.skipif(native.compiled is None, reason="the hop was not compiled")
+needs_native = pytest.mark.skipif(
+    native.compiled is None, reason="the C extension was not compiled"
+)
 
 
-@needs_the_hop
+@needs_native
 @given(files(), st.integers(1, 9), st.sampled_from([0, 200, 1 << 40]), st.integers(1, 9))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_reads_and_mappings_mixed_in_any_way(tmp_path, made, probe, dense, rows):
@@ -47,7 +49,7 @@ def walked(opened, **options):
     return native.walk_file(descriptor, 0, size, max_rows=1 << 20, max_bytes=1 << 28, **options)
 
 
-@needs_the_hop
+@needs_native
 def test_the_walk_stops_where_fragments_are_dense(opened):
     met, kept, _, _ = walked(opened, probe=4, dense=1 << 20)
     assert met.status == DENSE
@@ -56,7 +58,7 @@ def test_the_walk_stops_where_fragments_are_dense(opened):
     assert walked(opened, probe=4, dense=8)[0].status == DONE
 
 
-@needs_the_hop
+@needs_native
 def test_a_shape_is_asked_for_until_there_is_none(opened):
     asked = []
 
@@ -69,7 +71,7 @@ def test_a_shape_is_asked_for_until_there_is_none(opened):
     assert met.fits is None
 
 
-@needs_the_hop
+@needs_native
 def test_a_learned_shape_is_looked_for_at_once(opened):
     met = walked(opened, learn=lambda box: (bytes(len(box)), bytes(len(box)), b""))[0]
     moofs = met.top[met.top["whole"]]["type"] == int.from_bytes(b"moof", "big")
@@ -77,7 +79,7 @@ def test_a_learned_shape_is_looked_for_at_once(opened):
     assert (met.fits.which[~moofs] == NO_SHAPE).all()
 
 
-@needs_the_hop
+@needs_native
 @pytest.mark.parametrize(
     ("answer", "error"), [(5, TypeError), ((b"a", b"", b""), ValueError), (ZeroDivisionError,) * 2]
 )
@@ -91,7 +93,7 @@ def test_what_goes_wrong_while_a_shape_is_learned_is_raised(opened, answer, erro
         walked(opened, learn=learn)
 
 
-@needs_the_hop
+@needs_native
 def test_too_many_shapes_are_refused(opened):
     # None of them fits, so that another one is asked for at the next fragment.
     with pytest.raises(ValueError, match="too many"):
@@ -205,7 +207,7 @@ def test_a_box_too_large_is_refused_once_all_of_it_is_there():
         indexer.feed(b"\0", end - 1)
 
 
-@needs_the_hop
+@needs_native
 def test_a_box_too_large_is_refused_in_a_file_that_holds_all_of_it(tmp_path):
     """Where it is read; in a mapping it need not be kept."""
     path = tmp_path / "movie.mp4"

@@ -128,7 +128,7 @@ def test_shapes_are_found_alike_in_passing_behind_it_and_in_python(made):
 )
 def test_shapes_are_looked_for_inside_the_buffer_only(data, boxes, template, known, place):
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     mask = bytes(255 if i < known else 0 for i in range(len(template)))
     packed = ((template, mask, np.array(place, np.int64).tobytes()),)
     offsets = np.array([a for a, _ in boxes], np.int64)

@@ -59,7 +59,7 @@ def runs(draw):
 @given(runs())
 def test_compiled_and_plain_add_up_to_the_same(given_runs):
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     found = outcome(native.sums, *given_runs)
     assert found == outcome(sums_plain, *given_runs)
     assert found != "refused"
@@ -72,7 +72,7 @@ def test_compiled_and_plain_add_up_to_the_same(given_runs):
 )
 def test_impossible_runs_are_refused(data, given_runs, columns):
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     at, counts, first, rest = (
         (list(c) for c in zip(*given_runs, strict=True)) if given_runs else ([], [], [], [])
     )

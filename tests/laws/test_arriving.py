@@ -137,7 +137,7 @@ def test_a_file_without_a_view(made):
 @given(files(), st.integers(1, 64))
 def test_both_walks_pass_the_same_boxes(made, most):
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     view = memoryview(made.data)
     for limit in (most, 1 << 16):
         assert_same_walk(native.walk(view, 0, limit), walk_plain(view, 0, limit))
@@ -146,7 +146,7 @@ def test_both_walks_pass_the_same_boxes(made, most):
 @given(st.binary(max_size=300), st.integers(0, 20))
 def test_both_walks_agree_on_any_bytes(data, start):
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     view = memoryview(data)
     assert_same_walk(native.walk(view, start), walk_plain(view, start, 1 << 16))
 
@@ -154,7 +154,7 @@ def test_both_walks_agree_on_any_bytes(data, start):
 @given(files(), st.data())
 def test_both_walks_agree_on_damaged_files(made, data):
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     damaged = bytearray(made.data)
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
@@ -175,7 +175,7 @@ def assert_same_walk(one, other):
 @given(st.binary(max_size=100), st.lists(st.tuples(st.integers(-9, 120), st.integers(-9, 120))))
 def test_both_joins_take_the_same_bytes(data, runs):
     if native.compiled is None:
-        pytest.skip("the hop was not compiled")
+        pytest.skip("the C extension was not compiled")
     offsets = np.array([a for a, _ in runs], np.int64)
     sizes = np.array([b for _, b in runs], np.int64)
 

@@ -63,7 +63,7 @@ def library() -> list[Part]:
 
     said = f"{version('fragdex')} on Python {platform.python_version()}"
     try:
-        importlib.import_module("fragdex._hop")
+        importlib.import_module("fragdex._native")
     except ImportError:
         slow = "boxes are walked in pure Python, which is slower"
         return [

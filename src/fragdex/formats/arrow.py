@@ -15,8 +15,6 @@ from fragdex.formats.records import to_plain
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable, Table
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
-__all__ = ["TABLES", "table", "write", "write_parquet"]
-
 TABLES: dict[str, type[Table]] = {
     "fragments": FragmentTable,
     "samples": SampleTable,

@@ -22,8 +22,6 @@ from typing import Any, Final
 from fragdex.errors import MalformedCaptions
 from fragdex.formats.captions_track import Cue
 
-__all__ = ["parse_json", "parse_srt", "parse_webvtt", "webvtt_cues"]
-
 MAX_MS: Final = 1000 * 3600 * 1000
 """Latest time of a cue; more is no caption of any file."""
 

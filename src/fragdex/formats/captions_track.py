@@ -32,8 +32,6 @@ from fragdex.formats.languages import three_letters
 from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex
 
-__all__ = ["Cue", "Cues", "with_captions"]
-
 TIMESCALE = 1000
 MAX_CUES = 1 << 20
 """Cues of a track: ten hours have some ten thousand."""

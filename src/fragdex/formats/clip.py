@@ -41,23 +41,6 @@ from fragdex.indexing.moov import plain_init
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
 
-__all__ = [
-    "Block",
-    "Clip",
-    "Piece",
-    "Read",
-    "Span",
-    "bound",
-    "clip",
-    "clip_range",
-    "delay",
-    "moves",
-    "period_at",
-    "spans_of",
-    "track_left_out",
-    "whole_fragments",
-]
-
 
 def track_left_out(track: TrackIndex, why: str) -> str:
     """The sentence on a track that is not in a clip, view or package.

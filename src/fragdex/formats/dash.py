@@ -27,8 +27,6 @@ from fragdex.formats.subsegments import (
 from fragdex.formats.wire import MIN_SEGMENT_MS
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = ["NAMESPACE", "index_range", "write", "xml_duration", "xml_text"]
-
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 ON_DEMAND = "urn:mpeg:dash:profile:isoff-on-demand:2011"
 LISTED = "urn:mpeg:dash:profile:isoff-main:2011,urn:mpeg:dash:profile:full:2011"

@@ -12,8 +12,6 @@ from fragdex.formats.sample_csv import refuse_unheld
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.seeking.numbering import Numbering, Order
 
-__all__ = ["COLUMNS", "write", "write_json"]
-
 COLUMNS = ("frame", "time", "ticks", "duration", "timescale", "sync", "sample", "offset", "size")
 """Of CSV, and the keys of JSON."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["language_tag", "three_letters"]
-
 _CODES: Final = """
 ar=ara bg=bul ca=cat cs=ces cy=cym da=dan de=deu el=ell en=eng es=spa et=est eu=eus fa=fas fi=fin
 fr=fra ga=gle gl=glg he=heb hi=hin hr=hrv hu=hun hy=hye id=ind is=isl it=ita ja=jpn ka=kat ko=kor

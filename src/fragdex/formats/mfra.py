@@ -21,8 +21,6 @@ from fragdex.formats.subsegments import first_access, period_of
 from fragdex.fragments.table import NULL, Int64
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
-__all__ = ["write"]
-
 FIRST_GUESS = 4096
 """Bytes read of a moof at once; a larger one takes a second read."""
 

@@ -16,8 +16,6 @@ from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hi
 from fragdex.errors import DamagedIndex
 from fragdex.fragments.track_info import Edit, Movie, TrackInfo
 
-__all__ = ["from_plain", "integer", "item", "refuse", "to_plain"]
-
 T = TypeVar("T")
 Reader = Callable[[Any, str], Any]
 

@@ -18,15 +18,6 @@ from fragdex.fragments.table import NULL, SampleTable
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
-__all__ = [
-    "HEADER",
-    "pieces",
-    "refuse_unheld",
-    "text_rows",
-    "write",
-]
-
-
 ROWS_AT_ONCE = 16_384
 """So that the bytes of one turn (about 60 a row) stay in the processor's cache."""
 

@@ -17,8 +17,6 @@ from fragdex.formats.subsegments import Subsegments, period_of, reference_track,
 from fragdex.fragments.table import NULL
 from fragdex.seeking.model import FragmentIndex
 
-__all__ = ["MAX_REFERENCES", "boxes", "write"]
-
 MAX_REFERENCES = 65535
 """reference_count has 16 bits."""
 CLOSED, OPEN = 1, 3

@@ -19,18 +19,6 @@ from fragdex.fragments.sync import expanded
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.seeking.model import FragmentIndex, Period, TrackIndex
 
-__all__ = [
-    "Subsegments",
-    "first_access",
-    "have_own_bytes",
-    "init_place",
-    "init_range",
-    "period_of",
-    "reference_track",
-    "subsegments",
-    "timed",
-]
-
 KINDS_FIRST = ("video", "audio")
 
 

@@ -22,8 +22,6 @@ from fragdex.formats.sample_csv import text_rows, whole_ticks
 from fragdex.fragments.table import FragmentFlags
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
-__all__ = ["write"]
-
 
 def write(index: FragmentIndex, *, track: int | None = None) -> bytes:
     """The frame mappings of one video track as JSON.

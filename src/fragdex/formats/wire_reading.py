@@ -23,17 +23,6 @@ from fragdex.fragments.table import FAR, NULL, FragmentFlags, FragmentTable, Syn
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import FragmentIndex, How, Period, SourceInfo, TrackIndex
 
-__all__ = [
-    "MAX_KEPT_SIZE",
-    "MAX_TRACKS",
-    "MAX_VALUE_SIZE",
-    "JsonStream",
-    "WireIndex",
-    "read",
-    "read_pieces",
-]
-
-
 MAX_VALUE_SIZE = 1 << 20
 """Characters of one value that is decoded whole, such as one segment: real ones take 100."""
 

@@ -1,8 +1,8 @@
-"""Hopping over box headers: the only sequential part of reading a file.
+"""The loops over bytes: walking over box headers, and reading many boxes and samples at once.
 
-Each loop exists twice: in C (`_hop_*.c`), used where a compiler was there at installation, and in
-Python (`hop_plain`); a property test proves them equal. They know box headers and the places of
-integers, and nothing else of the format.
+Each loop exists twice: in C (`_native_*.c`), used where a compiler was there at installation, and
+in Python (`native_plain`); a property test proves them equal. They know box headers and the places
+of integers, and nothing else of the format.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ compiled: Any = None
 """The compiled loops, or None."""
 if not os.environ.get("FRAGDEX_PURE_PYTHON"):
     with contextlib.suppress(ImportError):
-        compiled = importlib.import_module("fragdex._hop")
+        compiled = importlib.import_module("fragdex._native")
 
 walks_files = hasattr(compiled, "walk_file")
 """Whether `walk_file` is there: only with the compiled loops, and not on Windows."""

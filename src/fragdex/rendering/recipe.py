@@ -106,7 +106,7 @@ def code_digest() -> str:
     """SHA-256 of the engine's own code, its scripts, and the versions of the packages it uses."""
     modules, packages = engine_modules()
     files, root = set(modules.values()), Path(fragdex.__file__).parent
-    files.update(root.glob("_hop*.so"))
+    files.update(root.glob("_native*.so"))
     for folder in {file.parent for file in files}:
         # scripts that are put into pages
         files.update(folder.glob("*.js"))

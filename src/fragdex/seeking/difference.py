@@ -17,8 +17,6 @@ from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 
-__all__ = ["differences"]
-
 MAX_SYNC = 1 << 26
 """Sync samples of a track that are compared one by one; a day of sound has 4 million."""
 

@@ -14,8 +14,6 @@ from fragdex.fragments.table import FragmentFlags, Int64, SampleTable
 from fragdex.seeking.times import TimeLike, exact_time, ticks_of_many
 from fragdex.seeking.track import TrackIndex
 
-__all__ = ["Numbering", "Order"]
-
 Order = Literal["presentation", "decode"]
 _FAR: Final = 1 << 62
 

@@ -9,8 +9,6 @@ from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged
 from fragdex.fragments.track_info import SampleDefaults
 
-__all__ = ["Home", "How", "SourceInfo"]
-
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-__all__ = ["offer", "offered"]
-
 _HOMES = {
     "export": "fragdex.formats",
     "extend": "fragdex.indexing.growing",

@@ -16,8 +16,6 @@ from fragdex.errors import BudgetExceeded, SourceChanged, SourceError, Truncated
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["PIECE_SIZE", "Source"]
-
 PIECE_SIZE = 1 << 20
 """Bytes per piece when everything is read once: larger ones fall out of the processor's cache."""
 

@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Condition
 from typing import TypeVar
 
-__all__ = ["Batch", "Cancelled"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -15,8 +15,6 @@ from fragdex.sources.batch import Batch
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-__all__ = ["FilesystemSource", "in_this_process", "known_of"]
-
 _LOCAL = ("file", "local", "memory")
 _ETAGS = ("ETag", "etag", "e_tag", "mtime", "LastModified", "last_modified", "created")
 

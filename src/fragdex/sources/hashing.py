@@ -11,8 +11,6 @@ from fragdex.byterange import ByteRange
 from fragdex.sources.base import Source
 from fragdex.sources.opening import SourceLike, SourceOptions, check_options, open_source
 
-__all__ = ["md5", "md5_beside"]
-
 
 def md5(
     what: SourceLike,

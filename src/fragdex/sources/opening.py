@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
     from obstore.store import ObjectStore
 
-__all__ = [
-    "ForeignName",
-    "SourceLike",
-    "SourceOptions",
-    "check_options",
-    "lies_below",
-    "name_in_file",
-    "open_source",
-]
-
 
 class AsSource(Protocol):
     """What can be read as a source and is none: a view.

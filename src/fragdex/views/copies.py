@@ -22,8 +22,6 @@ from fragdex.sources import Source
 from fragdex.views.media import media_type
 from fragdex.views.view import Block, Scattered, SourceRange, View, size_of
 
-__all__ = ["ClipRequest", "captioned", "clip_view", "copied", "embedded", "faststart"]
-
 _MOST_WALKED: Final = 4096
 """Boxes at the top level that are looked at for what must be mended."""
 _TOGETHER: Final = 1024

@@ -30,8 +30,6 @@ from fragdex.views.media import KEPT, Media, left_out_of_fragments, media_of, me
 from fragdex.views.segments import Segments, seconds_of
 from fragdex.views.view import Block, Scattered, Sources, View, size_of
 
-__all__ = ["clip_of_several", "muxed"]
-
 
 def clip_of_several(
     indexes: Sequence[FragmentIndex],

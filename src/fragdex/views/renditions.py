@@ -19,8 +19,6 @@ from fragdex.views.protection import Keys, Protected
 from fragdex.views.segments import STYP, Segments
 from fragdex.views.view import View
 
-__all__ = ["Rendition", "Segment"]
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:

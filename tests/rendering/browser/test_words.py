@@ -105,7 +105,7 @@ def test_every_request_has_its_answer(url, method, answer, reason):
 @pytest.mark.parametrize(
     ("check", "gone", "state"),
     [
-        ("library", "fragdex._hop", "limited"),
+        ("library", "fragdex._native", "limited"),
         ("service", "fragdex.service.app", "missing"),
         ("media", "av", "missing"),
         ("stills", "PIL.features", "missing"),

@@ -1,7 +1,7 @@
-"""The hop's tests run once more where each wrong access, overflow and leak of the C code fails.
+"""Tests of the C extension once more, where each wrong access, overflow and leak of it fails.
 
-The hop is compiled with AddressSanitizer and UndefinedBehaviorSanitizer into a folder of its own,
-and a child process loads it in place of the one that is installed.
+It is compiled with AddressSanitizer and UndefinedBehaviorSanitizer into a folder of its own, and a
+child process loads it in place of the one that is installed.
 """
 
 import os
@@ -17,7 +17,7 @@ from fragdex.indexing import native
 
 ROOT = Path(__file__).parents[2]
 TESTS = (
-    "tests/indexing/test_hop_hostile.py",
+    "tests/indexing/test_native_hostile.py",
     "tests/indexing/test_chunks.py",
     "tests/indexing/test_sums.py",
     "tests/indexing/test_shapes.py",
@@ -25,15 +25,15 @@ TESTS = (
     "src/fragdex/indexing/native.py",
 )
 LEFT_OUT = "not budget and not every_way_of_reading and not does_not_tell_its_length"
-"""Slow, and they call the hop no other way than the others do."""
+"""Slow, and they call the C extension no other way than the others do."""
 FLAGS = (
     *("-shared", "-fPIC", "-g", "-O1", "-fno-omit-frame-pointer", "-DPy_LIMITED_API=0x030B0000"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
 )
 CHILD = """
 import importlib.util, sys
-spec = importlib.util.spec_from_file_location("fragdex._hop", sys.argv[1])
-sys.modules["fragdex._hop"] = module = importlib.util.module_from_spec(spec)
+spec = importlib.util.spec_from_file_location("fragdex._native", sys.argv[1])
+sys.modules["fragdex._native"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 from fragdex.indexing import native
 assert native.compiled is module
@@ -48,7 +48,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 def compiler():
     """gcc and its AddressSanitizer; without them the tests are skipped."""
     if native.compiled is None or sys.platform != "linux":
-        pytest.skip("the hop was not compiled, or not for Linux")
+        pytest.skip("the C extension was not compiled, or not for Linux")
     try:
         asked = subprocess.run(
             ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
@@ -63,10 +63,10 @@ def compiler():
 
 @pytest.fixture(scope="module")
 def sanitized(compiler, tmp_path_factory):
-    """sanitized(program, *arguments): a child with the sanitized hop, and what was reported."""
+    """sanitized(program, *arguments): a child with the extension, and what was reported."""
     folder = tmp_path_factory.mktemp("sanitized")
-    built = folder / "_hop.abi3.so"
-    sources = sorted(str(path) for path in (ROOT / "src" / "fragdex").glob("_hop*.c"))
+    built = folder / "_native.abi3.so"
+    sources = sorted(str(path) for path in (ROOT / "src" / "fragdex").glob("_native*.c"))
     headers = sysconfig.get_path("include")
     subprocess.run(["gcc", *FLAGS, f"-I{headers}", *sources, "-o", built], check=True)
     # Nothing of a run that counts lines or draws colours.
@@ -77,7 +77,7 @@ def sanitized(compiler, tmp_path_factory):
         "PYTHONPATH": str(ROOT / "tests"),
         "ASAN_OPTIONS": f"detect_leaks=1:allocator_may_return_null=1:log_path={folder}/report",
         "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={folder}/report",
-        # The interpreter leaves things behind, too: only what the hop left is a failure.
+        # The interpreter leaves things behind, too: only what the C extension left is a failure.
         "LSAN_OPTIONS": "exitcode=0:report_objects=0",
     }
 
@@ -100,16 +100,16 @@ def sanitized(compiler, tmp_path_factory):
 
 
 def ours(reports):
-    """What was reported of the hop; leaks of the interpreter are left out."""
+    """What was reported of the C extension; leaks of the interpreter are left out."""
     found = re.split(r"\n\n+", reports)
     return "\n\n".join(
-        part for part in found if "leak of" not in part or re.search(r"/_hop[\w.]*", part)
+        part for part in found if "leak of" not in part or re.search(r"/_native[\w.]*", part)
     )
 
 
-def test_the_hops_tests_under_the_sanitizers(sanitized):
+def test_the_native_tests_under_the_sanitizers(sanitized):
     # What the sanitizers write as they end the process must not wait in a pipe of pytest's.
     options = ("-q", "-x", "--capture=sys", "-pno:cacheprovider", "-k", LEFT_OUT)
     done, reports = sanitized(RUN_TESTS, *options, "--hypothesis-profile=short", *TESTS)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:] + ours(reports)[:6000]
-    assert "_hop" not in ours(reports), ours(reports)[:6000]
+    assert "_native" not in ours(reports), ours(reports)[:6000]

@@ -1,15 +1,15 @@
-/* What the parts of the compiled hop share.
+/* What the parts of the C extension share.
  *
- * A part uses only parts before it: _hop_arguments.c, _hop_shapes.c, _hop_walk.c, _hop_file.c;
- * _hop_runs.c and _hop_chunks.c need the arguments alone. _hop_module.c names what Python may
- * call; no part uses it.
+ * A part uses only parts before it: _native_arguments.c, _native_shapes.c, _native_walk.c,
+ * _native_file.c; _native_runs.c and _native_chunks.c need the arguments alone. _native_module.c
+ * names what Python may call; no part uses it.
  *
  * Loops run without the interpreter's lock, so that what a caller lends may change meanwhile. Each
  * number that decides where memory is touched is therefore read once, by number_at, and checked
  * where it is used.
  */
-#ifndef FRAGDEX_HOP_H
-#define FRAGDEX_HOP_H
+#ifndef FRAGDEX_NATIVE_H
+#define FRAGDEX_NATIVE_H
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
-/* The loops that Python is slow at: hopping over box headers (_hop_walk.c, _hop_file.c), reading
- * big-endian integers that stand at the same place in many boxes (_hop_shapes.c), summing up rows
- * of samples (_hop_runs.c) and laying them out in chunks (_hop_chunks.c).
+/* The loops that Python is slow at: walking over box headers (_native_walk.c, _native_file.c),
+ * reading big-endian integers that stand at the same place in many boxes (_native_shapes.c), summing
+ * up rows of samples (_native_runs.c) and laying them out in chunks (_native_chunks.c).
  *
  * indexing/native_plain.py holds the same in Python; property tests hold the two equal. Stable ABI,
  * Python 3.11 on.
  */
-#include "_hop.h"
+#include "_native.h"
 
 static PyMethodDef methods[] = {
     {"walk", walk, METH_VARARGS,
@@ -34,11 +34,11 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_hop", "Hops over box headers; see indexing/native.py.", 0, methods,
+    PyModuleDef_HEAD_INIT, "_native", "Walks over box headers; see indexing/native.py.", 0, methods,
     slots, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__hop(void)
+PyMODINIT_FUNC PyInit__native(void)
 {
     return PyModuleDef_Init(&module);
 }

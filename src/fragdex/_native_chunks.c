@@ -1,9 +1,9 @@
 /* Samples in chunks: which sample each chunk begins with, and where each sample lies.
  *
- * Of the tables that say so, the caller names the columns; indexing/native_plain.py holds the same in
- * Python. Numbers wrap round at 64 bits in both.
+ * Of the tables that say so, the caller names the columns; indexing/native_plain.py holds the same
+ * in Python. Numbers wrap round at 64 bits in both.
  */
-#include "_hop.h"
+#include "_native.h"
 
 /* NULL, or why rows of big-endian words are refused. */
 static const char *unreadable(Py_ssize_t held, int64_t stride, int64_t first, int64_t each)

@@ -3,7 +3,7 @@
  * A shape says what a box must look like and where its integers stand; it comes from the layouts
  * that fragdex/boxes declares. indexing/native_plain.py holds the same in Python.
  */
-#include "_hop.h"
+#include "_native.h"
 
 /* A place is three int64: offset in the box, width in bytes (1 to 8), and whether it is signed. */
 static inline int64_t integer_at(const uint8_t *box, const int64_t *place)

@@ -2,7 +2,7 @@
  * cost less than a page fault.
  */
 #ifndef _WIN32
-#include "_hop.h"
+#include "_native.h"
 #include <errno.h>
 #include <unistd.h>
 #if defined(__linux__) && defined(__LP64__)

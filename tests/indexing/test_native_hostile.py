@@ -1,7 +1,7 @@
-"""The compiled hop is called directly, with whatever arguments: it answers or refuses them.
+"""The C extension is called directly, with whatever arguments: it answers or refuses them.
 
-The law is that it touches no memory but that of its arguments. test_hop_sanitized.py runs this file
-where each such access ends the process; here the worst ones crash.
+The law is that it touches no memory but that of its arguments. test_native_sanitized.py runs this
+file where each such access ends the process; here the worst ones crash.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from fragdex.testing import movie
 from laws import brute
 
 C = native.compiled
-pytestmark = pytest.mark.skipif(C is None, reason="the hop was not compiled")
+pytestmark = pytest.mark.skipif(C is None, reason="the C extension was not compiled")
 
 REFUSALS = (TypeError, ValueError, BufferError, OverflowError, MemoryError)
 FAR = [2**16, 2**31, 2**32, 2**62, 2**63 - 8, 2**63 - 1, 2**63, 2**64, -1, -8, -(2**63)]

@@ -1,4 +1,4 @@
-"""Whichever allocation of the compiled hop fails, the caller gets a MemoryError or the answer."""
+"""Whichever allocation of the C extension fails, the caller gets a MemoryError or the answer."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 from fragdex.indexing import native
 
 pytest.importorskip("_testcapi", reason="this Python cannot make allocations fail")
-pytestmark = pytest.mark.skipif(native.compiled is None, reason="the hop was not compiled")
+pytestmark = pytest.mark.skipif(native.compiled is None, reason="the C extension was not compiled")
 
 CHILD = """
 import tempfile

@@ -3,7 +3,7 @@
  * Which columns there are and what they mean is said in Python (indexing/runs.py), where
  * indexing/native_plain.py holds the same as this. Sums wrap round at 64 bits in both.
  */
-#include "_hop.h"
+#include "_native.h"
 
 /* Columns of a row, in bytes from its start; -1: it has none. */
 enum { STRIDE, DURATION, SIZE, FLAGS, OFFSET, NON_SYNC, COLUMNS };
