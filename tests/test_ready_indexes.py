@@ -6,11 +6,9 @@ import fragdex
 from fragdex.boxes import make_box
 from fragdex.boxes.fragments import DEFAULT_BASE_IS_MOOF
 from fragdex.fragments.track_info import Edit
-from fragdex.testing.descriptions import Run, Sample, Traf
-from fragdex.testing.files import Other, make_file
+from fragdex.testing.files import Mfra, Other, Sidx, make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.ready_indexes import Mfra, Sidx
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 
 # Composition offsets stand in the run.
 COLUMNS = 0xF01

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from fragdex.boxes import build, make_box, parse
 from fragdex.fragments.track_info import Edit
 from fragdex.testing import check_cmaf, make_file
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.files import Brand
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 COLUMNS = 0x701

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.testing import check_dash, movie
-from fragdex.testing.checks.dash_schema import duration
+from fragdex.testing.checks.dash import duration
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LIVE = """<?xml version="1.0"?>

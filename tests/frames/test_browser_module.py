@@ -14,7 +14,7 @@ import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.errors import FragdexError
 from fragdex.formats import fidx
-from fragdex.frames.decode_plan import SyncStarts
+from fragdex.frames.decode_runs import SyncStarts
 from fragdex.seeking.numbering import Numbering
 from service.console.conftest import browser  # noqa: F401
 

@@ -16,9 +16,9 @@ import pytest
 import fragdex
 from decoding.filming import number_in, numbered
 from fragdex.data import VideoSet, film_listing, set_parts, write_set
-from fragdex.data.set_rows import groups_of
+from fragdex.data.set_parts import groups_of
 from fragdex.errors import DamagedIndex, FragdexError, SourceChanged, SourceNotFound
-from fragdex.frames.decode_plan import SyncStarts
+from fragdex.frames.decode_runs import SyncStarts
 from fragdex.seeking.numbering import Numbering
 from fragdex.testing import RangeServer
 

@@ -18,15 +18,8 @@ from hypothesis import strategies as st
 
 import fragdex
 from decoding.filming import number_in, numbered
-from fragdex.data import (
-    Costs,
-    VideoSet,
-    Windows,
-    WindowSampler,
-    WindowStream,
-    open_films,
-    write_set,
-)
+from fragdex.data import Costs, VideoSet, Windows, WindowSampler, WindowStream, write_set
+from fragdex.data import windows as windows_module
 from fragdex.errors import SourceChanged, UndecodableMedia
 from fragdex.testing import RangeServer
 
@@ -375,7 +368,7 @@ def test_films_that_rest_are_not_opened_again(videos, monkeypatch):
     windows[first]
     windows[last]
     assert pool.made == made
-    monkeypatch.setattr(open_films, "RESTING_BYTES", 25_000)  # the film of 60 has no room
+    monkeypatch.setattr(windows_module, "RESTING_BYTES", 25_000)  # the film of 60 has no room
     assert said(windows[first]) == windows[first]["numbers"].tolist()
     windows[last]
     windows[first]

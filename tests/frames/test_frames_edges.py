@@ -19,7 +19,7 @@ from fragdex.boxes import build, make_box, parse
 from fragdex.decoding.pictures import PictureReader
 from fragdex.errors import FragdexError, SourceChanged, TrackNotFound, UndecodableMedia
 from fragdex.formats.clip import clip
-from fragdex.frames import decode_plan
+from fragdex.frames import decode_runs
 from fragdex.testing import Faults, RangeServer
 from frames.linear import linear, planes, same
 
@@ -299,7 +299,7 @@ def test_opening_a_remote_file_reads_its_moov_once(plain, start):
 
 @pytest.mark.parametrize(("gap", "reads"), [(0, 30), (1 << 20, 1)])
 def test_what_was_read_is_decoded_while_the_rest_is_read(monkeypatch, gap, reads):
-    monkeypatch.setattr(decode_plan, "REMOTE_GAP", gap)
+    monkeypatch.setattr(decode_runs, "REMOTE_GAP", gap)
     film = numbered(120, 30, keys=4, bframes=0, fragmented=False)
     asked = list(range(1, 120, 4))
     decoded = []

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
+from fragdex.decoding.open_track import reorder_depth
 from fragdex.decoding.pictures import PictureReader
-from fragdex.decoding.samples import reorder_depth
 from fragdex.rendering.page_media.files import FilePictures
 from frames.films import FILMS, X264, film
 from frames.linear import linear, planes, same

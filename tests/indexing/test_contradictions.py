@@ -9,9 +9,8 @@ from fragdex.boxes import build, make_box
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.track_info import Edit
 from fragdex.testing import made_movie, movie
-from fragdex.testing.descriptions import Sample
 from fragdex.testing.files import Brand, Chunks, make_file
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import Moov, Sample, Track
 
 PLAIN = movie(3, tracks=2, fragmented=False)
 

@@ -10,10 +10,9 @@ from fragdex.boxes.fragments import DATA_OFFSET, SAMPLE_DURATION, SAMPLE_SIZE
 from fragdex.errors import SourceChanged
 from fragdex.sources import open_source
 from fragdex.testing import made_movie
-from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.files import Brand, Chunks, make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 from laws import brute
 
 

@@ -9,10 +9,9 @@ import pytest
 import fragdex
 from fragdex.boxes import Box, build, make_box, parse
 from fragdex.fragments.track_info import SampleGroup
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.files import Brand, make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -17,10 +17,9 @@ from fragdex.boxes.fragments import (
     SAMPLE_SIZE,
 )
 from fragdex.errors import BuildError
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.files import Brand, Chunks, make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
 from laws import brute
 
 COLUMNS = DATA_OFFSET | SAMPLE_DURATION | SAMPLE_SIZE | SAMPLE_FLAGS

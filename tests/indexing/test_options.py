@@ -7,10 +7,9 @@ from fragdex import FragmentFlags
 from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET, SAMPLE_SIZE
 from fragdex.errors import MalformedBox, NotISOBMFF
 from fragdex.testing import made_movie, movie
-from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 
 
 def test_strict_keeps_the_positions_of_the_rule():

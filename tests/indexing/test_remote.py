@@ -7,11 +7,9 @@ import pytest
 import fragdex
 from fragdex.boxes import build, make_box, parse
 from fragdex.testing import Faults, RangeServer
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
-from fragdex.testing.files import Brand, Other, make_file
+from fragdex.testing.files import Brand, Mfra, Other, Sidx, make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.ready_indexes import Mfra, Sidx
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
 
 pytest.importorskip("httpx")
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex import Indexer
 from fragdex.testing import made_movie, movie
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Sample
 from fragdex.testing.files import Brand, Chunks, make_file
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Sample, Track
 
 
 def parts_of(made):

@@ -19,10 +19,9 @@ from fragdex.boxes.fragments import (
 from fragdex.indexing import fragment_batches, native, shapes
 from fragdex.indexing.headers import code
 from fragdex.indexing.native_plain import fit_plain
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
 from laws import brute
 
 COLUMNS = 0xF00

@@ -10,10 +10,9 @@ import fragdex
 from fragdex.fragments.sync import Expansion, expanded, merged, sync_table
 from fragdex.fragments.table import SyncTable
 from fragdex.testing import repeated
-from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.files import Brand, make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 
 
 @st.composite

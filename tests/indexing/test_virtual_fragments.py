@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing import progressive
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Sample
 from fragdex.testing.files import Brand, Chunks, make_file
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Sample, Track
 
 
 def made(track, order=None):

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from fragdex import NULL, FragmentFlags
-from fragdex.testing.descriptions import TrueSample
+from fragdex.testing.tracks import TrueSample
 
 
 def samples(table):

@@ -14,11 +14,10 @@ from fragdex.byterange import ByteRange
 from fragdex.indexing import fragment_batches, native
 from fragdex.indexing.native_plain import join_plain, walk_plain
 from fragdex.testing import movie
-from fragdex.testing.descriptions import Run, Sample, Traf
 from fragdex.testing.file_strategies import files
 from fragdex.testing.files import Other, make_file
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import Moov, Track
+from fragdex.testing.tracks import Moov, Run, Sample, Track, Traf
 from laws import brute
 
 

@@ -16,8 +16,7 @@ pyarrow reads and writes Parquet (extra `data`); torch is imported by `WindowStr
 from fragdex.data.costs import Costs
 from fragdex.data.set_writing import SetSummary, write_set
 from fragdex.data.video_set import Video, VideoSet
-from fragdex.data.window_order import WindowSampler
-from fragdex.data.window_stream import WindowStream
+from fragdex.data.window_stream import WindowSampler, WindowStream
 from fragdex.data.windows import Windows
 
 __all__ = [

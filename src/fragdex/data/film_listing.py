@@ -1,19 +1,20 @@
-"""Folders, globs, URLs and buckets to the names of films."""
+"""Folders, globs, URLs and buckets to the names of films, and the connections they share."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fragdex.errors import SourceError, SourceNotFound
 from fragdex.sources.filesystems import in_this_process, known_of
+from fragdex.sources.http import client_for
+from fragdex.sources.objects import store_for
 from fragdex.sources.opening import OBJECT_STORE_SCHEMES
-
-__all__ = ["SUFFIXES", "Listed", "listed", "split_url"]
 
 SUFFIXES: Final = (".mp4", ".m4v", ".mov", ".qt", ".3gp", ".3g2", ".f4v", ".cmfv")
 """How the names of films end that a folder stands for."""
@@ -188,3 +189,48 @@ def _pattern(wanted: str) -> re.Pattern[str]:
             case _:
                 text += re.escape(part)
     return re.compile(text)
+
+
+class Connections:
+    """One store for each bucket and one client for HTTP, instead of new ones for each film.
+
+    They last as long as somebody holds this: the set, or frames of one of its films. Another
+    process makes its own.
+
+    >>> Connections().options("a.mp4", {"timeout": 5.0})
+    {'timeout': 5.0}
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._stores: dict[str, Any] = {}
+        self._client: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_pid": -1, "_stores": {}, "_client": None}
+
+    def options(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """How a film is opened: what was given, with a store or client that is shared."""
+        if self._pid != os.getpid():  # those belong to the process that was forked
+            self._pid, self._stores, self._client = os.getpid(), {}, None
+        found = dict(options)
+        if found.get("store") is not None or found.get("filesystem") is not None:
+            return found
+        timeout = found.get("timeout", 30.0)
+        bucket = split_url(name)
+        if bucket is not None:
+            address = bucket[0] + "/"
+            if address not in self._stores:
+                self._stores[address] = store_for(address, found.get("retries", 3), timeout)
+            found["store"] = self._stores[address]
+        elif name.startswith(("http://", "https://")) and found.get("client") is None:
+            if self._client is None:
+                self._client = client_for(timeout)
+                weakref.finalize(self, _close, self._client, self._pid)
+            found["client"] = self._client
+        return found
+
+
+def _close(client: Any, pid: int) -> None:
+    if os.getpid() == pid:
+        client.close()

@@ -1,4 +1,4 @@
-"""The rows of a set while it is written: saved in parts, put together at the end."""
+"""The rows of a set: a film to its row, rows saved in parts, and put together at the end."""
 
 from __future__ import annotations
 
@@ -6,14 +6,224 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from fragdex.data.set_rows import VERSION, Known, schema
-from fragdex.errors import DamagedIndex
+import numpy as np
+
+from fragdex.data.film_listing import Listed
+from fragdex.decoding.open_track import TrackSetup
+from fragdex.decoding.video_track import chosen_track
+from fragdex.errors import BuildError, DamagedIndex, MissingExtra, UndecodableMedia
+from fragdex.formats.clip_movie import clip_init
+from fragdex.formats.fidx import write
+from fragdex.fragments.table import Int64, SampleTable
+from fragdex.indexing.making import index_source
+from fragdex.indexing.moov import plain_init
+from fragdex.indexing.reading import Head
+from fragdex.seeking.model import FragmentIndex
+from fragdex.seeking.numbering import Numbering
+from fragdex.seeking.track import TrackIndex
+from fragdex.sources import Source, SourceOptions, open_source
 from fragdex.sources.files import write_file
 
-__all__ = ["SetParts", "opened_set"]
+VERSION: Final = 1
+"""Of the columns."""
+_BACK: Final = 16
+"""Sync samples that leading pictures are looked for behind; real ones are behind the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an earlier run knows of a film.
+
+    >>> Known(10, None, 5).same_as(Listed("a.mp4", 10, None, 5))
+    True
+    """
+
+    size: int | None
+    etag: str | None
+    mtime_ns: int | None
+
+    def same_as(self, film: Listed) -> bool:
+        """Whether the listing shows that it is still the same; False where it does not say."""
+        if self.size is None or self.size != film.size:
+            return False
+        if film.mtime_ns is not None:
+            return self.mtime_ns == film.mtime_ns
+        return film.etag is not None and self.etag == film.etag
+
+
+class Groups(NamedTuple):
+    """Groups of pictures: what is decoded from one sync sample on; arrays of int64.
+
+    Attributes:
+        frame: the least number of a frame in it.
+        frames: how many frames it has.
+        start, end: ticks of presentation time of its first and behind its last frame.
+        offset, stop: the bytes of the file that its samples lie in; stop is exclusive.
+        bytes: of its samples alone.
+
+    >>> Groups(*np.zeros((7, 2), np.int64)).frames.tolist()
+    [0, 0]
+    """
+
+    frame: Int64
+    frames: Int64
+    start: Int64
+    end: Int64
+    offset: Int64
+    stop: Int64
+    bytes: Int64
+
+
+def schema() -> Any:
+    """The columns of a set (docs/training.md), as a pyarrow schema.
+
+    Raises:
+        MissingExtra: pyarrow is not installed.
+
+    >>> schema().names
+    ['path', 'size', 'etag', 'mtime_ns', 'error', 'tracks', 'init', 'index']
+    """
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtra(
+            "a set is a Parquet file, and needs pyarrow", advice="pip install 'fragdex[data]'"
+        ) from error
+    group = pa.struct([(name, pa.int64()) for name in Groups._fields])
+    track = pa.struct(
+        [
+            ("id", pa.int64()),
+            ("kind", pa.string()),
+            ("codec", pa.string()),
+            ("width", pa.int32()),
+            ("height", pa.int32()),
+            ("timescale", pa.int64()),
+            ("frames", pa.int64()),
+            ("start", pa.int64()),
+            ("end", pa.int64()),
+            ("gops", pa.list_(group)),
+        ]
+    )
+    return pa.schema(
+        [
+            ("path", pa.string()),
+            ("size", pa.int64()),
+            ("etag", pa.string()),
+            ("mtime_ns", pa.int64()),
+            ("error", pa.string()),
+            ("tracks", pa.list_(track)),
+            ("init", pa.binary()),
+            ("index", pa.binary()),
+        ],
+        metadata={"fragdex.set": str(VERSION)},
+    )
+
+
+def row_of(
+    film: Listed, known: Known | None, name: str, options: SourceOptions
+) -> dict[str, Any] | None:
+    """The row of a film; None: it is as an earlier run knows it.
+
+    Args:
+        film: with the name that it is opened by.
+        known: of an earlier run.
+        name: that the row has.
+        options: as `open_source` takes them.
+
+    Raises: what opening and indexing raise; UndecodableMedia where its pictures are encrypted.
+    """
+    with open_source(film.name, **options) as source:
+        if known is not None and source.remote:
+            source.refresh()
+            if known.same_as(Listed(name, source.size, source.etag)):
+                return None
+        head = Head()
+        index = index_source(source, exact=True, head=head)
+        pictures = [track for track in index.tracks if track.kind == "video"]
+        track = chosen_track(index, None) if pictures else None
+        if track is not None and track.info.encryption is not None:
+            raise UndecodableMedia(f"the pictures of track {track.id} are encrypted")
+        tracks = sorted(index.tracks, key=lambda one: one is not track)
+        return {
+            "path": name,
+            "size": source.size,
+            "etag": source.etag,
+            "mtime_ns": source.mtime_ns,
+            "error": None,
+            "tracks": [_track(one, source.size) for one in tracks],
+            "init": None if track is None else _small_init(index, track, source, head),
+            "index": write(index, samples=True),
+        }
+
+
+def _small_init(
+    index: FragmentIndex, track: TrackIndex, source: Source, head: Head
+) -> bytes | None:
+    """Ftyp and moov without samples; None where the samples say which sample entry they have."""
+    init = plain_init(head.read_again(source, index.periods[track.period].init))
+    try:
+        if TrackSetup(init, track.id).entries(track, len(track.samples), source) is not None:
+            return None
+        return b"".join(clip_init(init, {track.id}, delays=False, from_samples=True))
+    except BuildError:
+        return None
+
+
+def _track(track: TrackIndex, size: int | None) -> dict[str, Any]:
+    info = track.info
+    row: dict[str, Any] = {
+        "id": track.id, "kind": track.kind, "codec": track.codec,
+        "width": info.width, "height": info.height, "timescale": track.timescale,
+        "frames": None, "start": None, "end": None, "gops": [],
+    }  # fmt: skip
+    if track.kind != "video" or not track.timescale:
+        return row
+    numbering = Numbering(track, track.samples, size=size)
+    ticks = numbering.ticks
+    row |= {"timescale": numbering.timescale, "frames": len(numbering)}
+    if len(numbering):
+        row["start"] = int(ticks.min())
+        row["end"] = int((ticks + numbering.durations).max())
+        groups = groups_of(track.samples, numbering)
+        columns = [column.tolist() for column in groups]
+        row["gops"] = [Groups(*one)._asdict() for one in zip(*columns, strict=True)]
+    return row
+
+
+def groups_of(samples: SampleTable, numbering: Numbering) -> Groups:
+    """The groups of pictures of a track in file order; those without a frame are left out.
+
+    >>> import fragdex
+    >>> track = fragdex.index("fixtures/open-gop.mp4").track(1)
+    >>> groups = groups_of(track.samples, Numbering(track, track.samples))
+    >>> groups.frame.tolist(), int(groups.frames.sum())
+    ([0, 12, 24, 36, 48], 50)
+    """
+    begins = np.union1d(np.flatnonzero(samples.sync), [0]).astype(np.int64)
+    place = np.searchsorted(begins, numbering.sample, side="right") - 1
+    cts = samples.cts[numbering.sample]
+    for _ in range(_BACK):
+        leading = (place > 0) & (cts < samples.cts[begins[place]])
+        if not leading.any():
+            break
+        place = place - leading
+    numbers = np.argsort(place, kind="stable")
+    group, first, frames = np.unique(place[numbers], return_index=True, return_counts=True)
+    ticks, until = numbering.ticks, numbering.ticks + numbering.durations
+    return Groups(
+        frame=np.minimum.reduceat(numbers, first),
+        frames=frames,
+        start=np.minimum.reduceat(ticks[numbers], first),
+        end=np.maximum.reduceat(until[numbers], first),
+        offset=np.minimum.reduceat(samples.offset, begins)[group],
+        stop=np.maximum.reduceat(samples.offset + samples.size, begins)[group],
+        bytes=np.add.reduceat(samples.size, begins)[group],
+    )
+
 
 _GROUP_BYTES: Final = 2 << 20
 """Bytes of indexes in a row group; one row group is read to open a film."""

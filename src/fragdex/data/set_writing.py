@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any, Final, Unpack
 
 from fragdex.data.film_listing import Listed, listed
-from fragdex.data.set_parts import SetParts
-from fragdex.data.set_rows import Known, row_of
+from fragdex.data.set_parts import Known, SetParts, row_of
 from fragdex.errors import FragdexError
 from fragdex.sources import SourceOptions, check_options
 

@@ -9,9 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from fragdex.data.connections import Connections
-from fragdex.data.set_parts import opened_set
-from fragdex.data.set_rows import Groups
+from fragdex.data.film_listing import Connections
+from fragdex.data.set_parts import Groups, opened_set
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import SourceError, UndecodableMedia
 from fragdex.formats.fidx import read

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.audio_track import AudioTrack, Gap, joined
-from fragdex.decoding.blocks import (
+from fragdex.decoding.mixing import MARGIN, Floats, needed, resampled
+from fragdex.decoding.open_track import fetched
+from fragdex.decoding.sound_stream import (
     BLOCK_SECONDS,
+    AudioTrack,
     Block,
+    Gap,
     Piece,
     decode_block,
+    joined,
     positions,
     wanted,
 )
-from fragdex.decoding.fetching import fetched
-from fragdex.decoding.mixing import Floats
-from fragdex.decoding.resampling import MARGIN, needed, resampled
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.times import TimeLike, exact_time

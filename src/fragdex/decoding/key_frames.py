@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fragdex.byterange import ByteRange
-from fragdex.decoding.upright import is_much_smaller
+from fragdex.decoding.pictures import is_much_smaller
 from fragdex.decoding.video_track import Picture, VideoTrack
 from fragdex.errors import NoSyncSample, SourceChanged, TruncatedInput, UnverifiedSync
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample

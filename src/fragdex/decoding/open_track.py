@@ -1,21 +1,375 @@
-"""A track of a file that is open for decoding."""
+"""A track of a file that is open for decoding: its description for decoders, and its samples.
+
+Samples of a span of media time are known also where the index holds fragments only; their bytes
+are read in few requests.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from fragdex.boxes import Box, build, find, find_all, parse
+from fragdex.byterange import ByteRange, coalesce
 from fragdex.decoding.codec import TrackCodec
-from fragdex.decoding.sample_entries import TrackSetup
-from fragdex.decoding.samples import decodable
+from fragdex.errors import InexactIndex, TruncatedInput, UndecodableMedia
+from fragdex.formats.clip_samples import described
+from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
+from fragdex.indexing import index as index_of
 from fragdex.indexing.moov import plain_init
+from fragdex.indexing.samples import RowSamples, read_moof
 from fragdex.seeking.model import FragmentIndex, TrackIndex
 from fragdex.sources import Source, SourceLike, open_source
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["OpenTrack"]
+
+REMOTE_GAP = 32 << 10
+"""Bytes between two samples of a remote file that are rather read for nothing than asked twice."""
+LONGEST_READ = 8 << 20
+"""Bytes that are asked for at once."""
+
+
+@dataclass(slots=True)
+class Fetched:
+    """Bytes that were read.
+
+    Attributes:
+        pieces: by where they lie in the file.
+
+    >>> Fetched({10: b"abc", 13: b"def"}).ranges([ByteRange(12, 14), ByteRange(15, 17)])
+    [b'cd', None]
+    """
+
+    pieces: dict[int, bytes] = field(default_factory=dict)
+
+    def ranges(self, wanted: Sequence[ByteRange]) -> list[bytes | None]:
+        """The bytes of each range; None where they are not all here."""
+        return self.parts((part.start, part.size) for part in wanted)
+
+    def parts(self, wanted: Iterable[tuple[int, int]]) -> list[bytes | None]:
+        """The same by offset and size."""
+        if len(self.pieces) == 1:
+            # nearly always; and sound has hundreds of thousands of samples
+            ((first, data),) = self.pieces.items()
+            stop = first + len(data)
+            return [
+                data[at - first : at - first + size] if at >= first and at + size <= stop
+                else None if size else b""
+                for at, size in wanted
+            ]  # fmt: skip
+        starts = sorted(self.pieces)
+        return [self._one(starts, offset, size) for offset, size in wanted]
+
+    def _one(self, starts: list[int], offset: int, size: int) -> bytes | None:
+        place = bisect_right(starts, offset) - 1
+        if place < 0:
+            return None if size else b""
+        at = offset - starts[place]
+        found = self.pieces[starts[place]][at : at + size]
+        while len(found) < size:
+            place += 1
+            at = offset + len(found) - starts[place] if place < len(starts) else -1
+            data = self.pieces[starts[place]][at : at + size - len(found)] if at >= 0 else b""
+            if not data:
+                return None
+            found += data
+        return found
+
+
+def fetched(source: Source, tables: Iterable[SampleTable]) -> Fetched:
+    """The bytes of all these samples, as far as the file has them."""
+    ranges = [part for table in tables for part in _stretches(table)]
+    held = Fetched()
+    for part in coalesce(ranges, max_gap=REMOTE_GAP if source.remote else 0):
+        stop = part.stop if source.size is None else min(part.stop, source.size)
+        for start in range(part.start, stop, LONGEST_READ):
+            with contextlib.suppress(TruncatedInput):
+                piece = ByteRange(start, min(start + LONGEST_READ, stop))
+                held.pieces[start] = source.read_up_to(piece)
+    return held
+
+
+def _stretches(table: SampleTable) -> Iterator[ByteRange]:
+    """Samples that lie one behind the other as one range."""
+    known = (table.size > 0) & (table.offset >= 0)
+    offset, size = table.offset[known], table.size[known]
+    if not len(offset):
+        return
+    stop = offset + size
+    first = np.append(True, offset[1:] != stop[:-1])
+    last = np.append(first[1:], True)
+    for start, end in zip(offset[first].tolist(), stop[last].tolist(), strict=True):
+        yield ByteRange(start, end)
+
+
+_CONFIGURATIONS = ("avcC", "hvcC", "vvcC", "av1C", "vpcC", "esds", "mvcC", "lhvC")
+
+
+class TrackSetup:
+    """What an initialization segment says of a track.
+
+    Attributes:
+        init: ftyp and moov.
+        track: track_ID.
+        several: whether it has more than one sample entry.
+
+    >>> TrackSetup(b"", 1).of_decoder(1)
+    b''
+    """
+
+    def __init__(self, init: bytes, track: int) -> None:
+        self.init, self.track = init, track
+        self._boxes = parse(init)
+        has_moov = find(self._boxes, "moov") is not None
+        traks = find_all(self._boxes, "moov/trak") if has_moov else ()
+        self._trak = next((trak for trak in traks if _id(trak) == track), None)
+        self._stsd = None if self._trak is None else self._trak.find("mdia/minf/stbl/stsd")
+        self.several = self._stsd is not None and len(self._stsd.children) > 1
+        self._of_decoder: dict[int, bytes] = {}
+
+    def entries(self, track: TrackIndex, count: int, source: Source) -> Int64 | None:
+        """sample_description_index of each sample, in decode order; None: there is one entry.
+
+        Of entries that are equal to decoders, that of the first. Where a track has several and its
+        samples are in fragments, every moof is read: the index does not say (tfhd, ISO/IEC
+        14496-12, 8.8.7).
+
+        Args:
+            track: of an index that has its samples.
+            count: how many there are.
+            source: the file.
+
+        Raises:
+            InexactIndex: the moofs have other samples than the index.
+            And what reading the source raises.
+        """
+        if not self.several:
+            return None
+        found = self.entries_of(track, 0, len(track.fragments), source)
+        if len(found) != count:
+            raise InexactIndex(
+                f"the moofs have {len(found)} samples of track {self.track}, the index {count}",
+                advice="build the index again",
+            )
+        return None if (found == found[:1]).all() and found[:1] == [1] else found
+
+    def entries_of(self, track: TrackIndex, start: int, stop: int, source: Source) -> Int64:
+        """The same of the samples of rows of the fragment table, up to and without `stop`."""
+        table = track.fragments.rows(slice(start, stop))
+        if self._trak is None or not self.several:
+            return np.ones(int(table.sample_count.sum()), np.int64)
+        virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
+        parts = []
+        if virtual.any():
+            rows = table.rows(virtual)
+            first, count = int(rows.sample_start[0]), int(rows.sample_count.sum())
+            parts.append(described(self._trak, first + np.arange(count)))
+        trexs = (box for box in find_all(self._boxes, "moov/mvex/trex") if "track_ID" in box)
+        trex = next((box for box in trexs if box["track_ID"] == self.track), None)
+        default = 1 if trex is None else int(trex["default_sample_description_index"])
+        offsets = table.moof_offset[~virtual].tolist()
+        parts += [_of_moof(read_moof(source, offset), self.track, default) for offset in offsets]
+        found: Int64 = np.concatenate(parts) if parts else np.ones(0, np.int64)
+        numbers, place = np.unique(found, return_inverse=True)
+        first_of: dict[bytes, int] = {}
+        same = [first_of.setdefault(self.of_decoder(n), n) for n in numbers.tolist()]
+        chosen: Int64 = np.array(same, np.int64)[place]
+        return chosen
+
+    def decode_alike(self, one: int, other: int) -> bool:
+        """Whether what one entry sets up decodes the samples of the other, too.
+
+        They have the same configuration (avcC, hvcC and so on), and differ in what is shown:
+        colours, the shape of pixels. Where samples that refer to others change their entry, the
+        decoder goes on.
+        """
+        sets = [self._configuration(entry) for entry in (one, other)]
+        return bool(sets[0]) and sets[0] == sets[1]
+
+    def _configuration(self, entry: int) -> list[bytes]:
+        if self._stsd is None or not 1 <= entry <= len(self._stsd.children):
+            return []
+        boxes = self._stsd.children[entry - 1].children
+        return [self.init[box.offset : box.stop] for box in boxes if box.type in _CONFIGURATIONS]
+
+    def of_decoder(self, entry: int) -> bytes:
+        """What sets up the decoder of a sample entry: equal for tracks that may share decoders.
+
+        All that FFmpeg takes for a decoder, and no lengths and rates, which each film has its own
+        of: brands, matrices, the size shown, the handler, the sample entry without its btrt.
+        """
+        if entry not in self._of_decoder:
+            self._of_decoder[entry] = self._decoder_bytes(entry)
+        return self._of_decoder[entry]
+
+    def init_of(self, entry: int) -> bytes:
+        """The initialization segment with one sample entry of the track alone.
+
+        Raises:
+            UndecodableMedia: there is no such entry.
+        """
+        return b"".join(
+            build(_only(box, self.track, entry)) if box.type == "moov" else build(box)
+            for box in self._boxes
+        )
+
+    def _decoder_bytes(self, entry: int) -> bytes:
+        trak, stsd = self._trak, self._stsd
+        hdlr, tkhd = (None if trak is None else trak.find(path) for path in ("mdia/hdlr", "tkhd"))
+        mvhd, ftyp = (find(self._boxes, path) for path in ("moov/mvhd", "ftyp"))
+        if (
+            stsd is None or hdlr is None or tkhd is None or mvhd is None
+            or not 1 <= entry <= len(stsd.children)
+        ):  # fmt: skip
+            return self.init
+        chosen = stsd.children[entry - 1]
+        start, parts = chosen.offset, []
+        for rates in (child for child in chosen.children if child.type == "btrt"):
+            parts.append(self.init[start : rates.offset])
+            start = rates.stop
+        parts.append(self.init[start : chosen.stop])
+        parts += [self.init[box.offset : box.stop] for box in (hdlr, ftyp) if box is not None]
+        shown = (*(tkhd.get(name) for name in ("matrix", "width", "height")), mvhd.get("matrix"))
+        return b"".join((*parts, repr(shown).encode()))
+
+
+def _only(moov: Box, track_id: int, entry: int) -> Box:
+    path = ("mdia", "minf", "stbl", "stsd")
+
+    def changed(box: Box, names: tuple[str, ...]) -> Box:
+        if not names:
+            if not 1 <= entry <= len(box.children):
+                raise UndecodableMedia(f"track {track_id} has no sample entry {entry}")
+            return box.replace(children=[box.children[entry - 1]], entry_count=1)
+        children = [changed(b, names[1:]) if b.type == names[0] else b for b in box.children]
+        return box.replace(children=children)
+
+    children = [
+        changed(box, path) if box.type == "trak" and _id(box) == track_id else box
+        for box in moov.children
+    ]
+    return moov.replace(children=children)
+
+
+def _of_moof(data: bytes, track_id: int, default: int) -> Int64:
+    parts = [np.ones(0, np.int64)]
+    for traf in find_all(parse(data), "moof/traf"):
+        tfhd = traf.find("tfhd")
+        if tfhd is None or tfhd.get("track_ID") != track_id:
+            continue
+        entry = tfhd.get("sample_description_index") or default
+        runs = (box for box in traf.children if box.type == "trun")
+        count = sum(int(trun.get("sample_count") or 0) for trun in runs)
+        parts.append(np.full(count, entry, np.int64))
+    return np.concatenate(parts)
+
+
+def _id(trak: Box) -> int:
+    tkhd = trak.find("tkhd")
+    return int(tkhd["track_ID"]) if tkhd is not None and "track_ID" in tkhd else 0
+
+
+MOST_ROWS = 4096
+"""Fragments whose samples are asked for at once; a hostile file may put all at one time."""
+FAR = 1 << 62
+"""No time lies beyond."""
+MOST_REORDERED = 16
+"""Pictures that a decoder holds back at most (ISO/IEC 14496-10, A.3.1: MaxDpbFrames)."""
+
+
+def reorder_depth(cts: Int64) -> int:
+    """How many pictures a decoder has to hold back to give all of them in the order of their times.
+
+    Args:
+        cts: composition times of neighbouring samples, in decode order.
+
+    The largest number of samples that are decoded before another and shown behind it; 16 at most.
+
+    >>> reorder_depth(np.array([0, 4, 2, 1, 3, 5]))
+    2
+    """
+    rank = np.empty(len(cts), np.int64)
+    rank[np.argsort(cts, kind="stable")] = np.arange(len(cts))
+    # A sample of which no later one is shown earlier has all that is shown before it before it:
+    # what else was decoded before it waits. Of other samples more are in front, and fewer wait.
+    return min(int((np.arange(len(cts)) - rank).max(initial=0)), MOST_REORDERED)
+
+
+def decodable(
+    index: FragmentIndex, track: TrackIndex, source: Source, init: bytes | None
+) -> tuple[FragmentIndex, TrackIndex]:
+    """Index and track where they tell when samples are decoded, else those of the source's boxes.
+
+    A sidx or mfra tells when fragments are shown, and may tell it of one track only.
+
+    Raises: what indexing the source raises.
+    """
+    table = track.fragments
+    if (table.dts != NULL).all() and not (table.flags & FragmentFlags.TIMES_GUESSED).any():
+        return index, track
+    index = index_of(source, exact=True, init=init)
+    return index, index.periods[track.period].track(track.id)
+
+
+class TrackSamples(RowSamples):
+    """Finds samples by decode time.
+
+    Args:
+        index: of the file.
+        track: one of it.
+        source: the file; read where the index holds no samples: moofs of the wanted fragments, or
+            the moov, once.
+
+    >>> import fragdex
+    >>> from fragdex.sources import open_source
+    >>> from fragdex.testing import movie
+    >>> source = open_source(movie(fragments=3, samples=5, fps=25))
+    >>> index = fragdex.index(source)
+    >>> found = TrackSamples(index, index.track(1), source)
+    >>> [len(table) for table in found.between(0, index.track(1).timescale // 5)]
+    [5]
+    """
+
+    def __init__(self, index: FragmentIndex, track: TrackIndex, source: Source) -> None:
+        period = index.periods[track.period]
+        infos = [one.info for one in period.tracks]
+        defaults = {info.id: info.defaults for info in infos if info.defaults is not None}
+        super().__init__(track, source, period.init, defaults)
+
+    def between(self, low: int, high: int) -> Iterator[SampleTable]:
+        """Samples decoded from `low` (inclusive) to `high` (exclusive), in ticks of dts.
+
+        One table for each stretch of neighbouring fragments, in file order; each sample is shown
+        for at least a tick. A sample belongs here if any part of its duration does.
+
+        Raises:
+            InexactIndex: neither the index nor the file tells the samples.
+            TruncatedInput: the file ends within a moof that is needed.
+        """
+        low, high = max(low, -FAR), min(high, FAR)
+        table = self._track.fragments
+        known = (table.dts != NULL) & (table.sample_count != 0)
+        ends = table.dts + np.maximum(table.duration, 1)
+        rows = np.flatnonzero(known & (table.dts < high) & (ends > low))[:MOST_ROWS]
+        if not len(rows):
+            return
+        breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+        firsts = rows[np.append(0, breaks)].tolist()
+        lasts = rows[np.append(breaks - 1, len(rows) - 1)].tolist()
+        for first, last in zip(firsts, lasts, strict=True):
+            samples = self.rows(first, last + 1)
+            wanted = (samples.dts < high) & (samples.dts + np.maximum(samples.duration, 1) > low)
+            places = np.flatnonzero(wanted)
+            if len(places):
+                yield samples.rows(slice(int(places[0]), int(places[-1]) + 1))
 
 
 class OpenTrack:

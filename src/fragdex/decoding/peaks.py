@@ -12,9 +12,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.decoding.audio_track import Gap
 from fragdex.decoding.mixing import finite
-from fragdex.decoding.sound_stream import LONGEST_SECONDS, SoundStream
+from fragdex.decoding.sound_stream import LONGEST_SECONDS, Gap, SoundStream
 from fragdex.errors import LimitExceeded
 from fragdex.seeking.model import FragmentIndex
 from fragdex.sources import SourceLike

@@ -13,8 +13,7 @@ from fragdex.decoding.picture_files import (
     media_type,
     scaled_and_cropped,
 )
-from fragdex.decoding.pictures import PictureReader
-from fragdex.decoding.upright import shown_size, upright
+from fragdex.decoding.pictures import PictureReader, shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.times import TimeLike

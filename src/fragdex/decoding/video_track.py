@@ -5,20 +5,98 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from fragdex.byterange import ByteRange
-from fragdex.decoding.ahead import Ahead
 from fragdex.decoding.codec import TrackCodec, hold_back, is_short_of_memory, packet_of
-from fragdex.decoding.open_track import OpenTrack
-from fragdex.decoding.parameter_sets import ParameterSets, sets_of
-from fragdex.decoding.samples import TrackSamples
+from fragdex.decoding.open_track import OpenTrack, TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
+from fragdex.indexing.access import family_of
 from fragdex.seeking.model import FragmentIndex, TrackIndex
-from fragdex.sources import SourceLike
+from fragdex.sources import Source, SourceLike
 
-__all__ = ["Picture", "VideoTrack", "chosen_track", "one_period_of"]
+
+class Ahead(Source):
+    r"""Reads of another source, of which one stretch at a time is kept.
+
+    Its own counts are those of what it was asked for; the other source counts what was read.
+
+    >>> from fragdex.sources import open_source
+    >>> below = open_source(bytes(range(100)))
+    >>> source = Ahead(below)
+    >>> source.take(ByteRange(10, 50))
+    >>> source.read(ByteRange(20, 22)), source.read(ByteRange(48, 50)), below.requests
+    (b'\x14\x15', b'01', 1)
+    """
+
+    def __init__(self, below: Source) -> None:
+        super().__init__(below.name, size=below.size, etag=below.etag, remote=below.remote)
+        self._below = below
+        self._start, self._held = 0, b""
+
+    def take(self, stretch: ByteRange) -> None:
+        """Read a stretch at once, as far as the file has it, and keep it instead of the last."""
+        if not self._holds(stretch):
+            self._start, self._held = stretch.start, self._below.read_up_to(stretch)
+
+    def read_up_to(self, range: ByteRange) -> bytes:
+        """As of every source."""
+        cut = self._spend(range)
+        if self._holds(cut):
+            return self._held[cut.start - self._start : cut.stop - self._start]
+        return self._below.read_up_to(cut)
+
+    def _holds(self, part: ByteRange) -> bool:
+        return self._start <= part.start and part.stop <= self._start + len(self._held)
+
+
+ParameterSets = tuple[bytes, ...]
+_MOST_UNITS: Final = 64
+
+
+def sets_of(data: bytes, format: str, length_size: int | None) -> ParameterSets:
+    r"""The parameter sets in front of a sample's first slice, as they stand there.
+
+    AVC: ISO/IEC 14496-10, table 7-1; HEVC: ISO/IEC 23008-2, table 7-1; VVC: ISO/IEC 23090-3,
+    table 5, without adaptation parameter sets, which are of single pictures.
+
+    Args:
+        data: bytes of the sample.
+        format: four-letter code of its sample entry.
+        length_size: bytes of the length in front of each NAL unit; None: 4.
+
+    >>> sets_of(bytes.fromhex("00000002 6742 00000002 68ce 00000002 6588"), "avc1", 4)
+    (b'gB', b'h\xce')
+    >>> sets_of(bytes.fromhex("00000002 6588"), "avc1", 4)
+    ()
+    """
+    family = family_of(format)
+    size = 4 if length_size is None else length_size
+    if family is None or not size:
+        return ()
+    found: list[bytes] = []
+    at, end = 0, len(data)
+    for _ in range(_MOST_UNITS):
+        start = at + size
+        if start + 1 >= end:
+            break
+        at = start + int.from_bytes(data[at:start], "big")
+        if family == "avc":
+            kind = data[start] & 31
+            is_slice, is_set = 1 <= kind <= 5, kind in (7, 8, 13, 15)
+        elif family == "hevc":
+            kind = data[start] >> 1 & 63
+            is_slice, is_set = kind < 32, 32 <= kind <= 34
+        else:
+            kind = data[start + 1] >> 3
+            is_slice, is_set = kind < 12, 14 <= kind <= 16
+        if is_slice or at > end:
+            break
+        if is_set:
+            found.append(data[start:at])
+    return tuple(found)
+
 
 KEPT_TABLES = 64
 """Rows of the fragment table whose samples are kept."""

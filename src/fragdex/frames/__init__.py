@@ -13,8 +13,8 @@ frame_times     when frames are shown, without decoding
 frames          all of it together: `fragdex.Frames`
 """
 
+from fragdex.frames.decoders import FrameCache
 from fragdex.frames.frame_batch import Frame, FrameBatch
-from fragdex.frames.frame_cache import FrameCache
 from fragdex.frames.frames import Frames
 
 __all__ = ["Frame", "FrameBatch", "FrameCache", "Frames"]

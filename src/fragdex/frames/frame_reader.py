@@ -9,10 +9,18 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from fragdex.byterange import ByteRange
-from fragdex.decoding.fetching import Fetched
-from fragdex.frames.decode_plan import FramePlan, Run, are_apart, reads_of, runs_of
-from fragdex.frames.decode_runs import Give, LateError, decode_run
-from fragdex.frames.frame_cache import CachePart, FrameCache
+from fragdex.decoding.open_track import Fetched
+from fragdex.frames.decode_runs import (
+    FramePlan,
+    Give,
+    LateError,
+    Run,
+    are_apart,
+    decode_run,
+    reads_of,
+    runs_of,
+)
+from fragdex.frames.decoders import CachePart, FrameCache
 from fragdex.frames.frame_track import FrameTrack
 
 __all__ = ["FrameReader"]

@@ -16,14 +16,12 @@ from fragdex.decoding.audio import audio
 from fragdex.errors import UndecodableMedia
 from fragdex.formats.fidx import open_index
 from fragdex.fragments.table import Int64
-from fragdex.frames.decode_plan import FramePlan
+from fragdex.frames.decode_runs import FramePlan
+from fragdex.frames.decoders import FrameCache
 from fragdex.frames.frame_batch import Frame, FrameBatch
-from fragdex.frames.frame_cache import FrameCache
 from fragdex.frames.frame_reader import FrameReader
-from fragdex.frames.frame_times import FrameTimes
-from fragdex.frames.frame_track import FrameTrack
-from fragdex.frames.gathering import Gathering
-from fragdex.frames.pixels import Converter, PixelFormat
+from fragdex.frames.frame_track import FrameTimes, FrameTrack
+from fragdex.frames.pixels import Converter, Gathering, PixelFormat
 from fragdex.seeking.model import FragmentIndex
 from fragdex.seeking.numbering import Order
 from fragdex.seeking.times import TimeLike, exact_time

@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from fragdex.decoding.storyboard_lists import Layout
-from fragdex.decoding.storyboards import storyboard_layout
+from fragdex.decoding.storyboards import Layout, storyboard_layout
 from fragdex.errors import FragdexError
 from fragdex.origin.previews import SHEETS
 from fragdex.seeking.model import FragmentIndex

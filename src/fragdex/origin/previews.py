@@ -15,8 +15,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from fragdex.decoding.picture_files import media_type as picture_type
-from fragdex.decoding.storyboard_lists import Layout
-from fragdex.decoding.storyboards import storyboard, storyboard_layout
+from fragdex.decoding.storyboards import Layout, storyboard, storyboard_layout
 from fragdex.decoding.thumbnails import thumbnail
 from fragdex.errors import LimitExceeded, TrackNotFound
 from fragdex.origin.queries import Query, flag, number, seconds

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex import NULL, TrackIndex
-from fragdex.decoding.samples import TrackSamples
+from fragdex.decoding.open_track import TrackSamples
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.speech.cutting import FRAME_MS, REACH, UNIT
 from fragdex.speech.words import Missing

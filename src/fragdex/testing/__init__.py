@@ -5,12 +5,10 @@ they alone need hypothesis (the extra `testing`).
 """
 
 from fragdex.testing.checks import Violation, check_bmff, check_cmaf, check_dash, check_hls
-from fragdex.testing.files import make_file
-from fragdex.testing.movies import made_movie, movie
-from fragdex.testing.range_answers import Faults
-from fragdex.testing.range_server import RangeServer
+from fragdex.testing.files import made_movie, make_file, movie
+from fragdex.testing.range_server import Faults, RangeServer
 from fragdex.testing.repeats import DIMENSIONS, repeated, repeated_to
-from fragdex.testing.truth import Made
+from fragdex.testing.tracks import Made
 
 __all__ = [
     "DIMENSIONS",

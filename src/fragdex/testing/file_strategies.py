@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 from fragdex.boxes import make_box
 from fragdex.fragments.track_info import Edit
-from fragdex.testing.descriptions import Sample
-from fragdex.testing.files import Brand, Chunks, Other, Part, make_file
+from fragdex.testing.files import Brand, Chunks, Mfra, Other, Part, Sidx, make_file
 from fragdex.testing.fragment_strategies import ANY_FLAGS, fragments, samples
 from fragdex.testing.fragments import Fragment
-from fragdex.testing.ready_indexes import Mfra, Sidx
-from fragdex.testing.tracks import Moov, Track
-from fragdex.testing.truth import Made
+from fragdex.testing.tracks import Made, Moov, Sample, Track
 
 __all__ = ["files", "fragmented_parts", "fragments", "progressive_parts", "samples", "tracks"]
 

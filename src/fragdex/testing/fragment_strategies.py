@@ -20,8 +20,8 @@ from fragdex.boxes.fragments import (
     FIRST_SAMPLE_FLAGS,
     SAMPLE_DURATION,
 )
-from fragdex.testing.descriptions import NON_SYNC, SYNC, Run, Sample, Traf
 from fragdex.testing.fragments import Fragment
+from fragdex.testing.tracks import NON_SYNC, SYNC, Run, Sample, Traf
 
 __all__ = ["ANY_FLAGS", "fragments", "samples"]
 

@@ -26,7 +26,7 @@ from fragdex.boxes.fragments import (
 from fragdex.boxes.fragments import DEFAULT_SAMPLE_DURATION as TFHD_DURATION
 from fragdex.boxes.fragments import DEFAULT_SAMPLE_FLAGS as TFHD_FLAGS
 from fragdex.boxes.fragments import DEFAULT_SAMPLE_SIZE as TFHD_SIZE
-from fragdex.testing.descriptions import Run, Sample, Traf, TrueSample, default_of, effective
+from fragdex.testing.tracks import Run, Sample, Traf, TrueSample, default_of, effective
 
 __all__ = ["Fragment", "Laid"]
 
@@ -72,7 +72,7 @@ class Fragment:
         trailing: unused bytes at the end of the last mdat.
         number: sequence_number; None: counted by the file's writer.
 
-    >>> from fragdex.testing.descriptions import Run, Sample, Traf
+    >>> from fragdex.testing.tracks import Run, Sample, Traf
     >>> Fragment((Traf(1, (Run((Sample(size=5),)),)),)).size({}) - 5 - 8
     100
     """

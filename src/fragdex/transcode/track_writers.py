@@ -29,7 +29,7 @@ from av.video.reformatter import VideoReformatter
 import fragdex
 from fragdex import ByteRange, open_source, parse, parse_box
 from fragdex.boxes import build
-from fragdex.decoding.upright import orientation_of
+from fragdex.decoding.pictures import orientation_of
 from fragdex.errors import Unprocessable
 from fragdex.formats.clip_movie import with_next_id
 from fragdex.formats.embed import walked

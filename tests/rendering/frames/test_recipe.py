@@ -90,7 +90,6 @@ def copy(tmp_path_factory):
 @pytest.mark.parametrize(
     ("file", "counts"),
     [
-        ("decoding/upright.py", True),
         ("decoding/pictures.py", True),
         ("decoding/mixing.py", True),
         ("frames/frames.py", True),

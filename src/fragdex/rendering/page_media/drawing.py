@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from fragdex.decoding.pictures import Picture
-from fragdex.decoding.upright import matrix_of, orientation_of, shown_size, upright
+from fragdex.decoding.pictures import matrix_of, orientation_of, shown_size, upright
+from fragdex.decoding.video_track import Picture
 
 __all__ = ["blank", "pixels", "url_of"]
 

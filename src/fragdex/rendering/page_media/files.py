@@ -15,11 +15,10 @@ import av.error
 import numpy as np
 
 from fragdex.decoding.codec import MOST_PIXELS, hold_back
-from fragdex.decoding.mixing import Floats, mixed
-from fragdex.decoding.pictures import Picture
-from fragdex.decoding.resampling import needed, resampled
-from fragdex.decoding.samples import MOST_REORDERED, reorder_depth
-from fragdex.decoding.upright import shown_size
+from fragdex.decoding.mixing import Floats, mixed, needed, resampled
+from fragdex.decoding.open_track import MOST_REORDERED, reorder_depth
+from fragdex.decoding.pictures import shown_size
+from fragdex.decoding.video_track import Picture
 from fragdex.errors import UndecodableMedia
 from fragdex.rendering.page_media.strips import SAMPLE_RATE
 from fragdex.transcode.probe import opened, probe, streams_of

@@ -17,8 +17,7 @@ import numpy as np
 import fragdex
 from fragdex.byterange import ByteRange
 from fragdex.decoding.audio import AudioReader
-from fragdex.decoding.pictures import PictureReader
-from fragdex.decoding.upright import shown_size
+from fragdex.decoding.pictures import PictureReader, shown_size
 from fragdex.errors import FragdexError, UndecodableMedia
 from fragdex.fragments.table import NULL
 from fragdex.rendering.page_media.files import FilePictures, FileSound, look
