@@ -56,15 +56,7 @@ def main() -> int:
 
         for module in BESIDE.get(name, ()):
             importlib.import_module(f"fragdex.{module}")
-        for room in (
-            "boxes",
-            "byterange",
-            "formats",
-            "fragments",
-            "indexing",
-            "seeking",
-            "sources",
-        ):
+        for room in ("boxes", "formats", "fragments", "indexing", "seeking", "sources"):
             for module in pkgutil.iter_modules([f"{fragdex.__path__[0]}/{room}"]):
                 importlib.import_module(f"fragdex.{room}.{module.name}")
     from mutation import CODES

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fragdex.byterange import (
+    MAX_PLANNED_READS,
     MAX_RANGES,
     ByteRange,
     ContentRange,
@@ -17,7 +18,6 @@ from fragdex.byterange import (
     parse_range,
     plan_reads,
 )
-from fragdex.byterange.plan import MAX_PLANNED_READS
 from fragdex.errors import BudgetExceeded, InvalidRange, LimitExceeded
 
 IGNORE, UNSATISFIABLE = RangeVerdict.IGNORE, RangeVerdict.UNSATISFIABLE

@@ -54,7 +54,10 @@ TESTS = {
         "tests/cli/test_stale_indexes.py",
     ],
 }
-CHANGED = {"boxes": ["src/fragdex/boxes/*", "src/fragdex/box_header.py"]}
+CHANGED = {
+    "boxes": ["src/fragdex/boxes/*", "src/fragdex/box_header.py"],
+    "byterange": ["src/fragdex/byterange.py"],
+}
 COPIED = ("fixtures", "docs", "README.md", "constraints.txt")
 # How a picture looks is for people to judge; what it shows is counted by other functions.
 DRAWN = ("timeline_svg", "_text", "_rate_path", "_fragment_path", "_sync_path")

@@ -25,54 +25,6 @@ if TYPE_CHECKING:
     from fragdex.digest import Digest
 
 
-LARGE = (32 << 20) - (1 << 13)
-"""Bytes of a block just below the size from which glibc learns nothing any more."""
-
-
-@cache
-def keep_freed() -> None:
-    """Let the C library keep freed memory for the next column; once in a process is enough.
-
-    glibc's malloc gives what is freed back to the system at once, until it has seen a large block
-    come and go (mallopt(3), M_MMAP_THRESHOLD). Columns of a megabyte then cost a page fault every
-    4 KiB, again and again: up to two thirds of the time of an index. One large block is asked for
-    and freed; none of it is touched. Elsewhere than with glibc nothing changes.
-
-    >>> keep_freed()
-    """
-    bytes(LARGE)
-
-
-JPEG = b"\xff\xd8\xff"
-"""What a JPEG begins with: start of image, and the next marker."""
-MOST_LOOKED = 1 << 26
-"""Bytes in which the film is looked for; pictures have a tenth of that."""
-PIECE = 1 << 20
-FTYP = re.compile(rb"\0\0[\0-\x01]([\x10-\xff])ftyp[ -~]{4}")
-"""The beginning of an MP4: a short ftyp, and a brand that can be read."""
-
-
-def film_in_jpeg(source: Source) -> int | None:
-    r"""Where the MP4 behind a JPEG begins; None where the file is no JPEG, or has none.
-
-    Raises: what reading the source raises.
-
-    >>> from fragdex.sources import open_source
-    >>> film_in_jpeg(open_source(JPEG + bytes(20) + b"\0\0\0\x10ftypmp42"))
-    23
-    """
-    if source.read_up_to(ByteRange(0, len(JPEG))) != JPEG:
-        return None
-    at, held = 0, b""
-    while at < MOST_LOOKED and (piece := source.read_up_to(ByteRange(at, at + PIECE))):
-        held = held[-16:] + piece
-        found = FTYP.search(held)
-        if found is not None:
-            return at + len(piece) - len(held) + found.start()
-        at += len(piece)
-    return None
-
-
 def index(
     what: SourceLike,
     *,
@@ -302,3 +254,51 @@ def read_init(what: SourceLike | FragmentIndex) -> Moov:
                 "the initialization segment has no moov", expected="moov", found="none"
             )
         return scan.movies[0]
+
+
+LARGEST_BLOCK = (32 << 20) - (1 << 13)
+"""Bytes of a block just below the size from which glibc learns nothing any more."""
+
+
+@cache
+def keep_freed() -> None:
+    """Let the C library keep freed memory for the next column; once in a process is enough.
+
+    glibc's malloc gives what is freed back to the system at once, until it has seen a large block
+    come and go (mallopt(3), M_MMAP_THRESHOLD). Columns of a megabyte then cost a page fault every
+    4 KiB, again and again: up to two thirds of the time of an index. One large block is asked for
+    and freed; none of it is touched. Elsewhere than with glibc nothing changes.
+
+    >>> keep_freed()
+    """
+    bytes(LARGEST_BLOCK)
+
+
+JPEG = b"\xff\xd8\xff"
+"""What a JPEG begins with: start of image, and the next marker."""
+MOST_JPEG_BYTES = 1 << 26
+"""Bytes in which the film is looked for; pictures have a tenth of that."""
+JPEG_PIECE = 1 << 20
+FTYP_PATTERN = re.compile(rb"\0\0[\0-\x01]([\x10-\xff])ftyp[ -~]{4}")
+"""The beginning of an MP4: a short ftyp, and a brand that can be read."""
+
+
+def film_in_jpeg(source: Source) -> int | None:
+    r"""Where the MP4 behind a JPEG begins; None where the file is no JPEG, or has none.
+
+    Raises: what reading the source raises.
+
+    >>> from fragdex.sources import open_source
+    >>> film_in_jpeg(open_source(JPEG + bytes(20) + b"\0\0\0\x10ftypmp42"))
+    23
+    """
+    if source.read_up_to(ByteRange(0, len(JPEG))) != JPEG:
+        return None
+    at, held = 0, b""
+    while at < MOST_JPEG_BYTES and (piece := source.read_up_to(ByteRange(at, at + JPEG_PIECE))):
+        held = held[-16:] + piece
+        found = FTYP_PATTERN.search(held)
+        if found is not None:
+            return at + len(piece) - len(held) + found.start()
+        at += len(piece)
+    return None
