@@ -20,7 +20,7 @@ from measure import Measured, Row, Setting, Want
 
 from fragdex.rendering.films import Film
 from fragdex.rendering.lint import lint
-from fragdex.rendering.plan import Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Site
@@ -32,7 +32,7 @@ from rendering.pages import looking
 
 __all__ = ["again", "pages"]
 
-_SMALL = Wanted(320, 180, Fraction(30), 1000, film=Film("mkv", codec="ffv1"))
+_SMALL = RenderSpec(320, 180, Fraction(30), 1000, film=Film("mkv", codec="ffv1"))
 # 10 frames and 100 pixels a second
 _LANES = moments.WANTED
 _RUNS = 5
@@ -46,7 +46,7 @@ Wrong = Callable[[Path, Path], set[int]]
 @dataclass(frozen=True, slots=True)
 class _Page:
     site: Site
-    wanted: Wanted
+    wanted: RenderSpec
     wrong: Wrong
     by_chance: bool = False
 

@@ -16,17 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = [
-    "Address",
-    "AddressRefused",
-    "PinnedHTTP",
-    "PinnedHTTPS",
-    "Resolve",
-    "checked_address",
-    "cut_after",
-    "is_public",
-]
-
 log = logging.getLogger("fragdex.service")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

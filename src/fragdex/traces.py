@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
 
-__all__ = ["ActiveSpan", "Traces", "Value", "current_ids", "inner_span", "trace_context"]
-
 log = logging.getLogger("fragdex.service")
 
 Kind = Literal["internal", "server", "client", "consumer"]

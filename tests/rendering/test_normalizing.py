@@ -7,7 +7,7 @@ import pytest
 from fragdex.decoding.loudness import measured
 from fragdex.rendering.films import Film
 from fragdex.rendering.join import CEILING, normalized
-from fragdex.rendering.plan import Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.render import render
 from rendering.frames.test_ranges import NTSC, noisy
 
@@ -84,7 +84,7 @@ def test_one_gain_brings_it_there_or_as_near_as_its_true_peak_allows(target, rea
 @pytest.mark.parametrize("film", [Film("wav", loudness=-23), Film("mkv", audio="pcm", loudness=-5)])
 def test_a_render_is_as_loud_as_it_was_asked_to_be(tmp_path, film):
     out = tmp_path / f"a.{film.container}"
-    made = render(noisy(NTSC), Wanted(64, 64, NTSC, 2000, film=film), out)
+    made = render(noisy(NTSC), RenderSpec(64, 64, NTSC, 2000, film=film), out)
     with av.open(str(out)) as found:
         frames = [frame.to_ndarray().reshape(-1, 2) for frame in found.decode(audio=0)]
     after = measured([np.concatenate(frames).astype(np.float32) / 32768])

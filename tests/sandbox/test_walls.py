@@ -61,7 +61,7 @@ def child(kind, inside, monkeypatch, root, tmp_path):
         start()
     monkeypatch.setattr(ChildProcess, "__init__", began)
     ((module, walls, failures, more),) = seen
-    assert module.startswith("fragdex.service.")
+    assert module.startswith("fragdex.")
     folder = more.pop("folder", None)
     if folder is not None:
         (folder / "work").mkdir()

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 import fragdex
-from fragdex import service
 from fragdex.formats.captions_track import with_captions
 from fragdex.service.indexing.apart import IN_THREAD, run_apart, run_in_child
 from fragdex.service.indexing.exact import exact_index
@@ -15,24 +14,26 @@ from fragdex.speech.copies import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie
 from service.isobmff.conftest import context  # noqa: F401
 
-SERVICE = Path(service.__file__).parent
+HOME = Path(fragdex.__file__).parent
+ROOMS = ("sandbox", "transcode", "speech", "rendering", "service")
+"""The service, and its engines."""
 PARSES = {"index", "with_captions", "Indexer", "why_not", "true_time"}
 
 WHERE = {
-    "indexing/exact.py": "files of at most IN_THREAD",
-    "indexing/child.py": "a child",
-    "isobmff/true_sync.py": "at most IN_THREAD is read",
-    "isobmff/true_sync_child.py": "a child",
-    "renders/finishing.py": "what the service made itself",
-    "renders/page_media/medium.py": "a child",
-    "timelines/child.py": "a child",
+    "rendering/page_media/medium.py": "a child",
+    "service/indexing/exact.py": "files of at most IN_THREAD",
+    "service/indexing/child.py": "a child",
+    "service/isobmff/true_sync.py": "at most IN_THREAD is read",
+    "service/isobmff/true_sync_child.py": "a child",
+    "service/renders/finishing.py": "what the service made itself",
+    "service/timelines/child.py": "a child",
+    "service/unprocessed/indexing.py": "a child",
+    "service/unprocessed/processing.py": "files of at most IN_THREAD",
+    "service/unprocessed/structure.py": "boxes of at most IN_THREAD",
+    "speech/copies.py": "a child",
+    "speech/transcribe.py": "not called by the service",
     "transcode/process.py": "a child",
     "transcode/track_writers.py": "a child",
-    "transcriptions/copying_child.py": "a child",
-    "transcriptions/whole.py": "the library's: not called by the service",
-    "unprocessed/indexing.py": "a child",
-    "unprocessed/processing.py": "files of at most IN_THREAD",
-    "unprocessed/structure.py": "boxes of at most IN_THREAD",
 }
 
 
@@ -48,7 +49,8 @@ def calls(path):
 
 
 def test_whoever_parses_is_known():
-    found = {str(path.relative_to(SERVICE)) for path in SERVICE.rglob("*.py") if any(calls(path))}
+    files = [path for room in ROOMS for path in (HOME / room).rglob("*.py")]
+    found = {str(path.relative_to(HOME)) for path in files if any(calls(path))}
     assert found == set(WHERE)
 
 

@@ -16,7 +16,7 @@ from fragdex.cli.render_caps import Caps, MaxCost, MaxSeconds
 from fragdex.cli.render_notes import INCOMPLETE, tell
 from fragdex.cli.render_remote import fields_of, render_remotely
 from fragdex.cli.render_report import facts_of, line_of
-from fragdex.cli.render_request import Kind, bits, stdin_html, wanted_of
+from fragdex.cli.render_request import Kind, bits, spec_of, stdin_html
 from fragdex.cli.render_target import target_of
 from fragdex.cli.report import complain, part_progress
 
@@ -161,9 +161,7 @@ def render(
         from fragdex.rendering.render import render as render_page
         from fragdex.rendering.site import Page, Site, WithData
         from fragdex.rendering.site_locator import site_at
-    wanted = wanted_of(
-        kind, still=still, film={**film, "transparency": transparent}, **view, **times
-    )
+    spec = spec_of(kind, still=still, film={**film, "transparency": transparent}, **view, **times)
     if page == "-":
         site: Site = Page(stdin_html())
         outside: Outside = NOTHING
@@ -177,12 +175,12 @@ def render(
         # of a table the first row tells
         row = given[0] if isinstance(given, list) else given
         site = site if row is None else WithData(site, row)
-        return tool(page, PageSource("", site, outside), wanted, json)
+        return tool(page, PageSource("", site, outside), spec, json)
     assert output is not None
     if isinstance(given, list) and kind.image is not None:
         raise typer.BadParameter("--data of rows and an image sequence do not go together")
     if isinstance(given, list):
-        films = Batch(site, outside, wanted, output, given)
+        films = Batch(site, outside, spec, output, given)
         return _batch(page, films, jobs, json, allow_incomplete, max_seconds, max_cost)
     if given is not None:
         site = WithData(site, given)
@@ -193,7 +191,7 @@ def render(
     ):
         made = render_page(
             site,
-            wanted,
+            spec,
             target,
             jobs=jobs,
             slices=slices,
@@ -201,7 +199,7 @@ def render(
             progress=Caps(max_seconds, max_cost, progress),
         )
         seconds = time.monotonic() - began
-        facts = facts_of(page, output, wanted.film, made, seconds, given)
+        facts = facts_of(page, output, spec.film, made, seconds, given)
         finish()
     tell(made.notes)
     # The film itself may be on stdout: then words go to stderr.

@@ -27,7 +27,7 @@ from fragdex.errors import FragdexError
 if TYPE_CHECKING:
     from fragdex.rendering.films import Film as StoredFilm
     from fragdex.rendering.outside import Outside
-    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.plan import RenderSpec
     from fragdex.rendering.render import Rendered
     from fragdex.rendering.site import Site
 
@@ -94,7 +94,7 @@ class Batch:
 
     Args:
         site: of the page; outside: what it may ask for beyond it.
-        wanted: of each film.
+        spec: of each film.
         output: their names, with columns in braces; `{row}` is the number of the row, from 1.
         rows: in order.
 
@@ -103,10 +103,10 @@ class Batch:
     """
 
     def __init__(
-        self, site: Site, outside: Outside, wanted: Wanted, output: str,
+        self, site: Site, outside: Outside, spec: RenderSpec, output: str,
         rows: Sequence[dict[str, Any]],
     ) -> None:  # fmt: skip
-        self._site, self._outside, self._wanted = site, outside, wanted
+        self._site, self._outside, self._spec = site, outside, spec
         self._films = [
             Film(row, path) for row, path in zip(rows, _paths(output, rows), strict=True)
         ]
@@ -116,7 +116,7 @@ class Batch:
     @property
     def stored(self) -> StoredFilm:
         """How each is stored."""
-        return self._wanted.film
+        return self._spec.film
 
     def __len__(self) -> int:
         return len(self._films)
@@ -157,7 +157,7 @@ class Batch:
             return film
         try:
             rendered = render_page(
-                site, self._wanted, film.path, jobs=1, slices=1, outside=self._outside,
+                site, self._spec, film.path, jobs=1, slices=1, outside=self._outside,
                 progress=progress,
             )  # fmt: skip
         except FragdexError as error:
@@ -180,7 +180,7 @@ class Batch:
 
     def _recipe(self, path: Path) -> str:
         seen = path.stat()
-        told = f"{self._pixels} {self._wanted} {seen.st_size} {seen.st_mtime_ns}"
+        told = f"{self._pixels} {self._spec} {seen.st_size} {seen.st_mtime_ns}"
         return hashlib.sha256(told.encode()).hexdigest()
 
     @cached_property
@@ -190,7 +190,7 @@ class Batch:
         from fragdex.rendering.recipe import recipe as recipe_of
 
         mark = browser_mark()
-        recipe: bytes = recipe_of(self._wanted.view(), range(0), self._wanted, mark)
+        recipe: bytes = recipe_of(self._spec.view(), range(0), self._spec, mark)
         return recipe.hex()
 
     def _notes(self, folder: Path) -> dict[str, Any]:

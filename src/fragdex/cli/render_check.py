@@ -11,7 +11,7 @@ from fragdex.cli.report import part_progress
 
 if TYPE_CHECKING:
     from fragdex.rendering.lint import Linted
-    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.plan import RenderSpec
     from fragdex.rendering.pool import PageSource
 
 __all__ = ["FOUND", "check_page"]
@@ -20,7 +20,7 @@ FOUND: Final = 3
 """The exit code where something was found."""
 
 
-def check_page(name: str, page: PageSource, wanted: Wanted, json: bool) -> int:
+def check_page(name: str, page: PageSource, spec: RenderSpec, json: bool) -> int:
     """Look at a page and print what was found.
 
     Args:
@@ -31,7 +31,7 @@ def check_page(name: str, page: PageSource, wanted: Wanted, json: bool) -> int:
     from fragdex.rendering.lint import lint
 
     with part_progress(Path(name).name, "frames") as progress:
-        made = lint(page, wanted, progress)
+        made = lint(page, spec, progress)
     say(json_line(_facts(name, made)) if json else "".join(_lines(name, made)))
     return FOUND if made.findings else 0
 

@@ -8,19 +8,19 @@ from fragdex.cli.output import json_line, say
 from fragdex.cli.render_notes import tell
 
 if TYPE_CHECKING:
-    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.plan import RenderSpec
     from fragdex.rendering.pool import PageSource
 
 __all__ = ["estimate_page"]
 
 
 def estimate_page(
-    jobs: int | None, slices: int | None, name: str, page: PageSource, wanted: Wanted, json: bool
+    jobs: int | None, slices: int | None, name: str, page: PageSource, spec: RenderSpec, json: bool
 ) -> int:  # fmt: skip
     """Say what the film of a page needs; returns the exit code."""
     from fragdex.rendering.estimate import estimate
 
-    made = estimate(page, wanted, jobs=jobs, slices=slices)
+    made = estimate(page, spec, jobs=jobs, slices=slices)
     tell(made.notes)
     width, height = made.view.frame
     if json:

@@ -11,17 +11,17 @@ import typer
 from fragdex.cli.output import json_line, say
 
 if TYPE_CHECKING:
-    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.plan import RenderSpec
     from fragdex.rendering.pool import PageSource
 
 __all__ = ["preview_page"]
 
 
-def preview_page(port: int, name: str, page: PageSource, wanted: Wanted, json: bool) -> int:
+def preview_page(port: int, name: str, page: PageSource, spec: RenderSpec, json: bool) -> int:
     """Show the film of a page until interrupted; returns the exit code."""
     from fragdex.rendering.preview.film_preview import FilmPreview, LocalServer
 
-    preview = FilmPreview(name, page, wanted)
+    preview = FilmPreview(name, page, spec)
     try:
         server = LocalServer(preview, port)
     except OSError as error:

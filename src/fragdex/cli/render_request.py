@@ -17,7 +17,7 @@ from fragdex.cli import options
 
 if TYPE_CHECKING:
     from fragdex.rendering.films import Film
-    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.plan import RenderSpec
     from fragdex.rendering.stills import Container, Still
 
 __all__ = [
@@ -27,8 +27,8 @@ __all__ = [
     "crop_of",
     "milliseconds",
     "size_of",
+    "spec_of",
     "stdin_html",
-    "wanted_of",
 ]
 
 _FILMS: Final = {
@@ -83,7 +83,7 @@ Kind(container='zip', is_film=True, image='png'))
         raise typer.BadParameter(f"{output}: the name must end in {known}")
 
 
-def wanted_of(
+def spec_of(
     kind: Kind,
     *,
     still: Mapping[str, Any],
@@ -97,7 +97,7 @@ def wanted_of(
     stop: str | None = None,
     crop: str | None = None,
     page_fps: str | None = None,
-) -> Wanted:
+) -> RenderSpec:
     """What is to be made.
 
     Args:
@@ -110,7 +110,7 @@ def wanted_of(
         typer.BadParameter: one of them is none, or they do not go together.
     """
     from fragdex.rendering.films import Film
-    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.plan import RenderSpec
 
     if kind.image is not None:
         _refuse(kind, {"at": at})
@@ -125,7 +125,7 @@ def wanted_of(
     width, height = size_of(size)
     rate = _rate(fps)
     stored = _film(kind.container, film, rate) if kind.is_film else Film()
-    wanted = Wanted(
+    spec = RenderSpec(
         width, height, rate, milliseconds("--duration", duration, least=1),
         None if kind.is_film else _still(kind.container, still),
         milliseconds("--at", at, least=0) or 0, stored, _scale(scale),
@@ -133,19 +133,19 @@ def wanted_of(
         crop_of(crop), None if page_fps is None else _rate(page_fps, "--page-fps"),
     )  # fmt: skip
     try:
-        wanted.check_crop(width, height)
+        spec.check_crop(width, height)
     except ValueError as error:
         raise typer.BadParameter(f"--crop {crop}: {error}") from None
     try:
-        wanted.check_page_fps()
+        spec.check_page_fps()
     except ValueError as error:
         raise typer.BadParameter(f"--page-fps: {error}") from None
-    if kind.is_film and wanted.end_ms is not None:
+    if kind.is_film and spec.end_ms is not None:
         try:
-            wanted.frames(wanted.end_ms)
+            spec.frames(spec.end_ms)
         except ValueError as error:
             raise typer.BadParameter(f"--from, --to: {error}") from None
-    return wanted
+    return spec
 
 
 def _refuse(kind: Kind, given: Mapping[str, Any]) -> None:

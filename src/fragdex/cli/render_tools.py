@@ -18,13 +18,13 @@ from fragdex.cli.render_preview import preview_page
 from fragdex.cli.report import part_progress
 
 if TYPE_CHECKING:
-    from fragdex.rendering.plan import Wanted
+    from fragdex.rendering.plan import RenderSpec
     from fragdex.rendering.pool import PageSource
     from fragdex.rendering.stills import Container, Still
 
 __all__ = ["Check", "ContactSheet", "Estimate", "Port", "Preview", "Tool", "tool_of"]
 
-Tool = Callable[[str, "PageSource", "Wanted", bool], int]
+Tool = Callable[[str, "PageSource", "RenderSpec", bool], int]
 """Name of the page, page, film, whether JSON is wanted → the exit code."""
 
 Check = Annotated[
@@ -136,12 +136,12 @@ def _sheet_of(output: str | None, quality: int | None, grid: str) -> Tool:
 
 def _make_sheet(
     columns: int, rows: int, output: str, still: Still, name: str, page: PageSource,
-    wanted: Wanted, json: bool,
+    spec: RenderSpec, json: bool,
 ) -> int:  # fmt: skip
     from fragdex.rendering.contact_sheet import contact_sheet
 
     with part_progress(Path(name).name, "frames") as progress:
-        made = contact_sheet(page, wanted, columns, rows, Path(output), still, progress)
+        made = contact_sheet(page, spec, columns, rows, Path(output), still, progress)
     tell(made.notes)
     width, height = made.size
     if json:

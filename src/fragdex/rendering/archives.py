@@ -23,8 +23,6 @@ from typing import IO, Final, Self
 
 from fragdex.errors import TooLarge, Unprocessable
 
-__all__ = ["Bounds", "Contents", "examine", "unpack"]
-
 INDEX: Final = "index.html"
 _PIECE: Final = 256 << 10
 # Deflate packs zeros a thousand to one, the text of sites ten to one.

@@ -27,8 +27,6 @@ from fragdex.rendering.site import OpenAsset, Site
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.processes import end_descendants
 
-__all__ = ["MADE", "main"]
-
 MADE: Final = "made"
 """What a job makes, in the folder of this process."""
 

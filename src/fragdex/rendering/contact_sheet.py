@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final
 from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.plan import Wanted, frames_of, settled
+from fragdex.rendering.plan import RenderSpec, frames_of, settled
 from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.stills import Still, encode_still
 
 if TYPE_CHECKING:
     from PIL import Image
-
-__all__ = ["ContactSheet", "contact_sheet", "film_of"]
 
 _WIDTH: Final = 1920
 """Pixels of a sheet, about: frames are made smaller, never larger, to fit."""
@@ -49,25 +47,25 @@ class ContactSheet:
     notes: Notes
 
 
-def film_of(page: PageSource, wanted: Wanted) -> tuple[View, range]:
+def film_of(page: PageSource, spec: RenderSpec) -> tuple[View, range]:
     """How the film of a page is seen, and its frames.
 
     Raises:
         PageFailed: it does not say how long it lasts; and as `ChildPool.look`.
     """
     with closing(ChildPool(most=1)) as pool:
-        view, duration_ms = settled(wanted, page.limits, lambda view: pool.look(page, view))
+        view, duration_ms = settled(spec, page.limits, lambda view: pool.look(page, view))
     if duration_ms is None:
         raise PageFailed(
             "the page does not say how long it lasts: nothing in it is animated for a finite time",
             advice="set a duration (--duration), or window.fragdex.duration in the page",
         )
-    return view, frames_of(wanted, duration_ms)
+    return view, frames_of(spec, duration_ms)
 
 
 def contact_sheet(
     page: PageSource,
-    wanted: Wanted,
+    spec: RenderSpec,
     columns: int,
     rows: int,
     out: Path,
@@ -79,7 +77,7 @@ def contact_sheet(
     A film of fewer frames gives fewer pictures.
 
     Args:
-        wanted: the film.
+        spec: the film.
         out: the file; an existing one is replaced.
         still: how the sheet is stored.
         progress: called with frames drawn and frames to draw.
@@ -90,7 +88,7 @@ def contact_sheet(
     import numpy as np
     from PIL import Image
 
-    view, film = film_of(page, wanted)
+    view, film = film_of(page, spec)
     frames = evenly(film, columns * rows)
     columns = min(columns, len(frames))
     rows = -(-len(frames) // columns)

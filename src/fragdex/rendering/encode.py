@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encoders import ENCODER, RGB_FORMATS, options, settle, usual_class
 from fragdex.rendering.films import Film
 from fragdex.rendering.number_line import picture_of, pixels_of, rows_of_line, without_line
-from fragdex.rendering.plan import View, key_interval
+from fragdex.rendering.plan import key_interval
 from fragdex.rendering.repeats import Numbered, repeat_unit
 from fragdex.transcode.x264 import repeatable
 

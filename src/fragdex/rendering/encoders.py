@@ -14,8 +14,6 @@ from typing import Any, Final
 from fragdex.rendering.films import Film
 from fragdex.rendering.plan import key_interval
 
-__all__ = ["ENCODER", "RGB_FORMATS", "options", "settle", "usual_class", "version"]
-
 ENCODER: Final = {
     "preset": "veryfast",
     "crf": "18",

@@ -15,14 +15,12 @@ from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.contact_sheet import film_of
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import Wanted, key_interval
+from fragdex.rendering.plan import RenderSpec, key_interval
 from fragdex.rendering.pool import PageSource, evenly
 from fragdex.rendering.process import Child
 from fragdex.rendering.render import divided
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.sandbox.processes import ProcessorTime, memory_below
-
-__all__ = ["Estimate", "estimate"]
 
 PLACES: Final = 3
 """Where in the film frames are drawn, at most."""
@@ -74,7 +72,7 @@ class _Enough(Exception):
 
 
 def estimate(
-    page: PageSource, wanted: Wanted, *, jobs: int | None = None, slices: int | None = None
+    page: PageSource, spec: RenderSpec, *, jobs: int | None = None, slices: int | None = None
 ) -> Estimate:
     """Draw a few frames of a film, and say what all of it will cost.
 
@@ -85,8 +83,8 @@ def estimate(
         PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `render`.
         OneBrowserNeeded: the film begins within a page that needs all of its frames.
     """
-    view, frames = film_of(page, wanted)
-    seen = _sampled(page, wanted, view, frames)
+    view, frames = film_of(page, spec)
+    seen = _sampled(page, spec, view, frames)
 
     each = seen.each("seconds")
 
@@ -155,8 +153,8 @@ class _Seen:
         return fmean(getattr(one, cost) for one in self.places)
 
 
-def _sampled(page: PageSource, wanted: Wanted, view: View, frames: range) -> _Seen:
-    group = wanted.film.gop or key_interval(view.fps)
+def _sampled(page: PageSource, spec: RenderSpec, view: View, frames: range) -> _Seen:
+    group = spec.film.gop or key_interval(view.fps)
     length = min(FRAMES, len(frames))
     long = max(length, min(len(frames) // PLACES, length + _GROUPS * group))
     seen = _Seen()
@@ -178,7 +176,7 @@ def _sampled(page: PageSource, wanted: Wanted, view: View, frames: range) -> _Se
 
         def draw(first: int, count: int) -> SliceMade:
             one = child.draw(
-                view, range(first, first + count), Path(folder), film=wanted.film, check=check
+                view, range(first, first + count), Path(folder), film=spec.film, check=check
             )  # fmt: skip
             seen.drawn += count
             seen.notes = one.notes

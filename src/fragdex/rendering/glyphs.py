@@ -6,8 +6,6 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["missing_fonts"]
-
 # The first word of a character's name in Unicode → the writing, and the package of Debian.
 _CJK: Final = "fonts-noto-cjk"
 _PACKAGES: Final = {

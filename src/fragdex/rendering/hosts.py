@@ -21,8 +21,6 @@ from fragdex.outgoing import (
 )
 from fragdex.rendering.outside import Answer, Blocked
 
-__all__ = ["AllowedHosts"]
-
 MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PIECE: Final = 64 << 10

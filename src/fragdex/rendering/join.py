@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from fragdex.errors import BrowserGone
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.films import Film
 from fragdex.rendering.messages import Joined
 from fragdex.rendering.number_line import pixels_of
-from fragdex.rendering.plan import KEY_SECONDS, View
+from fragdex.rendering.plan import KEY_SECONDS
 from fragdex.rendering.stills import encode_still
 
 if TYPE_CHECKING:

@@ -16,11 +16,9 @@ from fragdex.rendering.browser.model import Notes, PageFacts
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.glyphs import missing_fonts
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import Wanted, frames_of, settled
+from fragdex.rendering.plan import RenderSpec, frames_of, settled
 from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.site import DATA, ORIGIN, Site
-
-__all__ = ["Finding", "Linted", "lint"]
 
 SAMPLES: Final = 12
 """Frames that are drawn, at most."""
@@ -74,14 +72,14 @@ class Linted:
 
 
 def lint(
-    page: PageSource, wanted: Wanted, progress: Callable[[int, int], object] = lambda *_: None
+    page: PageSource, spec: RenderSpec, progress: Callable[[int, int], object] = lambda *_: None
 ) -> Linted:
     """Draw a few frames of a page in two browsers, and say what will be wrong with its film.
 
     Scripts and requests between those frames happen as they do in the film.
 
     Args:
-        wanted: the film.
+        spec: the film.
         progress: called from any thread with frames drawn and frames to draw.
 
     Raises:
@@ -93,7 +91,7 @@ def lint(
     made = Linted()
     notes, reads = Notes(), dict[str, str | None]()
     try:
-        facts = _settle(page, wanted, made)
+        facts = _settle(page, spec, made)
         most = _ASKED_SAMPLES if facts is not None and facts.is_asked else SAMPLES
         assert made.view is not None
         made.drawn = evenly(made.frames, most)
@@ -107,7 +105,7 @@ def lint(
     return made
 
 
-def _settle(page: PageSource, wanted: Wanted, made: Linted) -> PageFacts | None:
+def _settle(page: PageSource, spec: RenderSpec, made: Linted) -> PageFacts | None:
     facts = None
     with closing(ChildPool(most=1)) as pool:
 
@@ -117,14 +115,14 @@ def _settle(page: PageSource, wanted: Wanted, made: Linted) -> PageFacts | None:
             return facts
 
         # it is always looked at: whether it is asked for frames decides how many are drawn
-        look(wanted.view())
-        made.view, made.duration_ms = settled(wanted, page.limits, look)
+        look(spec.view())
+        made.view, made.duration_ms = settled(spec, page.limits, look)
     if made.duration_ms is None:
         made.findings.append(Finding(
             "endless", "the page does not say how long it lasts: nothing in it is animated for a "
             "finite time; set --duration, or window.fragdex.duration in the page",
         ))  # fmt: skip
-    made.frames = frames_of(wanted, made.duration_ms or ENDLESS_MS)
+    made.frames = frames_of(spec, made.duration_ms or ENDLESS_MS)
     return facts
 
 

@@ -15,10 +15,6 @@ from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.outside import Answer, Blocked
 
-__all__ = [
-    "Joined", "SliceMade", "answer_as_json", "answer_of_json", "view_as_json", "view_of_json",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Joined:

@@ -13,8 +13,6 @@ from typing import Final, Protocol
 
 from fragdex.rendering.site import ORIGIN
 
-__all__ = ["NOTHING", "READABLE", "Answer", "Blocked", "FirstOf", "Outside"]
-
 READABLE: Final = {
     "access-control-allow-origin": ORIGIN,
     "access-control-allow-credentials": "true",

@@ -14,11 +14,6 @@ from fragdex.rendering.browser.timing import DEFAULT_HEIGHT, DEFAULT_WIDTH, Crop
 from fragdex.rendering.films import MAX_FPS, Film
 from fragdex.rendering.stills import Still
 
-__all__ = [
-    "Plan", "View", "Wanted", "frame_at", "frame_count", "frames_of", "key_interval", "plan",
-    "settled",
-]  # fmt: skip
-
 KEY_SECONDS: Final = 2
 """Between two key frames, and so the length of a fragment."""
 
@@ -67,7 +62,7 @@ def frame_at(time_ms: int, fps: Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RenderSpec:
     """What is to be made; what is None is asked of the page.
 
     Attributes:
@@ -110,7 +105,7 @@ class Wanted:
         Raises:
             ValueError: the range begins where the film has ended.
 
-        >>> Wanted(from_ms=1000, to_ms=1500).frames(10_000), Wanted().frames(100)
+        >>> RenderSpec(from_ms=1000, to_ms=1500).frames(10_000), RenderSpec().frames(100)
         (range(30, 45), range(0, 3))
         """
         stop = frame_count(duration_ms, self.fps)
@@ -126,7 +121,7 @@ class Wanted:
         """How the page is seen, by what it says of itself where that is known.
 
         >>> from fractions import Fraction
-        >>> Wanted(63, 32).view().width, Wanted(63, 32, scale=2).view().width
+        >>> RenderSpec(63, 32).view().width, RenderSpec(63, 32, scale=2).view().width
         (64, 63)
         """
         width = self.width or (facts.width if facts else None) or DEFAULT_WIDTH
@@ -141,7 +136,7 @@ class Wanted:
         Raises:
             ValueError: it is none.
 
-        >>> Wanted(fps=Fraction(25), page_fps=Fraction(60)).check_page_fps()
+        >>> RenderSpec(fps=Fraction(25), page_fps=Fraction(60)).check_page_fps()
         Traceback (most recent call last):
         ...
         ValueError: 60 is no whole multiple of 25 frames a second, such as 50, 75
@@ -164,7 +159,7 @@ class Wanted:
         Raises:
             ValueError: it says why.
 
-        >>> Wanted(crop=(1, 0, 64, 32), scale=1.5).check_crop(640, 360)
+        >>> RenderSpec(crop=(1, 0, 64, 32), scale=1.5).check_crop(640, 360)
         Traceback (most recent call last):
         ...
         ValueError: 1,0,64,32 times 1.5 is not whole: 1.5,0,96,48 pixels
@@ -198,14 +193,14 @@ class Wanted:
         return side
 
 
-def frames_of(wanted: Wanted, duration_ms: int) -> range:
+def frames_of(spec: RenderSpec, duration_ms: int) -> range:
     """The frames that are to be made of a film whose duration is known by now.
 
     Raises:
         PageFailed: none, as the range begins where the film has ended.
     """
     try:
-        return wanted.frames(duration_ms)
+        return spec.frames(duration_ms)
     except ValueError as error:
         raise PageFailed(
             f"{error}: the film is {duration_ms} ms long",
@@ -213,15 +208,15 @@ def frames_of(wanted: Wanted, duration_ms: int) -> range:
         ) from None
 
 
-def _need_crop(wanted: Wanted, view: View) -> None:
+def _need_crop(spec: RenderSpec, view: View) -> None:
     try:
-        wanted.check_crop(view.width, view.height)
+        spec.check_crop(view.width, view.height)
     except ValueError as error:
         raise PageFailed(f"crop: {error}", advice="crop within the page's window") from None
 
 
 def settled(
-    wanted: Wanted, limits: Limits, look: Callable[[View], PageFacts]
+    spec: RenderSpec, limits: Limits, look: Callable[[View], PageFacts]
 ) -> tuple[View, int | None]:
     """Size and duration (ms); the page is looked at only where something is left open.
 
@@ -231,20 +226,20 @@ def settled(
     Raises:
         TooLarge: more pixels than the limits allow; and as `look`.
     """
-    view = wanted.view()
+    view = spec.view()
     limits.check(view)
-    if wanted.width and wanted.height:
-        _need_crop(wanted, view)
-    is_film = wanted.still is None
-    if wanted.width and wanted.height and not (is_film and wanted.end_ms is None):
-        return view, wanted.end_ms
+    if spec.width and spec.height:
+        _need_crop(spec, view)
+    is_film = spec.still is None
+    if spec.width and spec.height and not (is_film and spec.end_ms is None):
+        return view, spec.end_ms
     facts = look(view)
-    view = wanted.view(facts)
+    view = spec.view(facts)
     limits.check(view)
-    _need_crop(wanted, view)
+    _need_crop(spec, view)
     if not is_film:
         return view, None
-    return view, facts.duration_ms if wanted.end_ms is None else wanted.end_ms
+    return view, facts.duration_ms if spec.end_ms is None else spec.end_ms
 
 
 @dataclass(frozen=True, slots=True)

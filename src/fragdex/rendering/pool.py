@@ -21,7 +21,7 @@ from fragdex.rendering.browser.timing import View
 from fragdex.rendering.films import Film
 from fragdex.rendering.messages import Joined, SliceMade
 from fragdex.rendering.outside import NOTHING, Outside
-from fragdex.rendering.plan import Wanted, frame_at
+from fragdex.rendering.plan import RenderSpec, frame_at
 from fragdex.rendering.process import Check, Child, Progress, nothing
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import Site
@@ -118,7 +118,7 @@ class ChildPool:
     def draw(
         self,
         page: PageSource,
-        wanted: Wanted,
+        spec: RenderSpec,
         view: View,
         frames: range,
         folder: Path,
@@ -142,17 +142,17 @@ class ChildPool:
             StoreFull: no room in the folder.
             OneBrowserNeeded: of a film, as of `Child.draw`; and as `look`.
         """
-        if wanted.still is not None:
-            at = frame_at(wanted.time_ms, view.fps)
+        if spec.still is not None:
+            at = frame_at(spec.time_ms, view.fps)
             frames = range(at, at + 1)
         draw = partial(
-            self._draw, page, view, frames, folder, still=wanted.still, film=wanted.film,
+            self._draw, page, view, frames, folder, still=spec.still, film=spec.film,
             progress=progress, check=check, cost=cost,
         )  # fmt: skip
         try:
             return draw(all_drawn=all_drawn)
         except OneBrowserNeeded as error:
-            if wanted.still is None:
+            if spec.still is None:
                 raise
             made = draw(all_drawn=True)
             made.notes.say("browser", seams.needed(error))

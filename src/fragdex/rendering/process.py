@@ -29,8 +29,6 @@ from fragdex.sandbox.folders import take_file
 from fragdex.sandbox.processes import memory_of_one
 from fragdex.sandbox.walls import Walls
 
-__all__ = ["Check", "Child", "Progress", "nothing"]
-
 STALL_SECONDS: Final = 180.0
 """Silence after which a process is taken for hung; the browser's own limits are far shorter."""
 

@@ -24,7 +24,7 @@ from fragdex.rendering.browser.finding import find_engine
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encoders import version
 from fragdex.rendering.messages import view_as_json
-from fragdex.rendering.plan import Wanted
+from fragdex.rendering.plan import RenderSpec
 
 # What is asked of a browser, and what runs beside it. All that they import has a say in pixels.
 _ENGINE: Final = (
@@ -37,20 +37,20 @@ _IMPORT: Final = re.compile(
 )
 
 
-def recipe(view: View, frames: range, wanted: Wanted, browser_version: str) -> bytes:
+def recipe(view: View, frames: range, spec: RenderSpec, browser_version: str) -> bytes:
     """SHA-256 of all that decides these frames of any page, or the still that is wanted of it.
 
     >>> from fractions import Fraction
     >>> one, two = View(640, 360, Fraction(30)), View(640, 360, Fraction(60))
-    >>> recipe(one, range(60), Wanted(), "1.0") == recipe(two, range(60), Wanted(), "1.0")
+    >>> recipe(one, range(60), RenderSpec(), "1.0") == recipe(two, range(60), RenderSpec(), "1.0")
     False
     """
-    if wanted.still is None:
-        what = {"first": frames.start, "stop": frames.stop, "encoder": version(wanted.film)}
+    if spec.still is None:
+        what = {"first": frames.start, "stop": frames.stop, "encoder": version(spec.film)}
     else:
         what = {
-            "time_ms": wanted.time_ms,
-            "still": asdict(wanted.still),
+            "time_ms": spec.time_ms,
+            "still": asdict(spec.still),
         }
     told = {"view": view_as_json(view), "browser": browser_version, "ours": _ours(), **what}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest()

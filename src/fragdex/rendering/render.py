@@ -20,7 +20,7 @@ from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outside import NOTHING, Outside
-from fragdex.rendering.plan import Plan, Wanted, frames_of, key_interval, plan, settled
+from fragdex.rendering.plan import Plan, RenderSpec, frames_of, key_interval, plan, settled
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import Site
@@ -44,7 +44,7 @@ class Rendered:
 
 def render(
     site: Site,
-    wanted: Wanted,
+    spec: RenderSpec,
     out: Path,
     *,
     jobs: int | None = None,
@@ -57,7 +57,7 @@ def render(
 
     Args:
         site: the page's files.
-        wanted: size, rate, duration, or which still.
+        spec: size, rate, duration, or which still.
         out: the file; an existing one is replaced at the very end.
         jobs: processes side by side; at most as many as there are processors, and no more than
             there is work for (`SliceScheduler`).
@@ -78,7 +78,7 @@ def render(
         tempfile.TemporaryDirectory(prefix=".fragdex-", dir=out.parent) as scratch,
         closing(ChildPool(most=jobs or processors)) as pool,
     ):
-        work = _Work(page, wanted, pool, Path(scratch), progress)
+        work = _Work(page, spec, pool, Path(scratch), progress)
         parts = work.parts(jobs, slices)
         made = work.slices(parts, jobs)
         notes = Notes()
@@ -87,7 +87,7 @@ def render(
         if work.needed is not None:
             notes.say("browser", work.needed)
             made = work.alone(parts, made)
-        rendered = work.joined(parts, made, notes) if wanted.still is None else _still(parts, made)
+        rendered = work.joined(parts, made, notes) if spec.still is None else _still(parts, made)
         os.replace(rendered.path, out)
     return replace(rendered, path=out)
 
@@ -96,10 +96,10 @@ class _Work:
     """One render: its processes, and how far it is."""
 
     def __init__(
-        self, page: PageSource, wanted: Wanted, pool: ChildPool, folder: Path,
+        self, page: PageSource, spec: RenderSpec, pool: ChildPool, folder: Path,
         progress: Callable[[int, int], None],
     ) -> None:  # fmt: skip
-        self._page, self._wanted, self._pool = page, wanted, pool
+        self._page, self._spec, self._pool = page, spec, pool
         self._folder, self._progress = folder, progress
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -109,9 +109,9 @@ class _Work:
 
     def parts(self, jobs: int | None, slices: int | None) -> Plan:
         view, duration_ms = settled(
-            self._wanted, self._page.limits, lambda view: self._pool.look(self._page, view)
+            self._spec, self._page.limits, lambda view: self._pool.look(self._page, view)
         )
-        if self._wanted.still is not None:
+        if self._spec.still is not None:
             return Plan(view, (0, 1))
         if duration_ms is None:
             raise PageFailed(
@@ -119,8 +119,8 @@ class _Work:
                 " time",
                 advice="set a duration (--duration), or window.fragdex.duration in the page",
             )
-        frames = frames_of(self._wanted, duration_ms)
-        if self._wanted.film.is_sound:
+        frames = frames_of(self._spec, duration_ms)
+        if self._spec.film.is_sound:
             # to pass by is what a slice after it would have to do as well
             return Plan(view, (frames.start, frames.stop))
         return divided(view, frames, jobs, slices)
@@ -165,7 +165,7 @@ class _Work:
             # nobody needs the others any more, and nobody has to wait for their end
             ending = threading.Thread(target=self._pool.close, name="end")
             ending.start()
-            joined = child.join(made, parts.view, self._folder / "whole", film=self._wanted.film)
+            joined = child.join(made, parts.view, self._folder / "whole", film=self._spec.film)
         ending.join()
         for one in made:
             notes.add(one.notes)
@@ -189,7 +189,7 @@ class _Work:
         def draw() -> SliceMade:
             self._check()
             made = self._pool.draw(
-                self._page, self._wanted, parts.view, frames, self._folder,
+                self._page, self._spec, parts.view, frames, self._folder,
                 progress=progress, check=self._check,
             )  # fmt: skip
             scheduler.free()
@@ -213,7 +213,7 @@ class _Work:
         self._done = {one.first: one.frames for one in kept}
         drawn = [
             self._pool.draw(
-                self._page, self._wanted, parts.view, frames, self._folder,
+                self._page, self._spec, parts.view, frames, self._folder,
                 progress=partial(self._count, frames, whole=parts.frames), check=self._check,
                 all_drawn=True,
             )

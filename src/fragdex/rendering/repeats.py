@@ -18,8 +18,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Final
 
-__all__ = ["Numbered", "repeat_unit"]
-
 _START: Final = b"\0\0\0\1"
 _NON_IDR: Final = 1
 _FRAME_NUMS: Final = 16

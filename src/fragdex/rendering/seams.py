@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from fragdex.rendering.messages import SliceMade
 
-__all__ = ["ALONE", "OneBrowserNeeded", "differing", "needed", "note", "notes_of"]
-
 ALONE: Final = "drawn by one browser: "
 """How the note of a film begins that is not drawn by several, and why."""
 

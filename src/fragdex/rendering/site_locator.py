@@ -8,8 +8,6 @@ from fragdex.errors import InvalidRequest
 from fragdex.rendering.outside import NOTHING, Outside
 from fragdex.rendering.site import Folder, OpenAsset, Site
 
-__all__ = ["Beside", "site_at"]
-
 
 class Beside(Folder):
     """The folder that a page stands in, the page in the place of its index.html.

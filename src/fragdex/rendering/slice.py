@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from fragdex.rendering.page_media.player import Player
 
-__all__ = ["Slicer"]
-
 Progress = Callable[[int], None]
 
 # So often it is looked for characters that no font has.

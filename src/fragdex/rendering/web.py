@@ -14,8 +14,6 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 from fragdex.rendering.outside import Answer, Blocked
 from fragdex.rendering.site import DATA, ORIGIN, OpenAsset, Site, media_type_of
 
-__all__ = ["Web"]
-
 MAX_BYTES: Final = 256 << 20
 SECONDS: Final = 30
 _PASSED_ON: Final = ("range", "accept", "if-none-match")

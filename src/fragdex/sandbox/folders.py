@@ -24,8 +24,6 @@ try:
 except ImportError:  # pragma: no cover - no such system runs children with walls
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["OwnFolder", "make_locked", "sweep", "sweep_temporary", "take_file"]
-
 _PIECE: Final = 1 << 20
 _PREFIX: Final = "fragdex-child-"
 # Until it is locked, nobody may take it for one that was left behind.

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["restrict", "version"]
-
 # The same numbers on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION, _PATH_BENEATH = 1, 1

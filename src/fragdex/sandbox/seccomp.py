@@ -14,8 +14,6 @@ import socket
 import struct
 from typing import Final
 
-__all__ = ["compiled", "install"]
-
 # name: its number on x86-64 and on arm64; 0: it has none
 _NUMBERS: Final = {
     "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200),

@@ -14,8 +14,6 @@ from contextlib import suppress
 
 from fragdex.sandbox.walls import Walls, shut_in
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Shut this process in, and run the module's `main(channel)`."""

@@ -13,8 +13,6 @@ import numpy as np
 from fragdex import Source, index
 from fragdex.formats.captions_track import with_captions
 
-__all__ = ["MADE", "PLACES", "Pieces", "pieces_of_copy"]
-
 PLACES: Final = "places"
 MADE: Final = "made"
 _ROW: Final = np.dtype(("<i8", 2))

@@ -14,26 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "FRAME",
-    "FRAME_MS",
-    "HARD_CONTEXT",
-    "PAUSE",
-    "REACH",
-    "SAMPLE_RATE",
-    "UNIT",
-    "Cut",
-    "Ints",
-    "ReadFrames",
-    "Utterance",
-    "cut_near",
-    "joined",
-    "loudness",
-    "smooth",
-    "threshold",
-    "utterances",
-]
-
 SAMPLE_RATE = 16_000
 FRAME_MS = 10
 FRAME = SAMPLE_RATE * FRAME_MS // 1000

@@ -16,8 +16,6 @@ from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.speech.cutting import FRAME_MS, REACH, UNIT
 from fragdex.speech.words import Missing
 
-__all__ = ["LEAST_SLICE_MS", "MOST_SLICE_MS", "Plan", "plan_of", "probes_of", "spans_of"]
-
 LEAST_SLICE_MS: Final = 5_000
 MOST_SLICE_MS: Final = 60_000
 _MOST_UNITS: Final = 48 * 3600 * 100 // UNIT

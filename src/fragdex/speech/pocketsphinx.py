@@ -14,8 +14,6 @@ from fragdex.errors import EngineUnavailable
 from fragdex.speech.engines import EngineChoice, Sound, model_files, need_package
 from fragdex.speech.words import Word
 
-__all__ = ["PocketSphinx"]
-
 _RATE = 16_000
 _SHORTEST = 10
 """Frames; less gives it nothing to work on."""

@@ -16,8 +16,6 @@ from fragdex.errors import EngineUnavailable
 from fragdex.speech.engines import EngineChoice, Sound, model_files, need_package
 from fragdex.speech.words import Word
 
-__all__ = ["Sherpa", "words_of_tokens"]
-
 _RATE = 16_000
 _LAST_TOKEN: Final = 0.2
 """Seconds that the last token of a word lasts where the model does not say."""

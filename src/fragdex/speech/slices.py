@@ -38,8 +38,6 @@ from fragdex.speech.engines import Engine
 from fragdex.speech.plan import Plan, plan_of, probes_of, spans_of
 from fragdex.speech.words import Missing, SliceTranscript, Word
 
-__all__ = ["Listener"]
-
 _BLOCK: Final = 3
 """Units whose utterances may be joined: in slices of half a minute they are those of the whole."""
 _AT_ONCE: Final = 16

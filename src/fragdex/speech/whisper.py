@@ -17,8 +17,6 @@ from fragdex.errors import EngineUnavailable
 from fragdex.speech.engines import EngineChoice, Sound, need_package
 from fragdex.speech.words import Word
 
-__all__ = ["FasterWhisper"]
-
 _RATE = 16_000
 _FILES: Final = ("model.bin", "config.json", "tokenizer.json")
 _HOW: Final = (

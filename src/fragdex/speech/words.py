@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Missing", "SliceTranscript", "Transcript", "Word", "in_order", "merged"]
-
 
 class Word(NamedTuple):
     """A word from `start_ms` (inclusive) to `end_ms` (exclusive).

@@ -16,8 +16,6 @@ import numpy as np
 from fragdex import TrackIndex
 from fragdex.fragments.table import Int64
 
-__all__ = ["COPIED_RANGE", "copied_ranges"]
-
 COPIED_RANGE: Final = np.dtype(("<i8", 3))
 """First byte in the track's file, first byte in the source, bytes."""
 

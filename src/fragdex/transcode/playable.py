@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from fragdex.indexing.codecs import Missing, aac_config
 
-__all__ = ["codec_name", "why_not_begun", "why_not_channels", "why_not_played"]
-
 # By RFC 6381 codec string, with FFmpeg's name of the codec.
 _STRINGS: Final = (
     # profiles of 8 bits and 4:2:0 (ISO/IEC 14496-10, Annex A): Baseline, Main, High

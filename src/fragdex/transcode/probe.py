@@ -20,8 +20,6 @@ from av.stream import Disposition
 from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory
 from fragdex.errors import Unprocessable
 
-__all__ = ["FileInfo", "StreamInfo", "codec_of", "opened", "probe", "streams_of"]
-
 # Demuxers of containers and of bare audio streams. None of them opens a second file by itself;
 # raw video has no times, pictures have no duration, and playlists are no media.
 DEMUXERS: Final = (

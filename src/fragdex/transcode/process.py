@@ -25,8 +25,6 @@ from fragdex.transcode.track_writers import (
 )
 from fragdex.transcode.tracks import SCRUB_TRACK, TranscodedTrack
 
-__all__ = ["process_file"]
-
 # How much of the whole the first pass is.
 _SURVEY_PART: Final = 0.05
 

@@ -17,8 +17,6 @@ from fragdex.sandbox.processes import data_left, memory_of_one
 from fragdex.sandbox.walls import Walls
 from fragdex.transcode.tracks import TranscodedTrack
 
-__all__ = ["main", "run"]
-
 STALL_SECONDS: Final = 300.0
 """Silence after which the work is taken for hung; it speaks several times a second."""
 

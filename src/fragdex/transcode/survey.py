@@ -24,8 +24,6 @@ from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
 from fragdex.transcode.playable import why_not_begun, why_not_played
 from fragdex.transcode.probe import LONGEST_SECONDS, codec_of, streams_of
 
-__all__ = ["StreamSurvey", "packets", "random_access", "survey"]
-
 LONGEST_GAP: Final = 10.0
 """Seconds between access points above which a video is encoded anew."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["SCRUB_TRACK", "TranscodedTrack"]
-
 SCRUB_TRACK: Final = -1
 """The track id of the low-resolution track for scrubbing."""
 

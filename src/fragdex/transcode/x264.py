@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["repeatable"]
-
 
 def repeatable(options: dict[str, str]) -> dict[str, str]:
     """Options of x264, with those added under which the same pictures give the same bytes.

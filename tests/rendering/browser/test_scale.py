@@ -11,7 +11,7 @@ from fragdex.errors import TooLarge
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import SCALES, View
-from fragdex.rendering.plan import Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.site import Page
 from fragdex.rendering.stills import Still
 from rendering.pages.looking import pixels
@@ -44,7 +44,7 @@ def test_the_page_sees_its_window_and_frames_have_more_pixels(scale, begin_frame
 
 @given(st.integers(2, 2000), st.integers(2, 2000), st.sampled_from(SCALES), st.booleans())
 def test_every_side_comes_to_whole_pixels_and_in_a_film_to_even_ones(width, height, scale, still):
-    view = Wanted(width, height, still=Still() if still else None, scale=scale).view()
+    view = RenderSpec(width, height, still=Still() if still else None, scale=scale).view()
     for asked, side, found in zip(
         (width, height), (view.width, view.height), view.pixels, strict=True
     ):

@@ -14,10 +14,11 @@ from fragdex.errors import PageFailed
 from fragdex.rendering import seams, slice
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.number_line import without_line
 from fragdex.rendering.outside import NOTHING
-from fragdex.rendering.plan import View, Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Folder, Page, WithData
@@ -75,7 +76,7 @@ def slicer(site):
 def film(tmp_path):
     """Makes the film of a page; what was told of it, and where it is."""
 
-    def made(site, wanted=Wanted(), limits=Limits(), **how):  # noqa: B008 — frozen
+    def made(site, wanted=RenderSpec(), limits=Limits(), **how):  # noqa: B008 — frozen
         out = tmp_path / "a.mp4"
         return render(site, wanted, out, limits=limits, **how), out
 
@@ -104,13 +105,13 @@ def test_a_film_in_slices_is_the_film_in_one(film):
 
 @pytest.mark.parametrize("fps", [Fraction(25), Fraction(30000, 1001), Fraction(60)])
 def test_parts_are_told_in_time_whatever_the_rate(film, fps):
-    told, path = film(asked(), Wanted(fps=fps), slices=2)
+    told, path = film(asked(), RenderSpec(fps=fps), slices=2)
     assert numbers_of_asked(path) == list(range(told.frames))
     assert told.frames == round(fps)
 
 
 def test_size_and_duration_of_a_request_win(film):
-    wanted = Wanted(320, 180, Fraction(30), 500)
+    wanted = RenderSpec(320, 180, Fraction(30), 500)
     told, path = film(asked(), wanted, slices=1)
     assert (told.view.width, told.view.height, told.frames) == (320, 180, 15)
     with av.open(str(path)) as container:
@@ -120,7 +121,7 @@ def test_size_and_duration_of_a_request_win(film):
 
 def test_a_still_shows_its_moment_without_the_line(tmp_path):
     out = tmp_path / "a.png"
-    render(asked(), Wanted(still=Still("png"), time_ms=500), out)
+    render(asked(), RenderSpec(still=Still("png"), time_ms=500), out)
     with Image.open(out) as picture:
         assert picture.size == (160, 90)
         assert number_of(np.asarray(picture.convert("L"))) == 15
@@ -138,7 +139,7 @@ def test_stills_that_follow_each_other_are_asked_of_one_page(tmp_path, monkeypat
 
 
 def test_what_it_fetches_before_it_answers_is_no_finding():
-    made = lint(PageSource("", asked(waits=("file",))), Wanted())
+    made = lint(PageSource("", asked(waits=("file",))), RenderSpec())
     assert (made.drawn, made.findings) == ((0, 14, 29), [])
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.rendering.browser.timing import instant_us
+from fragdex.rendering.browser.timing import View, instant_us
 from fragdex.rendering.films import rate_of
-from fragdex.rendering.plan import View, Wanted, frame_at, frame_count, key_interval, plan
+from fragdex.rendering.plan import RenderSpec, frame_at, frame_count, key_interval, plan
 
 rates = st.sampled_from([Fraction(n) for n in (1, 5, 12, 24, 25, 30, 50, 60, 120)]) | st.builds(
     Fraction, st.sampled_from([24000, 30000, 60000]), st.just(1001)
@@ -53,10 +53,10 @@ def test_ranges_that_follow_each_other_have_every_frame_once(fps, times):
     found = []
     for start, stop in pairwise(sorted(times)):
         with contextlib.suppress(ValueError):
-            found += Wanted(fps=fps, from_ms=start, to_ms=stop).frames(100_000)
+            found += RenderSpec(fps=fps, from_ms=start, to_ms=stop).frames(100_000)
     assert found == sorted(set(found))
     with contextlib.suppress(ValueError):
-        assert found == [*Wanted(fps=fps, from_ms=min(times), to_ms=max(times)).frames(100_000)]
+        assert found == [*RenderSpec(fps=fps, from_ms=min(times), to_ms=max(times)).frames(100_000)]
 
 
 @given(rates, st.integers(0, 100_000))
@@ -64,7 +64,7 @@ def test_a_range_may_be_written_to_the_next_millisecond(fps, i):
     """Either of the two that are beside the moment of a frame is its own."""
     exact = i / fps * 1000
     for first in (math.floor(exact), math.ceil(exact)):
-        assert Wanted(fps=fps, from_ms=first).frames(10**9).start == i
+        assert RenderSpec(fps=fps, from_ms=first).frames(10**9).start == i
 
 
 @given(rates, st.integers(0, 3_600_000))

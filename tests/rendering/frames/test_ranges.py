@@ -10,7 +10,7 @@ import pytest
 from fragdex.errors import PageFailed
 from fragdex.rendering import seams
 from fragdex.rendering.films import Film
-from fragdex.rendering.plan import Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
 from rendering.frames.numbers import decoded, numbers_page, read_rows
@@ -40,8 +40,8 @@ def heard(path):
 def test_pictures_and_samples_of_a_range_are_those_of_the_whole(tmp_path):
     site = noisy(NTSC)
     whole, part = tmp_path / "whole.mkv", tmp_path / "part.mkv"
-    render(site, Wanted(320, 180, NTSC, 2000, film=EXACT), whole, slices=1)
-    wanted = Wanted(320, 180, NTSC, 3000, film=EXACT, from_ms=767, to_ms=1535)
+    render(site, RenderSpec(320, 180, NTSC, 2000, film=EXACT), whole, slices=1)
+    wanted = RenderSpec(320, 180, NTSC, 3000, film=EXACT, from_ms=767, to_ms=1535)
     made = render(site, wanted, part, slices=2, jobs=2)
     assert [(one.first, one.frames) for one in made.slices] == [(23, 12), (35, 11)]
     found = list(decoded(part))
@@ -54,9 +54,9 @@ def test_pictures_and_samples_of_a_range_are_those_of_the_whole(tmp_path):
 def test_a_range_of_a_page_that_needs_all_its_frames_is_drawn_from_the_beginning(tmp_path):
     site = Stateful("gif.html")
     whole, part = tmp_path / "whole.mkv", tmp_path / "part.mkv"
-    wanted = Wanted(320, 180, Fraction(10), 800, film=EXACT)
+    wanted = RenderSpec(320, 180, Fraction(10), 800, film=EXACT)
     render(site, wanted, whole, slices=1)
-    wanted = Wanted(320, 180, Fraction(10), film=EXACT, from_ms=500, to_ms=800)
+    wanted = RenderSpec(320, 180, Fraction(10), film=EXACT, from_ms=500, to_ms=800)
     for slices in (1, 2):
         made = render(site, wanted, part, slices=slices, jobs=2)
         assert [line for line in made.notes.browser if line.startswith(seams.ALONE)]
@@ -68,6 +68,6 @@ def test_a_range_of_a_page_that_needs_all_its_frames_is_drawn_from_the_beginning
 
 def test_a_range_behind_the_end_says_how_long_the_film_is(tmp_path):
     page = Page("<body style='animation: go 1s'><style>@keyframes go { to { opacity: 0 } }")
-    wanted = Wanted(64, 64, from_ms=1000)
+    wanted = RenderSpec(64, 64, from_ms=1000)
     with pytest.raises(PageFailed, match="between 1000 and 1000 ms: the film is 1000 ms long"):
         render(page, wanted, tmp_path / "a.mp4")

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import fragdex
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.films import Film
-from fragdex.rendering.plan import View, Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.recipe import code_digest, engine_modules, recipe
 from fragdex.rendering.stills import Still
 
 VIEW = View(1280, 720, Fraction(30))
-FILM = Wanted()
+FILM = RenderSpec()
 
 
 def test_everything_that_decides_pixels_is_in_the_recipe():
@@ -33,12 +34,12 @@ def test_everything_that_decides_pixels_is_in_the_recipe():
         recipe(VIEW, range(1, 60), FILM, "1"),
         recipe(VIEW, range(61), FILM, "1"),
         recipe(VIEW, range(60), FILM, "2"),
-        recipe(VIEW, range(1), Wanted(still=Still("png"), time_ms=0), "1"),
-        recipe(VIEW, range(1), Wanted(still=Still("png"), time_ms=1), "1"),
-        recipe(VIEW, range(1), Wanted(still=Still("webp"), time_ms=0), "1"),
-        recipe(VIEW, range(1), Wanted(still=Still("webp", quality=81), time_ms=0), "1"),
+        recipe(VIEW, range(1), RenderSpec(still=Still("png"), time_ms=0), "1"),
+        recipe(VIEW, range(1), RenderSpec(still=Still("png"), time_ms=1), "1"),
+        recipe(VIEW, range(1), RenderSpec(still=Still("webp"), time_ms=0), "1"),
+        recipe(VIEW, range(1), RenderSpec(still=Still("webp", quality=81), time_ms=0), "1"),
         *(
-            recipe(VIEW, range(60), Wanted(film=film), "1")
+            recipe(VIEW, range(60), RenderSpec(film=film), "1")
             for film in (
                 Film(crf=20),
                 Film(bit_rate=5000),
@@ -60,7 +61,7 @@ def test_everything_that_decides_pixels_is_in_the_recipe():
 def test_the_sound_and_the_container_decide_no_pixels():
     mine = recipe(VIEW, range(60), FILM, "1")
     for film in (Film("mkv", audio="pcm"), Film(sound=False), Film(fragmented=True)):
-        assert recipe(VIEW, range(60), Wanted(film=film), "1") == mine
+        assert recipe(VIEW, range(60), RenderSpec(film=film), "1") == mine
 
 
 def test_all_that_the_engine_imports_counts():

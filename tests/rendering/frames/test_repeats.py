@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragdex.rendering import encode
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.join import join
-from fragdex.rendering.plan import View
 from fragdex.rendering.repeats import Numbered, repeat_unit
 from rendering.frames.numbers import decoded, plane, png, read_rows
 

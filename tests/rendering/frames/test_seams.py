@@ -13,9 +13,10 @@ from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.requests import is_animated
 from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import Plan, View, Wanted
+from fragdex.rendering.plan import Plan, RenderSpec
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
@@ -34,7 +35,7 @@ ALONE = {
     "view-transition.html": "a view transition",
 }
 # 60 frames: slices meet before 22 and 42
-WANTED = Wanted(320, 180, Fraction(30), 2000)
+WANTED = RenderSpec(320, 180, Fraction(30), 2000)
 
 
 def film_of(site, out, **how):
@@ -125,12 +126,12 @@ def test_each_slice_tells_what_its_browser_saw_before_it(tmp_path):
     page = PageSource("a", Page(numbers_page(Fraction(30))))
     view = View(320, 180, Fraction(30))
     with closing(ChildPool()) as pool:
-        first = pool.draw(page, Wanted(), view, range(10), tmp_path)
-        next_one = pool.draw(page, Wanted(), view, range(10, 20), tmp_path)
+        first = pool.draw(page, RenderSpec(), view, range(10), tmp_path)
+        next_one = pool.draw(page, RenderSpec(), view, range(10, 20), tmp_path)
         pool.drop("a")
-        replayed = pool.draw(page, Wanted(), view, range(10, 20), tmp_path)
+        replayed = pool.draw(page, RenderSpec(), view, range(10, 20), tmp_path)
         assert pool.alone(page, view, [0, 10, 20]) == 0
-        later = pool.draw(page, Wanted(), view, range(20, 30), tmp_path)
+        later = pool.draw(page, RenderSpec(), view, range(20, 30), tmp_path)
     assert first.begins_after is None
     assert first.ends_with == next_one.begins_after == replayed.begins_after
     assert next_one.ends_with == replayed.ends_with == later.begins_after
@@ -173,11 +174,11 @@ def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):
     view = View(320, 180, Fraction(30))
     borders = Plan(view, (0, 10, 20, 30)).borders
     with closing(ChildPool()) as pool:
-        pool.draw(page, Wanted(), view, range(10), tmp_path)
+        pool.draw(page, RenderSpec(), view, range(10), tmp_path)
         assert pool.alone(page, view, borders) == 10
-        pool.draw(page, Wanted(), view, range(10, 20), tmp_path)
+        pool.draw(page, RenderSpec(), view, range(10, 20), tmp_path)
         assert pool.alone(page, view, borders) == 20
-        pool.draw(page, Wanted(), view, range(25, 30), tmp_path)
+        pool.draw(page, RenderSpec(), view, range(25, 30), tmp_path)
         assert pool.alone(page, view, borders) == 0
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image
 
 from fragdex.rendering import join as sequences
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.films import Film
-from fragdex.rendering.plan import View
 
 
 def png(level):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragdex.rendering.render import SliceScheduler, Wanted, render
+from fragdex.rendering.render import RenderSpec, SliceScheduler, render
 from fragdex.rendering.site import Page
 
 THIRDS = [range(100), range(100, 200), range(200, 300)]
@@ -135,7 +135,8 @@ def test_the_film_is_the_same_however_many_make_it(tmp_path, page, worth, proces
     files = {}
     for jobs in (None, 1, 2):
         out = tmp_path / f"{jobs}.mp4"
-        made = render(Page(page), Wanted(320, 180, Fraction(30), 2000), out, jobs=jobs, slices=2)
+        spec = RenderSpec(320, 180, Fraction(30), 2000)
+        made = render(Page(page), spec, out, jobs=jobs, slices=2)
         files[jobs] = out.read_bytes()
         assert len(made.slices) == 2
         # whoever goes on starts no browser

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.rendering.browser.timing import instant_us
+from fragdex.rendering.browser.timing import View, instant_us
 from fragdex.rendering.outside import Answer
-from fragdex.rendering.plan import View, Wanted, plan
+from fragdex.rendering.plan import RenderSpec, plan
 from fragdex.rendering.pool import ChildPool, PageSource, join_slices
 from fragdex.rendering.process import Child
 from fragdex.rendering.render import render
@@ -59,7 +59,7 @@ def processes_of(session):
 def test_every_frame_shows_its_number_and_its_time(tmp_path, fps):
     """In three slices, whose second and third begin by replaying what came before."""
     out = tmp_path / "numbers.mp4"
-    wanted = Wanted(320, 180, fps, 2500)
+    wanted = RenderSpec(320, 180, fps, 2500)
     made = render(Page(numbers_page(fps)), wanted, out, slices=3, jobs=2)
     assert made.frames == round(2.5 * fps)
     found = list(decoded(out))
@@ -73,7 +73,7 @@ def test_every_frame_shows_its_number_and_its_time(tmp_path, fps):
 def test_two_runs_give_the_same_bytes_and_slices_the_same_frames(tmp_path):
     """Also while the machine has other things to do."""
     site = Page((PAGES / "simple.html").read_text())
-    wanted = Wanted(640, 360, Fraction(30), 1500)
+    wanted = RenderSpec(640, 360, Fraction(30), 1500)
     stop = threading.Event()
     load = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
     pictures = {}
@@ -103,10 +103,10 @@ def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
     parts = plan(view, range(60), slices=3)
     cold = []
     for part in parts.slices:
-        cold.append(pool.draw(page, Wanted(), view, part, tmp_path))
+        cold.append(pool.draw(page, RenderSpec(), view, part, tmp_path))
         pool.drop("a")
     files = [Path(one.path).read_bytes() for one in cold]
-    kept = [pool.draw(page, Wanted(), view, part, tmp_path) for part in parts.slices]
+    kept = [pool.draw(page, RenderSpec(), view, part, tmp_path) for part in parts.slices]
     assert [Path(one.path).read_bytes() for one in kept] == files
     assert [one.seconds["start"] < 0.05 for one in kept] == [False, True, True]
     with pool.child(page, view, 60) as last, pool.child(page, view, 60) as new:
@@ -115,7 +115,7 @@ def test_a_kept_process_goes_on_where_it_stands(tmp_path, pool):
     with pool.child(PageSource("b", page.site), view, 60) as other:
         assert other not in (last, new)
     # one that stands behind the frame shows it with another browser
-    again = pool.draw(page, Wanted(), view, parts.slices[0], tmp_path)
+    again = pool.draw(page, RenderSpec(), view, parts.slices[0], tmp_path)
     assert Path(again.path).read_bytes() == files[0]
     joined = join_slices(page, kept, view, tmp_path / "whole.mp4")
     assert joined.frames == 60
@@ -132,7 +132,7 @@ def test_a_slice_says_what_it_depends_on(tmp_path, pool):
     site = Folder(tmp_path)
     told = []
     made = pool.draw(
-        PageSource("a", site), Wanted(), View(64, 64), range(10), tmp_path, progress=told.append
+        PageSource("a", site), RenderSpec(), View(64, 64), range(10), tmp_path, progress=told.append
     )
     reads = {path: site.read(path) for path in ("", "a.css", "later.json")}
     for path, asset in reads.items():
@@ -155,7 +155,7 @@ def test_what_the_page_asks_for_comes_from_this_side(tmp_path, pool):
             return Answer(200, {"content-type": "text/css"}, b"html { background: #ff0000 }")
 
     page = PageSource("a", Page("<link rel=stylesheet href=/api/v1/files/7>"), Films())
-    made = pool.draw(page, Wanted(), View(64, 64), range(2), tmp_path)
+    made = pool.draw(page, RenderSpec(), View(64, 64), range(2), tmp_path)
     assert asked == ["http://site.localhost/api/v1/files/7"]
     (_, first), _ = decoded(made.path)
     assert abs(first.astype(int).mean() - 63) < 2
@@ -166,7 +166,7 @@ def test_a_still_is_the_frame_of_its_moment(tmp_path, pool, container):
     from PIL import Image
 
     page = PageSource("a", Page(numbers_page(Fraction(30))))
-    wanted = Wanted(320, 180, still=Still(container), time_ms=500)
+    wanted = RenderSpec(320, 180, still=Still(container), time_ms=500)
     made = pool.draw(page, wanted, wanted.view(), range(1), tmp_path)
     with Image.open(made.path) as picture:
         assert picture.format == container.upper()
@@ -187,7 +187,7 @@ def test_facts_come_from_the_page(pool):
 def test_what_a_page_does_wrong_is_its_own_fault(tmp_path, pool):
     page = PageSource("a", Page("<script>console.error('before'); for (;;);</script>"))
     with pytest.raises(PageFailed) as failed:
-        pool.draw(page, Wanted(), View(64, 64), range(10), tmp_path)
+        pool.draw(page, RenderSpec(), View(64, 64), range(10), tmp_path)
     assert "before" in str(failed.value.more)
 
 
@@ -232,7 +232,7 @@ import os, sys, threading
 from pathlib import Path
 from fragdex.rendering.process import Child
 from fragdex.rendering.site import Page
-from fragdex.rendering.plan import View
+from fragdex.rendering.browser.timing import View
 child = Child(Page(sys.stdin.read()))
 seen = threading.Event()
 def progress(done):
@@ -298,7 +298,7 @@ def test_a_render_survives_its_browsers(tmp_path, monkeypatch):
     counts = []
     out = tmp_path / "a.mp4"
     made = render(
-        site, Wanted(320, 180, Fraction(30), 4000), out, slices=2, jobs=2,
+        site, RenderSpec(320, 180, Fraction(30), 4000), out, slices=2, jobs=2,
         progress=lambda done, _: counts.append(done),
     )  # fmt: skip
     assert victims
@@ -310,7 +310,7 @@ def test_a_render_survives_its_browsers(tmp_path, monkeypatch):
 
 def test_a_page_that_does_not_say_how_long_says_what_to_do(tmp_path):
     with pytest.raises(PageFailed, match="set a duration"):
-        render(Page("<p>still"), Wanted(64, 64), tmp_path / "a.mp4")
+        render(Page("<p>still"), RenderSpec(64, 64), tmp_path / "a.mp4")
     assert not list(tmp_path.iterdir())
 
 
@@ -319,7 +319,7 @@ def test_flashes_and_beeps_stay_together(tmp_path, slices):
     """Each second; nothing is heard twice at the seams, and nothing is missing there."""
     out = tmp_path / "beeps.mp4"
     site = Page((PAGES / "beeps.html").read_text())
-    made = render(site, Wanted(320, 180, Fraction(30), 4200), out, slices=slices)
+    made = render(site, RenderSpec(320, 180, Fraction(30), 4200), out, slices=slices)
     assert made.sound
     flashes = [i for i, (_, picture) in enumerate(decoded(out)) if picture.mean() > 128]
     assert flashes == [30, 60, 90, 120]

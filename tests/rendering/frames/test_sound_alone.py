@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from fragdex.rendering.browser.stage import Stage
+from fragdex.rendering.browser.timing import View
 from fragdex.rendering.films import Film
 from fragdex.rendering.outside import NOTHING
 from fragdex.rendering.page_media.opening import Opener
 from fragdex.rendering.page_media.player import Player
-from fragdex.rendering.plan import View, Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
 from rendering.frames.numbers import numbers_page
@@ -42,11 +43,11 @@ window.fragdex = { seek: (ms) => {
 def test_it_is_what_the_film_plays(tmp_path, more):
     site = Page(noisy(RATE).read("").data.decode() + more)
     film, sound, part = (tmp_path / name for name in ("a.mkv", "a.wav", "b.wav"))
-    render(site, Wanted(320, 180, RATE, 1200, film=EXACT), film, slices=1)
-    made = render(site, Wanted(320, 180, RATE, 1200, film=Film("wav")), sound)
+    render(site, RenderSpec(320, 180, RATE, 1200, film=EXACT), film, slices=1)
+    made = render(site, RenderSpec(320, 180, RATE, 1200, film=Film("wav")), sound)
     assert (made.frames, made.seconds, made.sound, len(made.slices)) == (36, 1.2, True, 1)
     assert (heard(sound) == heard(film)).all()
-    wanted = Wanted(320, 180, RATE, 1200, film=Film("wav"), from_ms=500, to_ms=900)
+    wanted = RenderSpec(320, 180, RATE, 1200, film=Film("wav"), from_ms=500, to_ms=900)
     render(site, wanted, part)
     if more is GRAPH:
         assert len(heard(part)) == 0.4 * 48_000
@@ -62,7 +63,7 @@ def test_graphs_are_heard_to_the_end_and_in_slices_as_in_one(tmp_path):
     found = []
     for slices in (1, 4):
         path = tmp_path / f"{slices}.mkv"
-        wanted = Wanted(320, 180, RATE, 1234, film=EXACT)
+        wanted = RenderSpec(320, 180, RATE, 1234, film=EXACT)
         assert len(render(site, wanted, path, slices=slices, jobs=2).slices) == slices
         found.append(heard(path))
     whole, parts = found

@@ -6,12 +6,12 @@ import av
 import numpy as np
 
 from fragdex.rendering.films import Film
-from fragdex.rendering.plan import Wanted
+from fragdex.rendering.plan import RenderSpec
 from rendering.libraries.lanes import HEIGHT
 
 FPS = 10
 # 20 frames; slices begin at 7 and 14
-WANTED = Wanted(160, 90, Fraction(FPS), 2000, film=Film("mkv", codec="ffv1"))
+WANTED = RenderSpec(160, 90, Fraction(FPS), 2000, film=Film("mkv", codec="ffv1"))
 
 
 def even(t):

@@ -29,7 +29,7 @@ from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.films import Film
 from fragdex.rendering.glyphs import missing_fonts
-from fragdex.rendering.plan import Wanted, frames_of, settled
+from fragdex.rendering.plan import RenderSpec, frames_of, settled
 from fragdex.rendering.pool import PageSource
 from fragdex.rendering.process import Child
 from fragdex.rendering.render import render
@@ -59,11 +59,11 @@ class FilmPreview:
     Args:
         name: of the page, for people.
         page: where it is; of a `Folder`, changes are seen.
-        wanted: the film.
+        spec: the film.
     """
 
-    def __init__(self, name: str, page: PageSource, wanted: Wanted) -> None:
-        self._name, self._page, self._wanted = name, page, wanted
+    def __init__(self, name: str, page: PageSource, spec: RenderSpec) -> None:
+        self._name, self._page, self._spec = name, page, spec
         self._lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "preview")
         self._listener = ThreadPoolExecutor(1, "sound")
@@ -191,10 +191,10 @@ class FilmPreview:
         with self._failing(version):
             child = self._child_of(version)
             view, duration_ms = settled(
-                self._wanted, self._page.limits,
+                self._spec, self._page.limits,
                 lambda view: child.look(view, check=lambda: self._check(version)),
             )  # fmt: skip
-            frames = frames_of(self._wanted, duration_ms or ENDLESS_MS)
+            frames = frames_of(self._spec, duration_ms or ENDLESS_MS)
             with self._lock:
                 self._check(version)
                 self._view, self._frames, self._endless = view, frames, duration_ms is None
@@ -279,15 +279,15 @@ class FilmPreview:
         def progress(*_: int) -> None:
             self._check(version)
 
-        wanted = replace(
-            self._wanted, film=Film("wav"),
-            duration_ms=self._wanted.duration_ms or (ENDLESS_MS if self._endless else None),
+        spec = replace(
+            self._spec, film=Film("wav"),
+            duration_ms=self._spec.duration_ms or (ENDLESS_MS if self._endless else None),
         )  # fmt: skip
         status, data = "none", b""
         path = Path(self._folder.name, "sound.wav")
         try:
             made = render(
-                self._page.site, wanted, path, jobs=1, outside=self._page.outside,
+                self._page.site, spec, path, jobs=1, outside=self._page.outside,
                 limits=self._page.limits, progress=progress,
             )  # fmt: skip
             if made.sound:

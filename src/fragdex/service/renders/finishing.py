@@ -35,8 +35,6 @@ from fragdex.service.renders.records import (
 )
 from fragdex.service.renders.workspaces import RenderWorkspace
 
-__all__ = ["finish"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Result:
@@ -94,7 +92,7 @@ def _join(
     context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
     slices: list[SliceMade], out: Path,
 ) -> _Result:  # fmt: skip
-    wanted = wanted_of(render).as_wanted
+    wanted = wanted_of(render).to_spec
     joined = join_slices(workspace, slices, parted.view, out, film=wanted.film, check=job.check)
     if joined.frames != parted.frames:
         raise BrowserGone(

@@ -17,16 +17,6 @@ from fragdex.service.web.fields import (
     Seconds,
 )
 
-__all__ = [
-    "TYPES",
-    "RenderBatch",
-    "RenderList",
-    "RenderRecord",
-    "RenderSlice",
-    "RenderStatus",
-    "suffix_of",
-]
-
 TYPES: Final = {
     "mp4": "video/mp4",
     "jpeg": "image/jpeg",

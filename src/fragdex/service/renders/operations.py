@@ -36,19 +36,6 @@ from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.uploads.model import Progress
 from fragdex.service.uploads.operations import state
 
-__all__ = [
-    "FAMILY",
-    "arrival",
-    "cancel_render",
-    "create_render",
-    "delete_render",
-    "find_render",
-    "give_up_unsent",
-    "open_upload",
-    "result_of",
-    "upload_of",
-]
-
 _RENDER = renders.c
 _WHY_GIVEN_UP: Final = {"error": "Conflict", "detail": "its page did not come in time"}
 _WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the render was cancelled"}

@@ -22,24 +22,6 @@ from fragdex.service.web.fields import (
     ApiModel,
 )
 
-__all__ = [
-    "AnimatedWebP",
-    "Gif",
-    "ImageSequence",
-    "Jpeg",
-    "Mkv",
-    "Mov",
-    "Mp4",
-    "Output",
-    "Png",
-    "RenderOutput",
-    "Sound",
-    "WebM",
-    "WebP",
-    "film_of",
-    "still_of",
-]
-
 
 class _Part(ApiModel):
     """A part of `output`; what it does not know is refused, not passed over."""

@@ -40,8 +40,6 @@ from fragdex.service.web.fields import record_id
 from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.routing import PREFIX
 
-__all__ = ["OwnFiles"]
-
 MAX_BYTES: Final = 64 << 20
 """What one answer holds; whoever needs more asks by ranges."""
 

@@ -24,8 +24,6 @@ from fragdex.service.renders.records import OPEN, wanted_of
 from fragdex.service.renders.request import DEFAULT_SLICE_MS, need_budget
 from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
 
-__all__ = ["draw_alone", "part", "stored", "view_of", "work_seconds"]
-
 LEAST_FRAMES: Final = 30
 """Of a slice, but the last."""
 
@@ -51,7 +49,7 @@ def part(
 
     if row.frames is None:
         new = wanted_of(row)
-        wanted = new.as_wanted
+        wanted = new.to_spec
         view, duration = settled(wanted, workspace.limits, look)
         found = Plan(view, (0, 1))
         if new.is_video:
@@ -87,7 +85,7 @@ def _was_drawn_alone(
         # said where one is needed, which may be another machine
         return False
     frames = range(found.borders[0], found.borders[-1])
-    own = recipe(found.view, frames, wanted_of(row).as_wanted, mark)
+    own = recipe(found.view, frames, wanted_of(row).to_spec, mark)
     kept = slice_cache.find(context, row.tenant_id, own, workspace)
     return kept is not None and bool(seams.notes_of(kept.made["notes"]))
 
@@ -133,7 +131,7 @@ def work_seconds(seconds: Mapping[str, float] | None) -> float:
 
 def view_of(row: Row[Any]) -> View:
     """How a parted render is seen."""
-    return replace(wanted_of(row).as_wanted, width=row.width, height=row.height).view()
+    return replace(wanted_of(row).to_spec, width=row.width, height=row.height).view()
 
 
 def _allowed(context: ServiceContext, duration: int | None) -> int:

@@ -26,7 +26,7 @@ from typing_extensions import TypeAliasType
 from fragdex.errors import InvalidRequest, TooLarge
 from fragdex.rendering.browser.timing import SCALE_STEP, SCALES, Crop
 from fragdex.rendering.films import MAX_FPS, RATE, Film, rate_of
-from fragdex.rendering.plan import Wanted
+from fragdex.rendering.plan import RenderSpec
 from fragdex.service.config import Settings
 from fragdex.service.renders.outputs import Mp4, Output, RenderOutput, film_of, still_of
 from fragdex.service.web.fields import (
@@ -35,19 +35,6 @@ from fragdex.service.web.fields import (
     ApiModel,
     Md5Text,
 )
-
-__all__ = [
-    "DEFAULT_FPS",
-    "DEFAULT_SLICE_MS",
-    "MAX_BATCH",
-    "NewRender",
-    "NewRenderBatch",
-    "RenderCrop",
-    "RenderData",
-    "RenderMetadata",
-    "need_agreement",
-    "need_budget",
-]
 
 DEFAULT_FPS: Final = Fraction(30)
 DEFAULT_SLICE_MS: Final = 4000
@@ -204,9 +191,9 @@ class NewRender(ApiModel):
         return still_of(self.wanted) is None
 
     @property
-    def as_wanted(self) -> Wanted:
+    def to_spec(self) -> RenderSpec:
         """The same, as it is rendered."""
-        return Wanted(
+        return RenderSpec(
             self.width, self.height, self.rate, self.duration_ms, still_of(self.wanted),
             self.time_ms or 0, film_of(self.wanted), self.scale or 1.0, self.from_ms, self.to_ms,
             None if self.crop is None else self.crop.as_tuple, self.page_rate,
@@ -310,7 +297,7 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
             pointer="/width",
             more={"limit": settings.max_render_pixels},
         )
-    wanted = new.as_wanted
+    wanted = new.to_spec
     try:
         wanted.check_crop(new.width, new.height)
     except ValueError as error:
@@ -341,7 +328,7 @@ def need_agreement(new: NewRender, settings: Settings) -> None:
         raise InvalidRequest("time_ms: is for stills; a video begins at 0", pointer="/time_ms")
 
 
-def _need_range(wanted: Wanted, duration_ms: int) -> int:
+def _need_range(wanted: RenderSpec, duration_ms: int) -> int:
     """How many frames it has."""
     try:
         return len(wanted.frames(duration_ms))

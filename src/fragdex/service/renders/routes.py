@@ -28,7 +28,7 @@ from fragdex.service.renders.model import (
     RenderStatus,
     suffix_of,
 )
-from fragdex.service.renders.records import RENDERS, progress
+from fragdex.service.renders.records import FAMILY, RENDERS, progress
 from fragdex.service.renders.request import NewRender, NewRenderBatch
 from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.uploads.model import Progress
@@ -44,8 +44,6 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, ApiRoute, api_router
-
-__all__ = ["router"]
 
 # A character of html may take so many bytes in JSON.
 _ESCAPED: Final = 6
@@ -134,7 +132,7 @@ async def upload_render(
         sent = await _receive_unmeasured(request, context, tenant_id, id)
     else:
         how, limit = operations.arrival(context), context.settings.max_render_upload_bytes
-        sent = await receive_request(request, tenant_id, operations.FAMILY, id, how, limit)
+        sent = await receive_request(request, tenant_id, FAMILY, id, how, limit)
     response.status_code = 201 if sent.complete else 202
     return await run_sync(RENDERS.get, context, tenant_id, id)
 
@@ -236,7 +234,7 @@ async def _receive_unmeasured(
             return receive(
                 context,
                 tenant_id,
-                operations.FAMILY,
+                FAMILY,
                 render_id,
                 None,
                 iter(lambda: file.read(_PIECE), b""),

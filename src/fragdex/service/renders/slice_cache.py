@@ -22,18 +22,6 @@ from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import render_parts, render_slices, renders
 from fragdex.service.renders.workspaces import RenderWorkspace
 
-__all__ = [
-    "FAMILY",
-    "bring",
-    "bytes_of",
-    "find",
-    "is_kept",
-    "keep",
-    "made_of",
-    "missing_parts",
-    "of_render",
-]
-
 FAMILY: Final = "render_slices"
 _LOOKED_AT: Final = 50
 _PIECE: Final = 1 << 20

@@ -24,8 +24,6 @@ from fragdex.service.renders.parting import draw_alone, view_of, work_seconds
 from fragdex.service.renders.records import OPEN, is_over, noting_failure, wanted_of
 from fragdex.service.renders.workspaces import Workspaces
 
-__all__ = ["run"]
-
 _PROGRESS_SECONDS: Final = 0.5
 _PART = render_parts.c
 
@@ -48,7 +46,7 @@ def run(context: ServiceContext, job: Job) -> None:
             noting_failure(context, render_parts.update().where(mine)),
             context.part(Workspaces).opened(context, render, check) as workspace,
         ):
-            view, wanted = view_of(render), wanted_of(render).as_wanted
+            view, wanted = view_of(render), wanted_of(render).to_spec
             frames = range(part.first, part.stop)
             own = recipe(view, frames, wanted, browser_mark())
             found = slice_cache.find(context, render.tenant_id, own, workspace)

@@ -33,8 +33,6 @@ from fragdex.service.records import blobs
 from fragdex.service.renders.own_files import OwnFiles
 from fragdex.service.renders.records import FAMILY, page_name, wanted_of
 
-__all__ = ["RenderWorkspace", "Workspaces", "bounds_of"]
-
 IDLE_SECONDS: Final = 60.0
 """So long a site stays unpacked for a next slice; the render itself takes it away at its end."""
 

@@ -21,21 +21,6 @@ from fragdex.service.web.fields import (
 )
 from fragdex.speech.plan import LEAST_SLICE_MS, MOST_SLICE_MS
 
-__all__ = [
-    "DEFAULT_SLICE_MS",
-    "BegunTranscription",
-    "Copy",
-    "FileTranscription",
-    "FragmentWords",
-    "Gap",
-    "NewTranscription",
-    "TrackChoice",
-    "TranscriptionList",
-    "TranscriptionRecord",
-    "TranscriptionStatus",
-    "WholeTranscription",
-]
-
 DEFAULT_SLICE_MS: Final = 30_000
 
 

@@ -48,21 +48,6 @@ from fragdex.speech.engines import make_engine, need_language
 from fragdex.speech.plan import Plan
 from fragdex.speech.words import merged
 
-__all__ = [
-    "begin_for",
-    "cancel_transcription",
-    "copy_of",
-    "create_transcription",
-    "delete_transcription",
-    "fragment",
-    "isobmff_id",
-    "look",
-    "made_of",
-    "order_copy",
-    "transcription_for",
-    "written",
-]
-
 _ROW: Final = transcriptions.c
 _WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the transcription was cancelled"}
 

@@ -25,17 +25,6 @@ from fragdex.service.uploads.repository import Repository
 from fragdex.speech.engines import ENGINES, EngineChoice
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
-__all__ = [
-    "FAMILY",
-    "OPEN",
-    "TRANSCRIPTIONS",
-    "choice_of",
-    "event_data",
-    "heard_slices",
-    "is_over",
-    "transcript_of",
-]
-
 FAMILY: Final = "transcriptions"
 
 _ROW, _SLICE = transcriptions.c, transcription_slices.c

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import Body, Depends, Path, Request, Response
 
 from fragdex.errors import Conflict, NotReady, RecordNotFound, Unprocessable
+from fragdex.service.files.operations import isobmff_id
 from fragdex.service.transcriptions import operations
 from fragdex.service.transcriptions.model import (
     BegunTranscription,
@@ -31,8 +32,6 @@ from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, api_router
 from fragdex.speech.captions import FORMS
-
-__all__ = ["router"]
 
 router = api_router("transcriptions")
 routes = Family(router, "/transcriptions", "transcription")
@@ -176,7 +175,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         return begun.model_copy(update={"file_id": id})
 
     def get(id: RecordId, caller: Asking, context: InContext) -> FileTranscription:
-        file_id = operations.isobmff_id(context, caller.tenant_id, id) if anything else id
+        file_id = isobmff_id(context, caller.tenant_id, id) if anything else id
         return operations.transcription_for(context, caller.tenant_id, file_id)
 
     router.post(

@@ -24,8 +24,6 @@ from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import isobmff_tracks
 
-__all__ = ["Sound", "blob_of_track", "end_ms", "file_bytes", "need_sound_of", "sound_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sound:
