@@ -43,7 +43,7 @@ def test_slugs_are_one_for_each_problem():
 def test_no_member_of_our_own_takes_a_standard_name(root):
     """It would never be told: `status` is the number of the answer (RFC 9457, 3.1)."""
     taken = []
-    for path in (root / "src" / "fragdex" / "service").rglob("*.py"):
+    for path in (root / "src" / "fragdex").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "more":
                 named = node.value.keys if isinstance(node.value, ast.Dict) else []
