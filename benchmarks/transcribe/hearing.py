@@ -17,7 +17,7 @@ import numpy as np
 
 import fragdex
 from fragdex.speech.engines import EngineChoice, make_engine
-from fragdex.speech.process import Child
+from fragdex.speech.process import SpeechProcess
 from fragdex.speech.slices import Listener
 from fragdex.speech.words import SliceTranscript, Word, merged
 
@@ -54,7 +54,7 @@ def hear(path: Path, work_slice_ms: int, workers: int = 1, *, shuffled: bool = F
     assert track.start is not None
     assert track.end is not None
     with fragdex.open_source(path) as source:
-        children = [Child(EngineChoice()) for _ in range(workers)]
+        children = [SpeechProcess(EngineChoice()) for _ in range(workers)]
         try:
             for child in children:
                 child.open()

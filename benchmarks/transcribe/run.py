@@ -31,7 +31,7 @@ from rows import Row, Want  # noqa: E402
 
 import fragdex  # noqa: E402
 from fragdex.speech.engines import EngineChoice  # noqa: E402
-from fragdex.speech.process import Child  # noqa: E402
+from fragdex.speech.process import SpeechProcess  # noqa: E402
 
 MIB = 1 << 20
 COMMAND = "./dev bench-transcribe"
@@ -186,7 +186,7 @@ def long(work: Work) -> Row:
     row = Row("long", f"a file of {work.hours:g} hours, {path.stat().st_size / MIB:,.0f} MiB")
     began = time.monotonic()
     index = fragdex.index(path)
-    with fragdex.open_source(path) as source, Child(EngineChoice()) as child:
+    with fragdex.open_source(path) as source, SpeechProcess(EngineChoice()) as child:
         child.open()
         child.take(index, source)
         plan = child.plan(10_000)

@@ -53,8 +53,8 @@ def child(kind, inside, monkeypatch, root, tmp_path):
     start = {
         "media": lambda: media.run(file, tmp_path),
         "images": lambda: images.Prober().probe(file, "image/png", 1),
-        "speech": lambda: speech.Child(EngineChoice()),
-        "renders": lambda: renders.Child(Page("<p>")),
+        "speech": lambda: speech.SpeechProcess(EngineChoice()),
+        "renders": lambda: renders.RenderProcess(Page("<p>")),
     }[kind]
     monkeypatch.setattr(ChildProcess, "__init__", noted)
     with pytest.raises(Seen):

@@ -11,7 +11,7 @@ from PIL import Image
 from fragdex.service.records import keys, tables
 from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.renders.model import TYPES, suffix_of
-from fragdex.speech.plan import Plan
+from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import SliceTranscript, Word
 from service.serving import API, client_of, serving
 from service.working import announced, fixture_bytes, md5_of, uploaded
@@ -112,7 +112,7 @@ def heard(served, file_id):
     id, now = new_id(), instant()
     words = SliceTranscript(0, (Word(SECRET, 0, 500),)).as_json()
     done = {"status": "complete", "copy_status": "complete", "copy_file_id": file_id}
-    done |= {"plan": Plan(1, 30_000, 0, 100, 0.0, "en", (0,)).as_json(), "slices": 1}
+    done |= {"plan": TranscriptionPlan(1, 30_000, 0, 100, 0.0, "en", (0,)).as_json(), "slices": 1}
     done |= {"engine": "pocketsphinx", "work_slice_ms": 30_000, "duration_ms": 1000}
     times = {"created_at": now, "completed_at": now}
     row = {"id": id, "tenant_id": served.tenant, "file_id": file_id, "track_id": 1}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fragdex
-from fragdex.speech.plan import Plan
+from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.slices import Listener
 from fragdex.speech.words import SliceTranscript, Word
 
@@ -60,7 +60,7 @@ def hear():
 
     def run(
         file: Any, work_slice_ms: int, numbers: Sequence[int] | None = None, engine: Any = None
-    ) -> tuple[Plan, list[SliceTranscript]]:
+    ) -> tuple[TranscriptionPlan, list[SliceTranscript]]:
         source = fragdex.open_source(file)
         sources.append(source)
         listener = Listener(fragdex.index(source, exact=True), source)

@@ -17,7 +17,7 @@ from fragdex.speech.engines import (
     make_engine,
     need_language,
 )
-from fragdex.speech.process import Child, engine_states
+from fragdex.speech.process import SpeechProcess, engine_states
 from fragdex.speech.sherpa import words_of_tokens
 from speech.conftest import SPEECH
 
@@ -164,7 +164,7 @@ def test_a_broken_model_is_told(name, tmp_path):
         if path.suffix in (".bin", ".onnx"):
             path.write_bytes(b"\0" * 1000)
     with (
-        Child(EngineChoice(name, str(folder), device="cpu")) as child,
+        SpeechProcess(EngineChoice(name, str(folder), device="cpu")) as child,
         pytest.raises(EngineUnavailable, match=r"cannot be loaded|broke the engine") as told,
     ):
         child.open()

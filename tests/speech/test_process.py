@@ -18,8 +18,8 @@ from fragdex.errors import (
     UndecodableMedia,
 )
 from fragdex.speech.engines import EngineChoice
-from fragdex.speech.plan import Plan
-from fragdex.speech.process import Child
+from fragdex.speech.plan import TranscriptionPlan
+from fragdex.speech.process import SpeechProcess
 from fragdex.speech.transcribe import transcribe
 from fragdex.speech.words import SliceTranscript
 from fragdex.testing import movie
@@ -35,7 +35,7 @@ FILE = SPEECH / "pauses-aac.mp4"
 
 @pytest.fixture(scope="module")
 def child():
-    with Child(QUICK) as made:
+    with SpeechProcess(QUICK) as made:
         made.open()
         yield made
 
@@ -83,7 +83,7 @@ def test_wrong_tracks_are_refused_and_the_process_lives(child):
 
 
 def test_an_unknown_language_is_refused():
-    with Child(EngineChoice()) as child:
+    with SpeechProcess(EngineChoice()) as child:
         child.open()
         taken(child)
         with pytest.raises(InvalidRequest, match="does not know") as told:
@@ -100,7 +100,7 @@ def test_what_check_raises_ends_the_process():
         if time.monotonic() > begun + 1:
             raise Cancelled
 
-    with Child(EngineChoice()) as child:
+    with SpeechProcess(EngineChoice()) as child:
         child.open()
         taken(child)
         plan = child.plan(60_000)
@@ -113,7 +113,7 @@ def test_what_check_raises_ends_the_process():
 
 
 def test_a_process_that_is_killed_is_told_as_passing():
-    with Child(QUICK) as child:
+    with SpeechProcess(QUICK) as child:
         child.open()
         taken(child)
         plan = child.plan(10_000)
@@ -128,7 +128,7 @@ def test_a_source_that_fails_is_told():
             raise fragdex.errors.SourceUnavailable("the store is away")
 
     data = FILE.read_bytes()
-    with Child(QUICK) as child:
+    with SpeechProcess(QUICK) as child:
         child.open()
         with pytest.raises(fragdex.errors.SourceUnavailable, match="away"):
             child.take(fragdex.index(data), Broken("store", size=len(data)))
@@ -136,7 +136,7 @@ def test_a_source_that_fails_is_told():
 
 
 def test_it_ends_when_it_is_not_needed_any_more():
-    with Child(QUICK) as child:
+    with SpeechProcess(QUICK) as child:
         child.open()
         pid = child.pid
     with pytest.raises(ProcessLookupError):
@@ -164,13 +164,13 @@ def test_two_processes_hear_what_one_does():
 
 def test_a_killed_process_changes_nothing(monkeypatch):
     children = []
-    began = Child.__init__
+    began = SpeechProcess.__init__
 
     def noted(self, *args, **more):
         began(self, *args, **more)
         children.append(self)
 
-    monkeypatch.setattr(Child, "__init__", noted)
+    monkeypatch.setattr(SpeechProcess, "__init__", noted)
     killed = threading.Event()
 
     def kill(heard, done, of):
@@ -255,12 +255,12 @@ def wave_movie(sound):
 
 
 def test_a_plan_can_be_given_to_another_process():
-    with Child(QUICK) as first:
+    with SpeechProcess(QUICK) as first:
         first.open()
         taken(first)
         plan = first.plan(10_000)
         words = first.hear(plan, 3).words
-    with Child(QUICK) as second:
+    with SpeechProcess(QUICK) as second:
         second.open()
         taken(second)
-        assert second.hear(Plan.of_json(plan.as_json()), 3).words == words
+        assert second.hear(TranscriptionPlan.of_json(plan.as_json()), 3).words == words

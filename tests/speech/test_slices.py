@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.speech.cutting import REACH, UNIT
-from fragdex.speech.plan import Plan, plan_of
+from fragdex.speech.plan import TranscriptionPlan, plan_of
 from fragdex.speech.slices import Listener
 from fragdex.speech.words import Missing, SliceTranscript, Word, in_order, merged
 from speech.conftest import SPEECH, Echo
@@ -102,7 +102,7 @@ def test_a_late_track_has_no_slices_before_it_begins(hear):
 
 @given(st.integers(5_000, 60_000), st.integers(0, 20_000))
 def test_every_unit_belongs_to_one_slice_near_its_time(work_slice_ms, number):
-    plan = Plan(1, work_slice_ms, 0, 1 << 40, 0.0, None, ())
+    plan = TranscriptionPlan(1, work_slice_ms, 0, 1 << 40, 0.0, None, ())
     first, last = plan.units(number)
     assert plan.units(number + 1)[0] == last
     assert all(plan.slice_of(unit) == number for unit in range(first, last))
@@ -115,7 +115,7 @@ def test_every_unit_belongs_to_one_slice_near_its_time(work_slice_ms, number):
 
 def test_a_plan_goes_through_json(hear):
     plan, (heard, *_) = hear(SPEECH / "pauses-flac.mp4", 5_000)
-    assert Plan.of_json(plan.as_json()) == plan
+    assert TranscriptionPlan.of_json(plan.as_json()) == plan
     assert SliceTranscript.of_json(heard.as_json()) == heard
 
 

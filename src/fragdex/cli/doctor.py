@@ -130,13 +130,13 @@ def browser() -> list[Part]:
     began = time.monotonic()
     try:
         from fragdex.rendering.browser.timing import View
-        from fragdex.rendering.process import Child
+        from fragdex.rendering.process import RenderProcess
         from fragdex.rendering.site import Page
 
         view = View(64, 64)
         with (
             tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
-            Child(Page("<p>fragdex")) as child,
+            RenderProcess(Page("<p>fragdex")) as child,
         ):
             facts = child.look(view)
             notes = child.draw(view, range(1), Path(folder)).notes

@@ -17,7 +17,7 @@ from fragdex.rendering.contact_sheet import film_of
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import RenderSpec, key_interval
 from fragdex.rendering.pool import PageSource, evenly
-from fragdex.rendering.process import Child
+from fragdex.rendering.process import RenderProcess
 from fragdex.rendering.render import divided
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.sandbox.processes import ProcessorTime, memory_below
@@ -161,7 +161,7 @@ def _sampled(page: PageSource, spec: RenderSpec, view: View, frames: range) -> _
     began = looked = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
-        Child(page.site, outside=page.outside, limits=page.limits) as child,
+        RenderProcess(page.site, outside=page.outside, limits=page.limits) as child,
     ):
         processor = ProcessorTime(child.pid)
 

@@ -424,7 +424,7 @@ def pictures_of(slices: Sequence[Callable[[], BinaryIO]]) -> Iterator[Any]:
 CEILING: Final = -1.0
 """dBTP that no sound is raised above (EBU R 128, 2023)."""
 
-Sound = Callable[[], "Iterable[np.ndarray[Any, Any]]"]
+SoundSource = Callable[[], "Iterable[np.ndarray[Any, Any]]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +452,9 @@ class Normalized:
         return round(min(target - self.integrated, CEILING - self.true_peak), 2)
 
 
-def normalized(sound: Sound, target: float) -> tuple[Normalized, Iterator[np.ndarray[Any, Any]]]:
+def normalized(
+    sound: SoundSource, target: float
+) -> tuple[Normalized, Iterator[np.ndarray[Any, Any]]]:
     """A sound at a loudness: measured, and changed by one gain.
 
     Args:

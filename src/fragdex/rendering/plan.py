@@ -243,7 +243,7 @@ def settled(
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SlicePlan:
     """A render in parts.
 
     Attributes:
@@ -273,7 +273,7 @@ def plan(
     slices: int | None = None,
     at_once: bool = False,
     ahead: bool = False,
-) -> Plan:
+) -> SlicePlan:
     """Divide a render.
 
     Borders fall on key frames of the result where slices are long enough, so that it has the same
@@ -312,7 +312,7 @@ def plan(
         # unless some would have much more to do than others
         grid = keys if count >= slices * keys * _EVEN else 1
         borders = [0, *(round(at / grid) * grid for at in exact), count]
-    return Plan(view, tuple(frames.start + border for border in sorted(set(borders))))
+    return SlicePlan(view, tuple(frames.start + border for border in sorted(set(borders))))
 
 
 def _shares(count: int, replay: Fraction, ahead: Fraction) -> list[Fraction]:

@@ -22,7 +22,7 @@ from fragdex.rendering.films import Film
 from fragdex.rendering.messages import Joined, SliceMade
 from fragdex.rendering.outside import NOTHING, Outside
 from fragdex.rendering.plan import RenderSpec, frame_at
-from fragdex.rendering.process import Check, Child, Progress, nothing
+from fragdex.rendering.process import Check, Progress, RenderProcess, nothing
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import Site
 from fragdex.rendering.stills import Still
@@ -59,7 +59,7 @@ class PageSource:
 @dataclass(frozen=True, slots=True)
 class _Idle:
     key: str
-    child: Child
+    child: RenderProcess
 
     def end(self) -> None:
         self.child.end()
@@ -77,7 +77,7 @@ class ChildPool:
         self._idle: Idle[_Idle] = Idle(IDLE_SECONDS)
 
     @contextlib.contextmanager
-    def child(self, page: PageSource, view: View, first: int = 0) -> Iterator[Child]:
+    def child(self, page: PageSource, view: View, first: int = 0) -> Iterator[RenderProcess]:
         """A process for a job that begins at a frame; it is ended by any error, else kept.
 
         Of the page's processes the one that stands nearest before that frame goes on; one that
@@ -92,7 +92,9 @@ class ChildPool:
 
         found = self._idle.take(fitness)
         if found is None:
-            child = Child(page.site, outside=page.outside, limits=page.limits, watched=page.watched)
+            child = RenderProcess(
+                page.site, outside=page.outside, limits=page.limits, watched=page.watched
+            )
         else:
             child = found.child
             child.outside = page.outside
@@ -140,7 +142,7 @@ class ChildPool:
 
         Raises:
             StoreFull: no room in the folder.
-            OneBrowserNeeded: of a film, as of `Child.draw`; and as `look`.
+            OneBrowserNeeded: of a film, as of `RenderProcess.draw`; and as `look`.
         """
         if spec.still is not None:
             at = frame_at(spec.time_ms, view.fps)
@@ -234,7 +236,9 @@ def join_slices(
     # A film may be larger than the temporary folder.
     with (
         tempfile.TemporaryDirectory(prefix="join-", dir=out.parent) as folder,
-        Child(page.site, outside=page.outside, limits=page.limits, folder=Path(folder)) as child,
+        RenderProcess(
+            page.site, outside=page.outside, limits=page.limits, folder=Path(folder)
+        ) as child,
     ):
         return child.join(slices, view, out, film=film, check=check)
 
@@ -270,7 +274,7 @@ def drawn(
     """
     with (
         tempfile.TemporaryDirectory(prefix="fragdex-") as folder,
-        Child(
+        RenderProcess(
             page.site, outside=page.outside, limits=page.limits, watched=page.watched
         ) as child,
     ):  # fmt: skip

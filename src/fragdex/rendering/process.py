@@ -47,7 +47,7 @@ def nothing(*_: Any) -> None:
     """Let it go on."""
 
 
-class Child:
+class RenderProcess:
     """A process that renders one site.
 
     Args:
@@ -171,7 +171,7 @@ class Child:
         """End the process, its browser, and what they left behind."""
         self._process.end()
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> RenderProcess:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,7 +20,7 @@ from fragdex.rendering.browser.model import Limits, Notes
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outside import NOTHING, Outside
-from fragdex.rendering.plan import Plan, RenderSpec, frames_of, key_interval, plan, settled
+from fragdex.rendering.plan import RenderSpec, SlicePlan, frames_of, key_interval, plan, settled
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.rendering.seams import OneBrowserNeeded
 from fragdex.rendering.site import Site
@@ -107,12 +107,12 @@ class _Work:
         self.needed: str | None = None
         """Why one browser has to draw all of it; None: several may."""
 
-    def parts(self, jobs: int | None, slices: int | None) -> Plan:
+    def parts(self, jobs: int | None, slices: int | None) -> SlicePlan:
         view, duration_ms = settled(
             self._spec, self._page.limits, lambda view: self._pool.look(self._page, view)
         )
         if self._spec.still is not None:
-            return Plan(view, (0, 1))
+            return SlicePlan(view, (0, 1))
         if duration_ms is None:
             raise PageFailed(
                 "the page does not say how long it lasts: nothing in it is animated for a finite"
@@ -122,10 +122,10 @@ class _Work:
         frames = frames_of(self._spec, duration_ms)
         if self._spec.film.is_sound:
             # to pass by is what a slice after it would have to do as well
-            return Plan(view, (frames.start, frames.stop))
+            return SlicePlan(view, (frames.start, frames.stop))
         return divided(view, frames, jobs, slices)
 
-    def slices(self, parts: Plan, jobs: int | None) -> list[SliceMade]:
+    def slices(self, parts: SlicePlan, jobs: int | None) -> list[SliceMade]:
         """The slices in order; not all of them where one browser is needed."""
         side_by_side = min(jobs or os.cpu_count() or 1, len(parts.slices))
         self._progress(0, parts.frames)
@@ -147,7 +147,7 @@ class _Work:
                 threads.shutdown(cancel_futures=True)
         return [made for task in tasks if (made := task.result()) is not None]
 
-    def alone(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
+    def alone(self, parts: SlicePlan, made: list[SliceMade]) -> list[SliceMade]:
         """The slices of one browser: that of the first slice goes on, or another begins."""
         self._stop.clear()
         if any(one.is_asked for one in made):
@@ -160,7 +160,7 @@ class _Work:
                 return self._in_order(parts, made)
         return self._in_order(parts, made)
 
-    def joined(self, parts: Plan, made: list[SliceMade], notes: Notes) -> Rendered:
+    def joined(self, parts: SlicePlan, made: list[SliceMade], notes: Notes) -> Rendered:
         with self._pool.child(self._page, parts.view) as child:
             # nobody needs the others any more, and nobody has to wait for their end
             ending = threading.Thread(target=self._pool.close, name="end")
@@ -176,7 +176,7 @@ class _Work:
             tuple(made), notes, joined.loudness,
         )  # fmt: skip
 
-    def _slice(self, parts: Plan, number: int, scheduler: SliceScheduler) -> SliceMade | None:
+    def _slice(self, parts: SlicePlan, number: int, scheduler: SliceScheduler) -> SliceMade | None:
         frames = parts.slices[number]
         scheduler.begin(number)
         if self.needed is not None:
@@ -207,7 +207,7 @@ class _Work:
             scheduler.end()
             return None
 
-    def _in_order(self, parts: Plan, made: list[SliceMade]) -> list[SliceMade]:
+    def _in_order(self, parts: SlicePlan, made: list[SliceMade]) -> list[SliceMade]:
         begin = self._pool.alone(self._page, parts.view, parts.borders)
         kept = [one for one in made if one.first < begin]
         self._done = {one.first: one.frames for one in kept}
@@ -233,7 +233,7 @@ class _Work:
         self._progress(done, whole)
 
 
-def _still(parts: Plan, made: list[SliceMade]) -> Rendered:
+def _still(parts: SlicePlan, made: list[SliceMade]) -> Rendered:
     (one,) = made
     return Rendered(Path(one.path), parts.view, 1, 0.0, False, (one,), one.notes)
 
@@ -242,7 +242,7 @@ class _Stopped(Exception):
     """Another slice failed, or nobody wants this any more."""
 
 
-def divided(view: View, frames: range, jobs: int | None, slices: int | None) -> Plan:
+def divided(view: View, frames: range, jobs: int | None, slices: int | None) -> SlicePlan:
     """The slices of a film, as `render` makes them."""
     # where nobody says how many processes there are, one begins (`SliceScheduler`)
     ahead = slices is None and jobs is None

@@ -32,7 +32,7 @@ _FRAMES_A_SECOND: Final = 1000 // FRAME_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TranscriptionPlan:
     """How a track is heard; kept with the job, so that every slice is heard alike.
 
     Attributes:
@@ -59,11 +59,11 @@ class Plan:
         return asdict(self) | {"slices": list(self.slices)}
 
     @classmethod
-    def of_json(cls, plain: Mapping[str, Any]) -> Plan:
+    def of_json(cls, plain: Mapping[str, Any]) -> TranscriptionPlan:
         """The same again.
 
-        >>> plan = Plan(1, 30000, 0, 700, 21.5, "en", (0,))
-        >>> Plan.of_json(plan.as_json()) == plan
+        >>> plan = TranscriptionPlan(1, 30000, 0, 700, 21.5, "en", (0,))
+        >>> TranscriptionPlan.of_json(plan.as_json()) == plan
         True
         """
         return cls(**{**plain, "slices": tuple(plain["slices"])})
@@ -71,7 +71,10 @@ class Plan:
     def units(self, number: int) -> tuple[int, int]:
         """The first unit of slice `number`, and the first one of the next slice.
 
-        >>> [Plan(1, 15_000, 0, 6000, 0.0, None, ()).units(number) for number in range(3)]
+        >>> [
+        ...     TranscriptionPlan(1, 15_000, 0, 6000, 0.0, None, ()).units(number)
+        ...     for number in range(3)
+        ... ]
         [(0, 2), (2, 3), (3, 5)]
         """
         first, last = (
@@ -83,7 +86,10 @@ class Plan:
     def slice_of(self, unit: int) -> int:
         """The slice that a unit belongs to.
 
-        >>> [Plan(1, 15_000, 0, 6000, 0.0, None, ()).slice_of(unit) for unit in range(5)]
+        >>> [
+        ...     TranscriptionPlan(1, 15_000, 0, 6000, 0.0, None, ()).slice_of(unit)
+        ...     for unit in range(5)
+        ... ]
         [0, 0, 1, 2, 2]
         """
         return -(-UNIT * (2 * unit + 1) * FRAME_MS // (2 * self.work_slice_ms)) - 1
@@ -96,7 +102,7 @@ class Plan:
     def around(self, number: int) -> tuple[int, int]:
         """The first and the last slice in which words may be whose middle lies in time `number`.
 
-        >>> Plan(1, 30_000, 0, 90_000, 0.0, None, ()).around(7)
+        >>> TranscriptionPlan(1, 30_000, 0, 90_000, 0.0, None, ()).around(7)
         (6, 8)
         """
         low = number * self.work_slice_ms // FRAME_MS - REACH
@@ -129,7 +135,7 @@ def plan_of(
     spans: Sequence[tuple[int, int]],
     quiet: float,
     language: str | None,
-) -> Plan:
+) -> TranscriptionPlan:
     """The plan of a track that has samples in some spans of frames.
 
     Raises:
@@ -146,7 +152,7 @@ def plan_of(
                 found=f"{end / _FRAMES_A_SECOND / 3600:.0f} hours",
             )
         units.update(range(one, other + 1))
-    plan = Plan(track, work_slice_ms, first, end, quiet, language, ())
+    plan = TranscriptionPlan(track, work_slice_ms, first, end, quiet, language, ())
     return replace(plan, slices=tuple(sorted({plan.slice_of(unit) for unit in units})))
 
 

@@ -30,7 +30,7 @@ from fragdex.speech.engines import (
     need_language,
     need_package,
 )
-from fragdex.speech.plan import Plan
+from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import SliceTranscript
 
 STALL_SECONDS: Final = 900.0
@@ -61,7 +61,7 @@ class EngineFacts:
     model_id: str
 
 
-class Child(ChildProcess):
+class SpeechProcess(ChildProcess):
     """A process with an engine in it, for one track after the other.
 
     Args:
@@ -142,7 +142,7 @@ class Child(ChildProcess):
 
     def plan(
         self, work_slice_ms: int, language: str | None = None, *, check: Check = lambda: None
-    ) -> Plan:
+    ) -> TranscriptionPlan:
         """How the track is heard.
 
         Raises:
@@ -151,9 +151,11 @@ class Child(ChildProcess):
         told = self.do(
             "plan", check=check, answer=self._read, work_slice_ms=work_slice_ms, language=language
         )
-        return Plan.of_json(told)
+        return TranscriptionPlan.of_json(told)
 
-    def hear(self, plan: Plan, number: int, *, check: Check = lambda: None) -> SliceTranscript:
+    def hear(
+        self, plan: TranscriptionPlan, number: int, *, check: Check = lambda: None
+    ) -> SliceTranscript:
         """The words of a slice.
 
         Args:
@@ -200,7 +202,7 @@ def _state(choice: EngineChoice) -> EngineState:
     version = None
     try:
         version = need_package(choice.name)
-        with Child(choice) as child:
+        with SpeechProcess(choice) as child:
             child.open()
     except EngineUnavailable as error:
         return EngineState(choice.name, False, version, error.message, error.advice or "")
@@ -276,12 +278,12 @@ class _Work:
 
     def plan(self, work_slice_ms: int, language: str | None) -> dict[str, Any]:
         need_language(self.engine, language)
-        made: Plan = self._listener.plan(work_slice_ms, self.engine, language)
+        made: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language)
         return made.as_json()
 
     def hear(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
         heard: SliceTranscript = self._listener.hear(
-            Plan.of_json(plan), number, self.engine,
+            TranscriptionPlan.of_json(plan), number, self.engine,
             lambda done, of: self._channel.send(progress=done, of=of),
         )  # fmt: skip
         return heard.as_json()

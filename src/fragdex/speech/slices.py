@@ -35,7 +35,7 @@ from fragdex.speech.cutting import (
     utterances,
 )
 from fragdex.speech.engines import Engine
-from fragdex.speech.plan import Plan, plan_of, probes_of, spans_of
+from fragdex.speech.plan import TranscriptionPlan, plan_of, probes_of, spans_of
 from fragdex.speech.words import Missing, SliceTranscript, Word
 
 _BLOCK: Final = 3
@@ -90,7 +90,9 @@ class Listener:
         sound = _one_channel(self._reader.read(*seconds))
         return sound[(start - first) * FRAME : (stop - first) * FRAME]
 
-    def plan(self, work_slice_ms: int, engine: Engine, language: str | None = None) -> Plan:
+    def plan(
+        self, work_slice_ms: int, engine: Engine, language: str | None = None
+    ) -> TranscriptionPlan:
         """How to hear this track.
 
         Args:
@@ -106,7 +108,7 @@ class Listener:
             language = engine.detect(probes)
         return plan_of(self.track.id, work_slice_ms, spans, threshold(probes), language)
 
-    def cut(self, plan: Plan, unit: int, read: ReadFrames | None = None) -> Cut:
+    def cut(self, plan: TranscriptionPlan, unit: int, read: ReadFrames | None = None) -> Cut:
         """The cut in front of a unit.
 
         Args:
@@ -122,7 +124,7 @@ class Listener:
 
     def hear(
         self,
-        plan: Plan,
+        plan: TranscriptionPlan,
         number: int,
         engine: Engine,
         told: Callable[[int, int], None] = lambda done, of: None,
@@ -202,14 +204,14 @@ def _one_channel(sound: Ints) -> Ints:
     return mixed
 
 
-def _context(plan: Plan, cut: Cut) -> tuple[int, int]:
+def _context(plan: TranscriptionPlan, cut: Cut) -> tuple[int, int]:
     """Where the unit behind a cut begins to listen, and where the one in front of it ends to."""
     beyond = HARD_CONTEXT if cut.hard else 0
     return max(plan.first_frame, cut.frame - beyond), min(plan.last_frame, cut.frame + beyond)
 
 
 def _utterances(
-    plan: Plan, first: int, cuts: Sequence[Cut], read: ReadFrames, window: int
+    plan: TranscriptionPlan, first: int, cuts: Sequence[Cut], read: ReadFrames, window: int
 ) -> list[Utterance]:
     """What is said between cuts.
 

@@ -15,8 +15,8 @@ import fragdex
 from fragdex import FragmentIndex, Source, open_source
 from fragdex.errors import Unavailable
 from fragdex.speech.engines import EngineChoice
-from fragdex.speech.plan import Plan
-from fragdex.speech.process import Child
+from fragdex.speech.plan import TranscriptionPlan
+from fragdex.speech.process import SpeechProcess
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
 __all__ = ["transcribe"]
@@ -97,12 +97,12 @@ class _Children:
     ) -> None:
         self._index, self._choice, self._track, self._init = index, choice, track, init
         self._source = _InTurn(source)
-        self._all: list[Child] = []
-        self._idle: queue.SimpleQueue[Child] = queue.SimpleQueue()
+        self._all: list[SpeechProcess] = []
+        self._idle: queue.SimpleQueue[SpeechProcess] = queue.SimpleQueue()
         self.over = threading.Event()
         self.engine = ""
 
-    def hear(self, plan: Plan, number: int) -> SliceTranscript:
+    def hear(self, plan: TranscriptionPlan, number: int) -> SliceTranscript:
         """A slice; where its process is ended by somebody, another one hears it from the start."""
         for left in reversed(range(_TRIES)):
             try:
@@ -112,7 +112,7 @@ class _Children:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def use(self, work: Callable[[Child], Used]) -> Used:
+    def use(self, work: Callable[[SpeechProcess], Used]) -> Used:
         """Have an idle one do something, or a new one."""
         self.check()
         try:
@@ -133,8 +133,8 @@ class _Children:
         for child in self._all:
             child.end()
 
-    def _new(self) -> Child:
-        child = Child(self._choice)
+    def _new(self) -> SpeechProcess:
+        child = SpeechProcess(self._choice)
         self._all.append(child)
         facts = child.open(check=self.check)
         self.engine = f"{facts.name} {facts.version} ({facts.model_id})"

@@ -15,7 +15,7 @@ from fragdex.rendering.browser.process import Chromium
 from fragdex.rendering.browser.sandbox import allows_sandbox
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.process import Child
+from fragdex.rendering.process import RenderProcess
 from fragdex.rendering.site import Page
 
 SMALL = View(64, 64)
@@ -43,7 +43,7 @@ def test_a_browser_that_does_not_start_with_its_sandbox_starts_without(wrapped, 
     path = wrapped('case " $* " in *" --no-sandbox "*) ;; *) exit 1 ;; esac')
     if not allows_sandbox(path):
         pytest.skip("no sandbox to do without on this system")
-    with Child(PAGE) as child:
+    with RenderProcess(PAGE) as child:
         made = child.draw(SMALL, range(1), tmp_path)
     assert made.frames == 1
     assert "Chromium does not start with its sandbox on" in made.notes.browser
@@ -52,7 +52,7 @@ def test_a_browser_that_does_not_start_with_its_sandbox_starts_without(wrapped, 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 def test_the_browser_of_a_render_is_not_roots(wrapped, tmp_path):
     wrapped('[ "$(id -u)" != 0 ] || exit 1')
-    with Child(PAGE) as child:
+    with RenderProcess(PAGE) as child:
         made = child.draw(SMALL, range(1), tmp_path)
     assert made.frames == 1
     with pytest.raises(BrowserGone):

@@ -16,7 +16,7 @@ from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.timing import View
 from fragdex.rendering.lint import lint
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import Plan, RenderSpec
+from fragdex.rendering.plan import RenderSpec, SlicePlan
 from fragdex.rendering.pool import ChildPool, PageSource
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Page
@@ -172,7 +172,7 @@ def test_slices_agree_where_neighbours_saw_the_same():
 def test_a_browser_that_skipped_frames_does_not_go_on_alone(tmp_path):
     page = PageSource("a", Page(numbers_page(Fraction(30))))
     view = View(320, 180, Fraction(30))
-    borders = Plan(view, (0, 10, 20, 30)).borders
+    borders = SlicePlan(view, (0, 10, 20, 30)).borders
     with closing(ChildPool()) as pool:
         pool.draw(page, RenderSpec(), view, range(10), tmp_path)
         assert pool.alone(page, view, borders) == 10

@@ -20,7 +20,7 @@ from fragdex.rendering.browser.timing import View, instant_us
 from fragdex.rendering.outside import Answer
 from fragdex.rendering.plan import RenderSpec, plan
 from fragdex.rendering.pool import ChildPool, PageSource, join_slices
-from fragdex.rendering.process import Child
+from fragdex.rendering.process import RenderProcess
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Folder, Page
 from fragdex.rendering.stills import Still
@@ -193,7 +193,7 @@ def test_what_a_page_does_wrong_is_its_own_fault(tmp_path, pool):
 
 def test_a_killed_process_may_be_replaced(tmp_path):
     site, view = Page(numbers_page(Fraction(30))), View(320, 180, Fraction(30))
-    with Child(site) as child:
+    with RenderProcess(site) as child:
         killed = []
 
         def check():
@@ -212,7 +212,7 @@ def test_who_stops_waiting_ends_the_browser(tmp_path):
     class NotWanted(BaseException):
         pass
 
-    with Child(Page(numbers_page(Fraction(30)))) as child:
+    with RenderProcess(Page(numbers_page(Fraction(30)))) as child:
         began = []
 
         def check():
@@ -230,10 +230,10 @@ def test_who_stops_waiting_ends_the_browser(tmp_path):
 ALONE = """
 import os, sys, threading
 from pathlib import Path
-from fragdex.rendering.process import Child
+from fragdex.rendering.process import RenderProcess
 from fragdex.rendering.site import Page
 from fragdex.rendering.browser.timing import View
-child = Child(Page(sys.stdin.read()))
+child = RenderProcess(Page(sys.stdin.read()))
 seen = threading.Event()
 def progress(done):
     if not seen.is_set():
@@ -286,7 +286,7 @@ def test_a_render_survives_its_browsers(tmp_path, monkeypatch):
     """The process of a slice is killed in the middle: another one makes the slice."""
     site = Page(numbers_page(Fraction(30)))
     victims = []
-    real = Child.draw
+    real = RenderProcess.draw
 
     def draw(self, view, frames, folder, **how):
         if not victims and frames.start > 0:
@@ -294,7 +294,7 @@ def test_a_render_survives_its_browsers(tmp_path, monkeypatch):
             threading.Timer(0.5, os.kill, (self.pid, signal.SIGKILL)).start()
         return real(self, view, frames, folder, **how)
 
-    monkeypatch.setattr(Child, "draw", draw)
+    monkeypatch.setattr(RenderProcess, "draw", draw)
     counts = []
     out = tmp_path / "a.mp4"
     made = render(
@@ -351,7 +351,7 @@ def pss(pids):
 def test_a_slice_of_1080p_stays_below_900_mb(tmp_path):
     site = Page((PAGES / "heavy.html").read_text().replace("1280px", "1920px"))
     peak = []
-    with Child(site) as child:
+    with RenderProcess(site) as child:
 
         def progress(done):
             if done % 10 == 0:

@@ -18,7 +18,7 @@ from PIL import Image
 import forkserver
 from fragdex.service.records import tables
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.speech.plan import Plan
+from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import SliceTranscript, Word
 from rendering.test_archives import tar_of
 from service.console import films
@@ -134,7 +134,10 @@ def heard(served, file_id):
     id, now = new_id(), instant()
     row = {"id": id, "tenant_id": served.tenant, "file_id": file_id, "track_id": 1}
     row |= {"status": "complete", "slices": 1, "engine": "pocketsphinx", "work_slice_ms": 30_000}
-    row |= {"plan": Plan(1, 30_000, 0, 100, 0.0, "en", (0,)).as_json(), "duration_ms": 1000}
+    row |= {
+        "plan": TranscriptionPlan(1, 30_000, 0, 100, 0.0, "en", (0,)).as_json(),
+        "duration_ms": 1000,
+    }
     words = SliceTranscript(0, (Word("spoken", 0, 500),)).as_json()
     part = {"transcription_id": id, "number": 0, "heard": words, "completed_at": now}
     with served.context.database.write() as connection:

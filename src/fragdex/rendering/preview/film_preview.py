@@ -31,7 +31,7 @@ from fragdex.rendering.films import Film
 from fragdex.rendering.glyphs import missing_fonts
 from fragdex.rendering.plan import RenderSpec, frames_of, settled
 from fragdex.rendering.pool import PageSource
-from fragdex.rendering.process import Child
+from fragdex.rendering.process import RenderProcess
 from fragdex.rendering.render import render
 from fragdex.rendering.site import Folder, WithData
 from fragdex.rendering.stills import Still
@@ -68,7 +68,7 @@ class FilmPreview:
         self._worker = ThreadPoolExecutor(1, "preview")
         self._listener = ThreadPoolExecutor(1, "sound")
         self._folder = tempfile.TemporaryDirectory(prefix="fragdex-")
-        self._child: Child | None = None
+        self._child: RenderProcess | None = None
         self._pictures: OrderedDict[int, bytes] = OrderedDict()
         self._closed = False
         self._version = 0
@@ -242,11 +242,11 @@ class FilmPreview:
                 held -= len(old)
         return picture
 
-    def _child_of(self, version: int) -> Child:
+    def _child_of(self, version: int) -> RenderProcess:
         self._check(version)
         if self._child is None:
             page = self._page
-            self._child = Child(page.site, outside=page.outside, limits=page.limits)
+            self._child = RenderProcess(page.site, outside=page.outside, limits=page.limits)
         return self._child
 
     @contextmanager

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Row
 import fragdex
 from fragdex.errors import BrowserGone, Unavailable
 from fragdex.rendering.messages import SliceMade
-from fragdex.rendering.plan import Plan
+from fragdex.rendering.plan import SlicePlan
 from fragdex.rendering.pool import join_slices
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.indexing import store_index
@@ -48,7 +48,8 @@ class _Result:
 
 
 def finish(
-    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace,
+    parted: SlicePlan,
     seconds: dict[str, float],
 ) -> None:  # fmt: skip
     """Make the result out of the slices, and the render complete.
@@ -71,7 +72,8 @@ def finish(
 
 
 def _joined(
-    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace,
+    parted: SlicePlan,
     rows: list[Row[Any]], folder: Path,
 ) -> _Result:  # fmt: skip
     slices = []
@@ -89,7 +91,8 @@ def _joined(
 
 
 def _join(
-    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace, parted: Plan,
+    context: ServiceContext, job: Job, render: Row[Any], workspace: RenderWorkspace,
+    parted: SlicePlan,
     slices: list[SliceMade], out: Path,
 ) -> _Result:  # fmt: skip
     wanted = wanted_of(render).to_spec

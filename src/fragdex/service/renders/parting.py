@@ -14,7 +14,7 @@ from fragdex.errors import EngineUnavailable, PageFailed
 from fragdex.rendering import seams
 from fragdex.rendering.browser.model import Notes, PageFacts
 from fragdex.rendering.browser.timing import View
-from fragdex.rendering.plan import Plan, frames_of, plan, settled
+from fragdex.rendering.plan import SlicePlan, frames_of, plan, settled
 from fragdex.rendering.recipe import browser_mark, recipe
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import deletion
@@ -35,7 +35,7 @@ NO_DURATION = (
 
 def part(
     context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, check: Callable[[], None]
-) -> Plan:
+) -> SlicePlan:
     """Part a render into slices, and write them down; once, whoever runs it again finds them.
 
     Raises:
@@ -51,32 +51,32 @@ def part(
         new = wanted_of(row)
         wanted = new.to_spec
         view, duration = settled(wanted, workspace.limits, look)
-        found = Plan(view, (0, 1))
+        found = SlicePlan(view, (0, 1))
         if new.is_video:
             duration = _allowed(context, duration)
             slice_ms = max(new.work_slice_ms or DEFAULT_SLICE_MS, _least_ms(view))
             frames = frames_of(wanted, duration)
             if wanted.film.is_sound:
                 # to pass by is what a slice after it would have to do as well
-                found = Plan(view, (frames.start, frames.stop))
+                found = SlicePlan(view, (frames.start, frames.stop))
             else:
                 found = plan(view, frames, slice_ms=slice_ms)
                 # what the request left open the page has decided
                 need_budget(context.settings, math.prod(view.pixels), found.frames)
             if _was_drawn_alone(context, row, workspace, found):
-                found = Plan(view, (found.borders[0], found.borders[-1]))
+                found = SlicePlan(view, (found.borders[0], found.borders[-1]))
         _write(context, row.id, found, duration)
     return stored(context, row.id)
 
 
-def stored(context: ServiceContext, render_id: str) -> Plan:
+def stored(context: ServiceContext, render_id: str) -> SlicePlan:
     """How a render is parted now."""
     with context.database.read() as connection:
         return _stored(connection, render_id)
 
 
 def _was_drawn_alone(
-    context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, found: Plan
+    context: ServiceContext, row: Row[Any], workspace: RenderWorkspace, found: SlicePlan
 ) -> bool:
     """Whether another render of this page found that one browser has to draw it, and did so."""
     try:
@@ -90,7 +90,7 @@ def _was_drawn_alone(
     return kept is not None and bool(seams.notes_of(kept.made["notes"]))
 
 
-def draw_alone(context: ServiceContext, render_id: str, note: str) -> Plan:
+def draw_alone(context: ServiceContext, render_id: str, note: str) -> SlicePlan:
     """Have a render drawn by one browser: its slices become one, and nobody finds them again.
 
     Once: who comes later, or again, finds it so.
@@ -151,7 +151,9 @@ def _least_ms(view: View) -> int:
     return math.ceil(LEAST_FRAMES * 1000 / view.fps)
 
 
-def _write(context: ServiceContext, render_id: str, found: Plan, duration_ms: int | None) -> None:
+def _write(
+    context: ServiceContext, render_id: str, found: SlicePlan, duration_ms: int | None
+) -> None:
     values = {
         "width": found.view.width,
         "height": found.view.height,
@@ -180,9 +182,9 @@ def _rows(render_id: str, slices: Sequence[range]) -> list[dict[str, Any]]:
     ]
 
 
-def _stored(connection: Connection, render_id: str) -> Plan:
+def _stored(connection: Connection, render_id: str) -> SlicePlan:
     row = connection.execute(sa.select(renders).where(renders.c.id == render_id)).one()
     part = render_parts.c
     ends = sa.select(part.first, part.stop).where(part.render_id == render_id)
     parts = connection.execute(ends.order_by(part.number)).all()
-    return Plan(view_of(row), (*(one.first for one in parts), parts[-1].stop))
+    return SlicePlan(view_of(row), (*(one.first for one in parts), parts[-1].stop))

@@ -19,7 +19,7 @@ from sqlalchemy.engine import Row
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering import seams
 from fragdex.rendering.browser.finding import find_engine, need_supported, version_of
-from fragdex.rendering.plan import Plan
+from fragdex.rendering.plan import SlicePlan
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
 from fragdex.service.outbox import emit
@@ -83,7 +83,7 @@ def _run(context: ServiceContext, job: Job) -> None:
             context.part(Workspaces).clear(context, row.id)
 
 
-def _draw(context: ServiceContext, job: Job, parted: Plan) -> Plan:
+def _draw(context: ServiceContext, job: Job, parted: SlicePlan) -> SlicePlan:
     """Have the slices of a render made, those that went away meanwhile once more.
 
     Returns how it is parted then.

@@ -19,13 +19,13 @@ from fragdex.service.context import ServiceContext
 from fragdex.service.transcriptions.records import choice_of
 from fragdex.service.transcriptions.track_source import sound_of
 from fragdex.speech.engines import ENGINES, need_package
-from fragdex.speech.process import Child
+from fragdex.speech.process import SpeechProcess
 
 IDLE_SECONDS: Final = 120.0
 """So long an engine keeps its model without work."""
 
 
-class _Listener(Child):
+class _Listener(SpeechProcess):
     """An engine, and the transcription whose track it has taken."""
 
     key: str | None = None
@@ -66,7 +66,7 @@ class Engines:
     @contextmanager
     def listener(
         self, context: ServiceContext, row: Row[Any], check: Callable[[], None]
-    ) -> Iterator[Child]:
+    ) -> Iterator[SpeechProcess]:
         """An engine that has opened its model and taken the track of a transcription.
 
         Args:

@@ -45,7 +45,7 @@ from fragdex.service.uploads.file_repository import StoredBytes
 from fragdex.service.web.events import Event
 from fragdex.speech.captions import FORMS, as_document
 from fragdex.speech.engines import make_engine, need_language
-from fragdex.speech.plan import Plan
+from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import merged
 
 _ROW: Final = transcriptions.c
@@ -209,7 +209,7 @@ def fragment(
         last = math.ceil(row.plan["last_frame"] * 10 / row.work_slice_ms)
         if not 0 <= number < last:
             raise RecordNotFound("the track has no such slice", more={"slices": last})
-        around = Plan.of_json(row.plan).around(number)
+        around = TranscriptionPlan.of_json(row.plan).around(number)
         slices = heard_slices(connection, row.id, around)
     heard = [one for _, one in slices if one is not None]
     if len(heard) < len(slices):

@@ -26,7 +26,7 @@ from fragdex.service.records.tables import isobmff_tracks
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class TrackSound:
     """Bytes that hold a track, and how to find it in them.
 
     Attributes:
@@ -126,7 +126,7 @@ def file_bytes(connection: Connection, tenant_id: str, file_id: str) -> Blob | N
     return operations.file_bytes(connection, FILES.row(connection, tenant_id, file_id))
 
 
-def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> Sound:
+def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: int) -> TrackSound:
     """A track, ready to be read; raises as `blob_of_track`, and as `exact_index`."""
     with context.database.read() as connection:
         blob, apart = blob_of_track(connection, tenant_id, file_id, track_id)
@@ -139,4 +139,4 @@ def sound_of(context: ServiceContext, tenant_id: str, file_id: str, track_id: in
     if apart:
         sounds = [track.id for track in index.tracks if track.kind == "audio"]
         track_id = track_id if track_id in sounds or not sounds else sounds[0]
-    return Sound(blob, index, track_id)
+    return TrackSound(blob, index, track_id)

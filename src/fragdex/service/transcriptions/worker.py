@@ -46,7 +46,7 @@ from fragdex.service.transcriptions.records import (
 from fragdex.service.transcriptions.track_source import blob_of_track, file_bytes
 from fragdex.speech.captions import cues_of
 from fragdex.speech.copies import MADE, PLACES, Pieces, pieces_of_copy
-from fragdex.speech.plan import Plan
+from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import EngineFacts
 from fragdex.speech.words import Missing, SliceTranscript, merged
 
@@ -74,7 +74,7 @@ def _run(context: ServiceContext, job: Job) -> None:
         return
     try:
         begun = time.monotonic()
-        plan = _plan(context, job, row) if row.plan is None else Plan.of_json(row.plan)
+        plan = _plan(context, job, row) if row.plan is None else TranscriptionPlan.of_json(row.plan)
         seconds = {"plan": time.monotonic() - begun}
         begun = time.monotonic()
         job.slices(SLICE, [{"number": number} for number in plan.slices])
@@ -98,7 +98,7 @@ def _begin(context: ServiceContext, transcription_id: str) -> Row[Any] | None:
     return row
 
 
-def _plan(context: ServiceContext, job: Job, row: Row[Any]) -> Plan:
+def _plan(context: ServiceContext, job: Job, row: Row[Any]) -> TranscriptionPlan:
     """How the track is heard, written down before anything is heard by it."""
     seat = context.jobs.seats.taken(row.tenant_id, job.check)
     with seat, context.part(Engines).listener(context, row, job.check) as child:
@@ -109,11 +109,11 @@ def _plan(context: ServiceContext, job: Job, row: Row[Any]) -> Plan:
     with context.database.read() as connection:
         # A run that lost its place while it planned goes by what the other one wrote.
         kept = connection.scalar(sa.select(_ROW.plan).where(_ROW.id == row.id))
-    return plan if kept is None else Plan.of_json(kept)
+    return plan if kept is None else TranscriptionPlan.of_json(kept)
 
 
 def _save_plan(
-    context: ServiceContext, transcription_id: str, plan: Plan, facts: EngineFacts
+    context: ServiceContext, transcription_id: str, plan: TranscriptionPlan, facts: EngineFacts
 ) -> None:
     mine = _ROW.id == transcription_id
     with context.database.write() as connection:
@@ -138,7 +138,7 @@ def _save_plan(
 
 
 def _finish(
-    context: ServiceContext, row: Row[Any], plan: Plan, seconds: Mapping[str, float]
+    context: ServiceContext, row: Row[Any], plan: TranscriptionPlan, seconds: Mapping[str, float]
 ) -> None:
     mine = _ROW.id == row.id
     with context.database.read() as connection:
@@ -191,7 +191,7 @@ def _run_slice(context: ServiceContext, job: Job) -> None:
     if row is None:
         return
     begun = time.monotonic()
-    plan = Plan.of_json(row.plan)
+    plan = TranscriptionPlan.of_json(row.plan)
     try:
         heard = _heard(context, job, row, plan, number)
     except _Over:
@@ -220,7 +220,7 @@ def _begin_slice(
 
 
 def _heard(
-    context: ServiceContext, job: Job, row: Row[Any], plan: Plan, number: int
+    context: ServiceContext, job: Job, row: Row[Any], plan: TranscriptionPlan, number: int
 ) -> SliceTranscript:
     looked = time.monotonic()
 
