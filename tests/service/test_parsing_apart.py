@@ -8,8 +8,7 @@ import pytest
 
 import fragdex
 from fragdex.formats.captions_track import with_captions
-from fragdex.service.indexing.apart import IN_THREAD, run_apart, run_in_child
-from fragdex.service.indexing.exact import exact_index
+from fragdex.service.indexing.apart import IN_THREAD, exact_index, run_apart, run_in_child
 from fragdex.speech.copies import MADE, PLACES, Pieces, pieces_of_copy
 from fragdex.testing import movie
 from service.isobmff.conftest import context  # noqa: F401
@@ -21,7 +20,7 @@ PARSES = {"index", "with_captions", "Indexer", "why_not", "true_time"}
 
 WHERE = {
     "rendering/page_media/medium.py": "a child",
-    "service/indexing/exact.py": "files of at most IN_THREAD",
+    "service/indexing/apart.py": "files of at most IN_THREAD",
     "service/indexing/child.py": "a child",
     "service/isobmff/true_sync.py": "at most IN_THREAD is read",
     "service/isobmff/true_sync_child.py": "a child",

@@ -13,16 +13,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from fragdex import Source
+import fragdex
+from fragdex import FragmentIndex, Source, open_index
 from fragdex.errors import Unavailable
 from fragdex.sandbox.child import ChildProcess, Failures
-from fragdex.sandbox.folders import take_file
+from fragdex.sandbox.folders import OwnFolder, take_file
 from fragdex.sandbox.sources import reads
 from fragdex.sandbox.walls import Walls
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.child import CHILD
-
-__all__ = ["IN_THREAD", "in_turn", "run_apart", "run_in_child"]
+from fragdex.service.indexing.child import CHILD, INDEX, exact
 
 IN_THREAD: Final = 256 << 10
 """Bytes of boxes that are parsed in a thread of the service, beside its answers. Two seconds a MB
@@ -184,3 +183,30 @@ _turns = _Turns()
 def in_turn(tenant_id: str) -> AbstractContextManager[None]:
     """The turn of a tenant's file, as `run_apart` takes it; raises Unavailable."""
     return _turns.turn(tenant_id)
+
+
+def exact_index(
+    context: ServiceContext,
+    tenant_id: str,
+    key: str,
+    size: int,
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> FragmentIndex:
+    """The exact index of a stored file, made in a process of its own unless the file is small.
+
+    Args:
+        key, size: of the file in the store.
+        check: called now and then; what it raises ends the process.
+
+    Raises:
+        FragdexError: as `fragdex.index`.
+        Unprocessable, Unavailable: as `run_apart`.
+    """
+    if size <= IN_THREAD:
+        with context.store.source(key) as source:
+            return fragdex.index(source, exact=True)
+    with OwnFolder() as folder:
+        path = folder / INDEX
+        run_apart(context, tenant_id, key, size, exact, {INDEX: path}, check=check)
+        return open_index(path)  # mapped: it stays when the folder goes

@@ -24,8 +24,7 @@ from fragdex import ByteRange, Source
 from fragdex.errors import FormatError, NotReady, Unavailable, Unprocessable
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
-from fragdex.service.indexing.apart import run_apart
-from fragdex.service.indexing.exact import exact_index
+from fragdex.service.indexing.apart import exact_index, run_apart
 from fragdex.service.isobmff import operations as isobmff
 from fragdex.service.isobmff.indexing import set_index, store_index
 from fragdex.service.jobs.api import PARENTS, SLICES, Job, Work
