@@ -56,8 +56,8 @@ class _Pending:
     section: Section
 
 
-class Gathered:
-    """What was kept so far.
+class ScanState:
+    """What a pass over a file has kept so far; media bytes are never among it.
 
     Args:
         defaults: track_ID → trex of an initialization segment that is known beforehand.
@@ -75,7 +75,7 @@ class Gathered:
         damaged: numbers of moofs that break the rules.
         damaged_tracks: why tracks of a moov cannot be read.
 
-    >>> Gathered().moof_count
+    >>> ScanState().moof_count
     0
     """
 
@@ -331,7 +331,7 @@ MEDIA_TYPES = frozenset(
 """Boxes that stand at the top level of files in the field; a file without any is no MP4."""
 
 
-class Scan(Gathered):
+class Scan(ScanState):
     r"""One pass over a file, or over the part of it from `start` on.
 
     Args:
@@ -345,7 +345,7 @@ class Scan(Gathered):
             the file holds all of it.
         stopped: the error at which the pass had to stop, or None.
 
-    What it keeps on the way are the attributes of `Gathered`.
+    What it keeps on the way are the attributes of `ScanState`.
 
     >>> scan = Scan()
     >>> scan.feed(b"\0\0\0\x08free")
