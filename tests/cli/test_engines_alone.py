@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -67,6 +68,10 @@ def python_of(tmp_path):
                 copy(Path(str(found.locate_file(top))), site / top)
         copy(Path(fragdex.__file__).parent, site / "fragdex")
         shutil.rmtree(site / "fragdex" / "service")
+        own = metadata.metadata("fragdex")
+        told = site / f"fragdex-{own['Version']}.dist-info" / "METADATA"
+        told.parent.mkdir()
+        told.write_text(str(own))
         python = folder / "bin" / "python"
         for package in ("pydantic", "sqlalchemy", "starlette"):
             command = [python, "-c", f"import {package}"]
@@ -109,3 +114,18 @@ def test_speech_is_heard(python_of, tmp_path):
     out = tmp_path / "said.vtt"
     run(python_of("speech"), "transcribe", SPEECH / "pauses-flac.mp4", "-o", out)
     assert "river" in out.read_text()
+
+
+def test_doctor_names_what_is_missing_in_a_line(python_of, chromium):
+    """Without an extra nothing can be tried, and no traceback says so."""
+    done = subprocess.run(
+        [python_of("cli"), "-m", "fragdex", "doctor", "--json"],
+        capture_output=True, encoding="utf-8", check=False, timeout=300,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    parts = {part["name"]: part for part in json.loads(done.stdout)}
+    assert all("\n" not in part["said"] for part in parts.values())
+    assert (parts["chromium"]["state"], parts["renders"]["state"]) == ("limited", "missing")
+    advice = {name: part["advice"] for name, part in parts.items() if part["state"] == "missing"}
+    for name, extra in (("renders", "render"), ("media", "media"), ("stills", "media")):
+        assert advice[name] == f"pip install 'fragdex[{extra}]'"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fragdex.cli import options
+from fragdex.cli.extras import extra
 from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra
 
@@ -111,7 +112,7 @@ def stills() -> list[Part]:
         found = version("pillow")
         import PIL.features
     except (ImportError, PackageNotFoundError):
-        return [Part("stills", State.MISSING, "no Pillow", "pip install 'fragdex[service]'")]
+        return [Part("stills", State.MISSING, "no Pillow", "pip install 'fragdex[media]'")]
     lacking = [name for name in ("jpg", "zlib", "webp") if not PIL.features.check(name)]
     if lacking:
         return [Part("stills", State.LIMITED, f"Pillow {found} without {', '.join(lacking)}")]
@@ -122,16 +123,16 @@ def browser() -> list[Part]:
     """Chromium, tried with a page; its sandbox."""
     from fragdex.rendering.browser import finding, updates
 
-    advice = "pip install 'fragdex[render]'"
     try:
         engine = finding.find_engine()
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
     began = time.monotonic()
     try:
-        from fragdex.rendering.browser.timing import View
-        from fragdex.rendering.process import RenderProcess
-        from fragdex.rendering.site import Page
+        with extra("render"):
+            from fragdex.rendering.browser.timing import View
+            from fragdex.rendering.process import RenderProcess
+            from fragdex.rendering.site import Page
 
         view = View(64, 64)
         with (
@@ -140,13 +141,12 @@ def browser() -> list[Part]:
         ):
             facts = child.look(view)
             notes = child.draw(view, range(1), Path(folder)).notes
-    except (ImportError, MissingExtra) as error:
+    except MissingExtra as error:
         # the browser is there: a package around it is not
         said = f"{engine.path} is here, and cannot be tried"
-        needed = getattr(error, "advice", None) or advice
         return [
             Part("chromium", State.LIMITED, said),
-            Part("renders", State.MISSING, str(error), needed),
+            Part("renders", State.MISSING, error.message, error.advice or ""),
         ]
     except FragdexError as error:
         return [Part("chromium", State.MISSING, error.message, error.advice or finding.ADVICE)]
