@@ -41,7 +41,7 @@ from pathlib import Path
 import fragdex
 import fragdex.testing
 from fragdex.boxes import parse
-from fragdex.cli.copying import bytes_of_view
+from fragdex.cli.opening import bytes_of_view
 from fragdex.formats import FORMS
 from fragdex.testing import DIMENSIONS, RangeServer, repeated, repeated_to
 from fragdex.views.copies import ClipRequest, clip_view

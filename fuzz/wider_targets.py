@@ -103,9 +103,7 @@ def dump(data: bytes) -> None:
     """The tree of boxes as text and as JSON: nothing that a terminal obeys, and valid JSON."""
     import json
 
-    from fragdex.cli.top_level import top_level_boxes
-    from fragdex.cli.tree_json import box_pieces
-    from fragdex.cli.tree_text import box_lines
+    from fragdex.cli.box_tree import box_lines, box_pieces, top_level_boxes
 
     with fragdex.open_source(data) as source:
         try:

@@ -30,7 +30,7 @@ together, as the library promises."""
 TIMEOUT_S = 10
 """One input; every real one takes milliseconds."""
 BESIDE = {
-    "dump": ("cli.top_level", "cli.tree_json", "cli.tree_text"),
+    "dump": ("cli.box_tree",),
     "captions": ("formats.captions_text",),
     "images": ("service.images.probe", "service.images.svg"),
     "archives": ("service.renders.archives",),

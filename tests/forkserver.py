@@ -40,7 +40,7 @@ TESTS = Path(__file__).parent
 PRELOADED = (
     "fragdex.__main__",
     "fragdex.cli.serve",
-    "fragdex.cli.worker",
+    "fragdex.cli.serve",
     "fragdex.service.app",
     "fragdex.service.web.server",
     "fragdex.sandbox.start",

@@ -211,6 +211,21 @@ def _face():
 
 
 @cache
+def _commands():
+    """{command, or group of them: the module that has it}, as the command line imports them."""
+    tree = ast.parse((ROOT / "src/fragdex/cli/app.py").read_bytes())
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("fragdex.cli."):
+            found |= {alias.name: node.module for alias in node.names}
+        elif isinstance(node, ast.AnnAssign) and node.target.id == "SERVICE_GROUPS":
+            for name, members in zip(node.value.keys, node.value.values, strict=True):
+                homes = [one.id for one in ast.walk(members) if isinstance(one, ast.Name)]
+                found[name.value] = f"fragdex.cli.{homes[0]}"
+    return found
+
+
+@cache
 def _imports(path):
     """Names of the modules that a file imports, wherever in it, or starts."""
     if path.suffix != ".py":
@@ -236,7 +251,7 @@ def _names_in(tree, path):
             # a module that is started, or a program in a text
             found |= set(_MODULE.findall(node.value))
             if any(path.is_relative_to(folder) for folder in WITH_COMMANDS):
-                found.add(f"fragdex.cli.{node.value}")
+                found.add(_commands().get(node.value, ""))
             if is_test:
                 found |= {_face().get(name, "") for name in _OF_FACE.findall(node.value)}
         elif isinstance(node, ast.Call):

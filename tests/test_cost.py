@@ -22,8 +22,7 @@ import pytest
 import fragdex
 from fragdex.boxes import build, limits, parse
 from fragdex.cli import info
-from fragdex.cli.tree_json import box_pieces
-from fragdex.cli.tree_text import box_lines
+from fragdex.cli.box_tree import box_lines, box_pieces
 from fragdex.formats.clip import clip
 from fragdex.indexing import embedded_index, scan
 from fragdex.testing import DIMENSIONS, movie, repeated, repeated_to

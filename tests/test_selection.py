@@ -40,7 +40,7 @@ def test_a_room_of_the_service_reaches_its_tests_and_those_of_all_rooms():
 
 
 def test_a_command_reaches_its_test():
-    found = reached("src/fragdex/cli/md5.py")
+    found = reached("src/fragdex/cli/verify.py")
     assert "tests/cli/test_md5.py" in found
     assert "tests/cli/test_plot.py" not in found
 

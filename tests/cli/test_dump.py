@@ -155,7 +155,7 @@ def test_boxes_are_written_one_by_one(files):
 @pytest.mark.parametrize("count", [1000, 4000])
 def test_reads_grow_slower_than_boxes(count, tmp_path):
     from fragdex.boxes import parse
-    from fragdex.cli.top_level import top_level_boxes
+    from fragdex.cli.box_tree import top_level_boxes
     from fragdex.sources import open_source
 
     data = build(make_box("ftyp", major_brand="isom")) + b"\0\0\0\x08zzzz" * count
@@ -168,7 +168,7 @@ def test_reads_grow_slower_than_boxes(count, tmp_path):
 def test_json_of_every_fixture_is_that_of_its_boxes(fixtures):
     """Pieces make one document that says what the boxes do, however they are cut."""
     from fragdex.boxes import parse
-    from fragdex.cli import tree_json
+    from fragdex.cli import box_tree
 
     for path in sorted(fixtures.glob("*.mp4"))[:40]:
         try:
@@ -176,9 +176,9 @@ def test_json_of_every_fixture_is_that_of_its_boxes(fixtures):
         except fragdex.FragdexError:
             continue
         with pytest.MonkeyPatch.context() as patch:
-            whole = ["".join(tree_json.box_pieces(box, full=True)) for box in boxes]
-            patch.setattr(tree_json, "BATCH", 2)
-            assert ["".join(tree_json.box_pieces(box, full=True)) for box in boxes] == whole
+            whole = ["".join(box_tree.box_pieces(box, full=True)) for box in boxes]
+            patch.setattr(box_tree, "BATCH", 2)
+            assert ["".join(box_tree.box_pieces(box, full=True)) for box in boxes] == whole
         for text, box in zip(whole, boxes, strict=True):
             told = json.loads(text)
             assert (told["type"], told["size"]) == (box.type, box.size)

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fragdex import index as index_of
-from fragdex.cli.plot_page import page
-from fragdex.cli.plot_series import series
+from fragdex.cli.charts import page, series
 from fragdex.errors import InexactIndex
 from fragdex.testing import movie
 from fragdex.testing.index_strategies import indexes
@@ -130,7 +129,7 @@ def test_any_index_is_drawn_or_refused(index):
 
 def test_a_track_without_samples_beside_one_with_some(tmp_path):
     pytest.importorskip("matplotlib")
-    from fragdex.cli.plot_picture import draw
+    from fragdex.cli.charts import draw
 
     found = series(index_of(movie(tracks=2)), "a.mp4")
     nothing = replace(found.lanes[1], times=np.zeros(0), positions=np.zeros(0, np.int64))

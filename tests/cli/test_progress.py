@@ -9,7 +9,7 @@ import threading
 import pytest
 
 PROGRAM = """
-from fragdex.cli.report import part_progress
+from fragdex.cli.output import part_progress
 with part_progress("[b]page.html", "frames") as progress:
     progress(1, 20)
     print("heard", flush=True)

@@ -12,37 +12,24 @@ from typing import Annotated
 
 import typer
 
-from fragdex.cli import db, key, tenant, webhook
+from fragdex.cli import admin, webhook
 from fragdex.cli.compare import compare
-from fragdex.cli.config import config
 from fragdex.cli.doctor import doctor
 from fragdex.cli.dump import dump
-from fragdex.cli.extract import extract
 from fragdex.cli.index import index
 from fragdex.cli.info import info
-from fragdex.cli.loudness import loudness
-from fragdex.cli.md5 import md5
 from fragdex.cli.origin import origin
-from fragdex.cli.package import package
-from fragdex.cli.peaks import peaks
-from fragdex.cli.plan import plan
+from fragdex.cli.output import complain, exit_code, system_message
+from fragdex.cli.pictures_and_sound import loudness, peaks, storyboard, thumbnail
 from fragdex.cli.plot import plot
-from fragdex.cli.pull import pull
-from fragdex.cli.push import push
+from fragdex.cli.remote import pull, push, status
 from fragdex.cli.render import render
-from fragdex.cli.report import complain, exit_code, told
-from fragdex.cli.seek import seek
-from fragdex.cli.serve import serve
-from fragdex.cli.status import status
-from fragdex.cli.storyboard import storyboard
-from fragdex.cli.thumbnail import thumbnail
+from fragdex.cli.seek import plan, seek
+from fragdex.cli.serve import config, serve, worker
 from fragdex.cli.transcribe import transcribe
-from fragdex.cli.verify import verify
-from fragdex.cli.view import view
-from fragdex.cli.worker import worker
+from fragdex.cli.verify import md5, verify
+from fragdex.cli.view import extract, package, view
 from fragdex.errors import FragdexError
-
-__all__ = ["COMMANDS", "SERVICE_COMMANDS", "SERVICE_GROUPS", "app_of", "run"]
 
 COMMANDS: dict[Callable[..., int], str] = {
     index: "Write the index of files, in any form.",
@@ -80,10 +67,10 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]]
     "key": (
         "Create, list, rotate and revoke API keys.",
         {
-            "create": (key.create, "Create a key; it is printed once."),
-            "list": (key.list_keys, "List keys, without their secrets."),
-            "rotate": (key.rotate, "Replace the secret of a key; it is printed once."),
-            "revoke": (key.revoke, "Revoke a key."),
+            "create": (admin.create_key, "Create a key; it is printed once."),
+            "list": (admin.list_keys, "List keys, without their secrets."),
+            "rotate": (admin.rotate_key, "Replace the secret of a key; it is printed once."),
+            "revoke": (admin.revoke_key, "Revoke a key."),
         },
     ),
     "webhook": (
@@ -93,16 +80,16 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, tuple[Callable[..., int], str]]]]
     "tenant": (
         "List tenants, limit what they may use, delete one.",
         {
-            "list": (tenant.list_tenants, "List the tenants, and what they store."),
-            "limits": (tenant.limits, "Show and set the limits of a tenant."),
-            "delete": (tenant.delete, "Delete a tenant with all that it has."),
+            "list": (admin.list_tenants, "List the tenants, and what they store."),
+            "limits": (admin.tenant_limits, "Show and set the limits of a tenant."),
+            "delete": (admin.delete_tenant, "Delete a tenant with all that it has."),
         },
     ),
     "db": (
         "Migrate the database, check the store against it.",
         {
-            "upgrade": (db.upgrade, "Migrate the database to this version."),
-            "check": (db.check, "Check that the store has what the database names."),
+            "upgrade": (admin.upgrade_database, "Migrate the database to this version."),
+            "check": (admin.check_store, "Check that the store has what the database names."),
         },
     ),
 }
@@ -214,7 +201,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         complain(said)
         return 2
     except OSError as error:
-        complain(_stdout_fails(error) or told(error))
+        complain(_stdout_fails(error) or system_message(error))
         return exit_code(error)
     except Exception as error:  # noqa: BLE001 — the last line before the user: a fault is told, too
         if os.environ.get("FRAGDEX_TRACEBACK"):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from fragdex.decoding.comparison import Comparison, FrameDifference
 
-__all__ = ["compare"]
-
 _SHOWN = 10
 _LOUDER = 4
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fragdex.rendering.browser.updates import Package
     from fragdex.speech.engines import EngineChoice
 
-__all__ = ["CHECKS", "Part", "State", "doctor"]
-
 _FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
 _FONT_SUFFIXES: Final = {".ttf", ".otf", ".ttc", ".woff2", ".pfb"}
 _ADVICE_OF_WALLS: Final = "Linux 5.13 or later has all of them; see docs/operations.md"

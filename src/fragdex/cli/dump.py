@@ -14,8 +14,6 @@ from fragdex.cli.inputs import Work, expand
 from fragdex.cli.output import emit, json_text
 from fragdex.errors import FragdexError, printable
 
-__all__ = ["dump"]
-
 _STEP = r"[^/\[\]]{1,4}(?:\[[1-9]\d*\])?"
 _BOX_PATH = re.compile(f"{_STEP}(?:/{_STEP})*")
 
@@ -102,7 +100,7 @@ def _whole(
 def _as_text(
     name: str, paths: list[str] | None, full: bool, strict: bool, opening: dict[str, Any]
 ) -> Iterator[str]:
-    from fragdex.cli.tree_text import box_lines
+    from fragdex.cli.box_tree import box_lines
     from fragdex.sources import open_source
 
     with open_source(name, **opening) as source:
@@ -115,7 +113,7 @@ def _as_json(
     name: str, paths: list[str] | None, full: bool, strict: bool, opening: dict[str, Any]
 ) -> Iterator[str]:
     """One document on one line, piece by piece; it ends with the error where there is one."""
-    from fragdex.cli.tree_json import box_pieces
+    from fragdex.cli.box_tree import box_pieces
     from fragdex.sources import open_source
 
     with open_source(name, **opening) as source:
@@ -136,7 +134,7 @@ def _as_json(
 def _chosen(source: Any, paths: list[str] | None, strict: bool) -> Iterator[Any]:
     """All top-level boxes, or those at the paths, in file order."""
     from fragdex.boxes import find_all
-    from fragdex.cli.top_level import top_level_boxes
+    from fragdex.cli.box_tree import top_level_boxes
 
     numbers: dict[str, int] = {}
     hit = False

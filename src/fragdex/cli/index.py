@@ -1,24 +1,22 @@
-"""`fragdex index`: write the index of files, in any form."""
+"""`fragdex index`: write the index of files, in any form; many films to one set."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.index_set import index_set
-from fragdex.cli.inputs import STDIN, Work, expand, is_url
-from fragdex.cli.output import emit, need_folder, say
-from fragdex.cli.output_paths import places
-
-__all__ = ["index"]
+from fragdex.cli.inputs import STDIN, Work, expand, is_url, places, stem
+from fragdex.cli.output import complain, counting, emit, need_folder, say
 
 TEXT_FORMS = ("json", "csv", "frames", "frames-json", "hls", "dash", "torchcodec")
 """Without -o these go to stdout; the binary ones go to a file named after the input."""
@@ -237,7 +235,6 @@ def _chosen(form: str, tracks: list[int] | None, samples: bool) -> dict[str, Any
 
 def _index(name: str, job: _Job) -> tuple[tuple[bytes | None, str], Sequence[str]]:
     from fragdex.cli.opening import media_of, notes, open_any, saved_form
-    from fragdex.cli.playlists import addresses, playback_notes, playlists
     from fragdex.formats import FORMS, export
 
     opening, asked = dict(job.opening), job.exporting
@@ -301,8 +298,7 @@ def _media(name: str, made: Any, form: str) -> Iterator[dict[str, Any]]:
 
 def _embed(name: str, made: Any, job: _Job) -> tuple[bytes | None, str]:
     from fragdex import open_source
-    from fragdex.cli.copying import bytes_of_view
-    from fragdex.cli.opening import media_of
+    from fragdex.cli.opening import bytes_of_view, media_of
     from fragdex.views.copies import embedded
 
     target = job.targets[name]
@@ -315,3 +311,105 @@ def _embed(name: str, made: Any, job: _Job) -> tuple[bytes | None, str]:
 def _line(target: str | None, made: Any) -> str:
     """What was written and what it describes."""
     return f"{target}: {repr(made).partition(chr(10))[0]}"
+
+
+SUFFIX = ".m3u8"
+
+
+def addresses(name: str, made: Any, target: str | None, init: str | None) -> dict[str, str]:
+    """How a playlist that is written to `target` names the media file and its init segment.
+
+    Paths are seen from the folder of the playlist; on stdout the last part of the path alone.
+    """
+    from fragdex.cli.opening import saved_form
+
+    found = {}
+    media = made.source.name if saved_form(name) else name
+    if target is not None and media and media != STDIN and not is_url(media):
+        found["uri"] = _seen_from(target, media)
+    if init is not None:
+        local = _escaped(os.path.basename(init), "")
+        seen = _seen_from(target, init) if target is not None else local
+        found["init_uri"] = init if is_url(init) else seen
+    return found
+
+
+def _seen_from(target: str, path: str) -> str:
+    folder = os.path.dirname(os.path.realpath(target))
+    try:
+        relative = os.path.relpath(os.path.realpath(path), folder)
+    except ValueError:  # on another drive
+        return _escaped(os.path.basename(path), "")
+    return _escaped(relative.replace(os.sep, "/"), "/")
+
+
+def _escaped(path: str, safe: str) -> str:
+    from fragdex.formats.hls import bytes_of_name
+
+    return quote(bytes_of_name(path), safe=safe)
+
+
+def playlists(
+    name: str, made: Any, target: str | None, asked: Mapping[str, Any]
+) -> list[tuple[str | None, bytes]]:
+    """The master playlist and, where all are asked for, those that it names: (place, text)."""
+    from fragdex.formats import export, hls
+
+    common = {key: asked[key] for key in ("track", "min_segment_ms") if key in asked}
+    track = asked.get("track")
+    base = stem(name) if target is None else os.path.splitext(target)[0]
+    has_iframes = hls.has_iframes(made, track)
+    places = {"media": f"{base}-media{SUFFIX}"}
+    if has_iframes:
+        places["iframes"] = f"{base}-iframes{SUFFIX}"
+    uris = {f"{kind}_uri": _escaped(os.path.basename(place), "") for kind, place in places.items()}
+    found: list[tuple[str | None, bytes]] = [
+        (target, export(made, "hls", playlist="master", **common, **uris))
+    ]
+    if asked["playlist"] == "all":
+        named = {key: asked[key] for key in ("uri", "init_uri") if key in asked}
+        for kind, place in places.items():
+            found.append((place, export(made, "hls", playlist=kind, **common, **named)))
+    return found
+
+
+def playback_notes(made: Any) -> list[str]:
+    """What keeps players from playing it, beside what every index is told of."""
+    from fragdex.formats.hls import playback_findings
+
+    said = {finding.code for finding in made.findings}
+    return [str(finding) for finding in playback_findings(made) if finding.code not in said]
+
+
+def index_set(names: Sequence[str], output: str, jobs: int) -> int:
+    """Write a set; the exit code is 2 where a film is broken."""
+    from multiprocessing import get_context
+
+    from fragdex.data import write_set
+    from fragdex.data.film_listing import listed
+
+    need_folder(output)
+    # Indexing local files is computing: processes. Remote films are waited for: threads.
+    local = jobs > 1 and not any(map(is_url, names))
+    with counting("index", len(listed(names)) if local else 0) as advance:
+
+        def each(name: str, error: str | None) -> None:
+            advance()
+            if error is not None:
+                complain(error if name in error else f"{name}: {error}")
+
+        if local:
+            with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+                summary = write_set(names, output, jobs=jobs, executor=pool, each=each)
+        else:
+            summary = write_set(names, output, jobs=jobs, each=each)
+    told = [f"{summary.films} films", f"{summary.indexed} indexed"]
+    for count, word in (
+        (summary.unchanged, "unchanged"),
+        (summary.gone, "gone"),
+        (len(summary.broken), "broken"),
+    ):
+        if count:
+            told.append(f"{count} {word}")
+    say(f"{output}: {', '.join(told)}\n")
+    return 2 if summary.broken else 0

@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any
 
 from fragdex.cli import options
-from fragdex.cli.answers import answer
+from fragdex.cli.inputs import answer
 from fragdex.cli.output import json_line
 from fragdex.errors import printable
-
-__all__ = ["info"]
 
 
 @options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")

@@ -1,4 +1,4 @@
-"""From the names on the command line to inputs, one after the other or several at a time."""
+"""From the names on the command line to inputs, several at a time, and to where output goes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import typer
 
-from fragdex.cli.report import complain, counting, exit_code, told
+from fragdex.cli.output import complain, counting, emit, exit_code, system_message
 from fragdex.errors import FragdexError
-
-__all__ = ["Outcome", "Work", "expand", "is_url", "stem"]
 
 Result = TypeVar("Result")
 
@@ -135,5 +133,92 @@ def _one(work: Callable[[str], Any], name: str) -> Outcome[Any]:
     except FragdexError as error:
         return Outcome(name, error=str(error), code=2)
     except OSError as error:
-        return Outcome(name, error=told(error), code=exit_code(error))
+        return Outcome(name, error=system_message(error), code=exit_code(error))
     return Outcome(name, value, notes=tuple(notes))
+
+
+def into_folder(output: str | None) -> bool:
+    """Whether an -o names a folder: one that is there, or any that ends like one.
+
+    >>> into_folder("clips/"), into_folder("clip.mp4"), into_folder(None)
+    (True, False, False)
+    """
+    return output is not None and (output.endswith(("/", os.sep)) or os.path.isdir(output))
+
+
+def places(
+    names: Sequence[str], output: str | None, suffix: Callable[[str], str], what: str
+) -> dict[str, str]:
+    """Where what is made of each input goes.
+
+    Args:
+        names: the inputs.
+        output: a file (- is stdout) for one input; a folder, which is made; None: beside each.
+        suffix: name → how the file ends that is called after it.
+        what: the things that are written, for complaints.
+
+    Raises:
+        typer.BadParameter: two inputs would go to one place, or one over itself.
+
+    >>> places(["a/b.mp4"], None, lambda name: ".png", "plots")
+    {'a/b.mp4': 'a/b.png'}
+    """
+    if output is not None and not into_folder(output):
+        if len(names) > 1:
+            raise typer.BadParameter(
+                f"{len(names)} inputs, and one place for their {what}: give a folder with -o"
+            )
+        found = {names[0]: output}
+    else:
+        if output is not None:
+            os.makedirs(output, exist_ok=True)
+        found = {
+            name: os.path.join(_folder(name, output), stem(name) + suffix(name)) for name in names
+        }
+    taken: dict[str, str] = {}
+    for name, place in found.items():
+        if place == STDIN:
+            continue
+        where = os.path.realpath(place)
+        if where == os.path.realpath(name):
+            raise typer.BadParameter(f"{name} would overwrite itself: give another -o")
+        if where in taken:
+            raise typer.BadParameter(f"{taken[where]} and {name} would both be written to {place}")
+        taken[where] = name
+    return found
+
+
+def _folder(name: str, output: str | None) -> str:
+    if output is not None:
+        return output
+    return "" if is_url(name) or name == STDIN else os.path.dirname(name)
+
+
+def answer(
+    title: str,
+    ask: Callable[[str], tuple[str, Sequence[str]]],
+    files: Sequence[str],
+    *,
+    jobs: int,
+    output: str | None,
+    titles: bool = False,
+) -> int:
+    """Print what each input answers; the exit code.
+
+    Args:
+        title: what a progress bar says.
+        ask: name → text and notes for stderr; at the top of a module, so that a process finds it.
+        files: names and globs.
+        jobs: processes to use.
+        output: where to; None and -: stdout.
+        titles: put the name of each input above its answer, where there are several.
+    """
+    names = expand(files)
+    work = Work(title)
+
+    def pieces() -> Iterator[str]:
+        for name, text in work.each(ask, names, jobs):
+            yield f"{name}:\n{text}" if titles and len(names) > 1 else text
+
+    emit(pieces(), output)
+    return work.code

@@ -1,4 +1,4 @@
-"""From an input's name to its index: media are indexed, saved indexes opened."""
+"""From an input's name to its index, made or saved, and from a view to its bytes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from fragdex.seeking.model import FragmentIndex
     from fragdex.seeking.times import TimeLike
     from fragdex.sources import Source
-
-__all__ = [
-    "exact_again",
-    "media_at_hand",
-    "media_of",
-    "notes",
-    "open_any",
-    "opened_media",
-    "saved_form",
-]
 
 PIECE = 1 << 20
 
@@ -217,3 +207,17 @@ def notes(index: FragmentIndex, *, findings: bool = True) -> Sequence[str]:
     if findings:
         told += [str(f) for f in index.findings if f.code != "truncated"]
     return told
+
+
+def bytes_of_view(view: Any, source: Any, known: Any = None) -> Iterator[bytes]:
+    """The bytes of a view, piece by piece.
+
+    Args:
+        view: of one file or several.
+        source: that of its one file, open, or one for each.
+        known: what the sources must be; None: what the view says.
+    """
+    from fragdex.views.view import Sources
+
+    with Sources(known or view.sources, source) as sources:
+        yield from sources.bytes_of(view.blocks())

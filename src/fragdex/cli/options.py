@@ -13,8 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Form", "opens", "parse_seconds", "parse_time", "placed", "usage"]
-
 
 class Form(StrEnum):
     """The short names of the forms an index can be written in."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from fragdex.origin.application import Settings
 
-__all__ = ["origin"]
-
 GRACE: Final = 10
 """Seconds for which answers under way go on when the server is told to end."""
 BACKLOG: Final = 2048

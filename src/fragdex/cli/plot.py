@@ -11,11 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand, is_url
+from fragdex.cli.inputs import Work, expand, into_folder, is_url, places
 from fragdex.cli.output import emit, json_line, say
-from fragdex.cli.output_paths import into_folder, places
-
-__all__ = ["plot"]
 
 
 class Picture(StrEnum):
@@ -90,8 +87,8 @@ def _form(output: str | None, given: Picture | None) -> Picture:
 def _plot(
     name: str, targets: dict[str, str], form: str, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
+    from fragdex.cli.charts import series
     from fragdex.cli.opening import notes, open_any
-    from fragdex.cli.plot_series import series
     from fragdex.seeking.show import counted
 
     index = open_any(name, **opening)
@@ -100,11 +97,11 @@ def _plot(
     if form == "json":
         return json_line({"file": name, **_values(found)}), told
     if form == Picture.HTML:
-        from fragdex.cli.plot_page import page
+        from fragdex.cli.charts import page
 
         data = page(found, index).encode()
     else:
-        from fragdex.cli.plot_picture import draw
+        from fragdex.cli.charts import draw
 
         data = draw(found, form)
     target = targets[name]

@@ -1,21 +1,27 @@
-"""What the commands that ask a service share: where it is, and with which key."""
+"""`fragdex push`, `pull` and `status`; where a service is, and with which key it is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+import mimetypes
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from fragdex.cli.report import complain
+from fragdex.cli import options
+from fragdex.cli.inputs import Work, expand, is_url
+from fragdex.cli.output import byte_progress, complain, emit, json_line, part_progress
 from fragdex.errors import FragdexError, MissingExtra
 
 if TYPE_CHECKING:
     from fragdex.client import Client
     from fragdex.client.exchange import Request
-
-__all__ = ["Key", "Server", "cancelled_by_ctrl_c", "client_of", "follow"]
 
 Server = Annotated[
     str | None,
@@ -93,3 +99,314 @@ def follow(client: Client, events: Request[Any], shown: Callable[[int, int], obj
                 shown(done, size)
     except JobFailed:
         pass  # its record says why
+
+
+def push(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Media, images, captions, or globs; no URLs."),
+    ],
+    server: Server = None,
+    key: Key = None,
+    kind: Annotated[
+        Literal["video", "image", "caption"] | None,
+        typer.Option(
+            "--type",
+            help="What each FILE is; video is any media.",
+            show_default="as the suffix says",
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until each file is processed, too.")
+    ] = False,
+    hash_first: Annotated[
+        bool,
+        typer.Option(
+            "--hash-first/--hash-later",
+            help="Look for each file by its md5 before it is sent.",
+        ),
+    ] = True,
+    json: options.Json = False,
+) -> int:
+    """Send files to a service; prints the id of each.
+
+    What is there already is not sent again, and what broke off is continued: also by the same
+    command, if this one is ended. A file that is larger than the service takes is refused before
+    its bytes are sent. Needs httpx (pip install 'fragdex[client]').
+
+    Examples:
+      fragdex push film.mp4
+      fragdex push 'films/*.mp4' --server https://media.example.org --wait --json
+    """
+    names = expand(files)
+    if urls := [name for name in names if is_url(name)]:
+        raise typer.BadParameter(f"{urls[0]}: only files can be pushed")
+    work = Work("push")
+    with client_of(server, key) as client:
+        sending = partial(_send, client=client, kind=kind, wait=wait, hash_first=hash_first)
+
+        def lines() -> Iterator[str]:
+            for name, record in work.each(sending, names, 1):
+                if record.status == "failed":
+                    work.code = 2
+                if json:
+                    from msgspec import to_builtins
+
+                    yield json_line({"file": name, **to_builtins(record)})
+                else:
+                    yield f"{record.id}\t{record.status}\t{name}\n"
+
+        emit(lines(), None)
+    return work.code
+
+
+def _send(
+    name: str, client: Any, kind: Any, wait: bool, hash_first: bool
+) -> tuple[Any, Sequence[str]]:
+    with byte_progress(name) as progress:
+        record = client.push(name, type=kind, hash_first=hash_first, progress=progress)
+    if wait:
+        record = wait_until_processed(client, record, name)
+    return record, [record.problem.detail] if record.problem else []
+
+
+def wait_until_processed(client: Any, record: Any, name: str) -> Any:
+    """The record of a file once its processing has ended, well or not; `name` is shown."""
+    from fragdex.client import JobFailed, api
+
+    if record.status != "processing":
+        return record
+    with part_progress(name, "% processed") as progress:
+        try:
+            for event in client.events(api.get_file_progress(record.id)):
+                if event.data.progress is not None:
+                    progress(round(event.data.progress * 100), 100)
+        except JobFailed:
+            pass  # its record says why
+    return client.send(api.get_file(record.id))
+
+
+_CAPTIONS: Final = (".vtt", ".srt", ".json")
+_SUFFIXES: Final = {"image/jpeg": ".jpeg", "audio/mp4": ".m4a", "video/quicktime": ".mov"}
+
+
+def pull(
+    ids: Annotated[
+        list[str],
+        typer.Argument(metavar="ID", help="Of files, renders or transcriptions."),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="The file, or a folder for its files.",
+            show_default="this folder, by name",
+        ),
+    ] = None,
+    track: options.Tracks = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that are there already.")
+    ] = False,
+    server: Server = None,
+    key: Key = None,
+    json: options.Json = False,
+) -> int:
+    """Receive files, films of renders and captions from a service.
+
+    A video comes as one fragmented MP4, or with --track as a file for each track; a transcription
+    as WebVTT, or what the suffix of -o says (.srt, .json). What breaks off is continued; a file
+    appears when it is complete. A file that is there already stays, unless --overwrite is given.
+    Needs httpx (pip install 'fragdex[client]').
+
+    Examples:
+      fragdex pull 0193f0a2-… -o film.mp4
+      fragdex pull 0193f0a2-… 0193f0a3-… -o films/
+    """
+    folder = output is not None and (output.endswith(("/", os.sep)) or os.path.isdir(output))
+    if output is not None and not folder and len(ids) > 1:
+        raise typer.BadParameter("several IDs need a folder: -o FOLDER/")
+    if folder:
+        os.makedirs(str(output), exist_ok=True)
+    work = Work("pull")
+    with client_of(server, key) as client:
+        receiving = partial(
+            _receive,
+            client=client,
+            output=None if folder else output,
+            folder=Path(str(output)) if folder else Path(),
+            tracks=track,
+            overwrite=overwrite,
+        )
+
+        def lines() -> Iterator[str]:
+            for name, paths in work.each(receiving, ids, 1):
+                for path in paths:
+                    yield json_line({"id": name, "file": path}) if json else f"{path}\n"
+
+        emit(lines(), None)
+    return work.code
+
+
+def _receive(
+    id: str,
+    client: Any,
+    output: str | None,
+    folder: Path,
+    tracks: Sequence[int] | None,
+    overwrite: bool,
+) -> tuple[list[str], Sequence[str]]:
+    kind, record = record_of(client, id)
+    found = list(_downloads(client, kind, record, output, tracks))
+    if output is not None and len(found) > 1:
+        listed = ", ".join(name for _, name in found)
+        raise FragdexError(f"{id} has several files: {listed}", advice="name one by --track")
+    paths = []
+    for request, name in found:
+        path = output if output is not None else str(folder / name)
+        if not overwrite and os.path.lexists(path):
+            raise FragdexError(
+                f"{path} is there already", advice="--overwrite replaces it, -o names another file"
+            )
+        with byte_progress(path) as progress:
+            client.download(request, path, progress=progress)
+        paths.append(path)
+    return paths, ()
+
+
+def _downloads(
+    client: Any, kind: str, record: Any, output: str | None, tracks: Sequence[int] | None
+) -> Iterator[tuple[Any, str]]:
+    """Requests of bytes, with the names that their files get."""
+    from fragdex.client import api
+
+    if kind == "render":
+        yield api.download_render_mp4(record.id), f"{record.id}{_suffix_of(record.media_type)}"
+    elif kind == "transcription":
+        suffix = Path(output or "").suffix.lower()
+        suffix = suffix if suffix in _CAPTIONS else ".vtt"
+        download = getattr(api, f"download_transcription_{suffix[1:]}")
+        yield download(record.id), f"{record.id}{suffix}"
+    elif record.type == "image":
+        yield api.download_image_file(record.id), _own_name(record)
+    elif record.type == "caption":
+        yield api.download_caption_file(record.id), _own_name(record)
+    else:
+        stem = Path(_own_name(record)).stem or record.id
+        wanted = [
+            one
+            for one in record.tracks
+            if one.byte_size is not None and (tracks is None or one.track_id in tracks)
+        ]
+        if not wanted:
+            raise FragdexError(f"{record.id} has no such track, or none yet: it is {record.status}")
+        if tracks is None:
+            yield api.get_file_fragmented(record.id), f"{stem}.mp4"
+            return
+        for one in wanted:
+            request = api.download_file_track(record.id, one.track_id)
+            yield request, f"{stem}-{one.track_id if one.track_id > 0 else 'scrub'}.mp4"
+
+
+def _own_name(record: Any) -> str:
+    """The name of a file in a folder, whatever the service says that it is called."""
+    last = re.split(r"[/\\]", record.filename)[-1]
+    name = re.sub(r"[\x00-\x1f\x7f-\x9f]", "_", last).lstrip(".")
+    return name or str(record.id)
+
+
+def _suffix_of(media_type: str) -> str:
+    return _SUFFIXES.get(media_type) or mimetypes.guess_extension(media_type) or ".bin"
+
+
+def status(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID",
+            help="Of files, renders or transcriptions. Default: the newest of each.",
+            show_default=False,
+        ),
+    ] = None,
+    server: Server = None,
+    key: Key = None,
+    most: Annotated[
+        int, typer.Option("--most", min=1, metavar="N", help="So many of each kind.")
+    ] = 10,
+    json: options.Json = False,
+) -> int:
+    """Show files, renders and transcriptions of a service: id, status, what it is.
+
+    Needs httpx (pip install 'fragdex[client]').
+
+    Examples:
+      fragdex status
+      fragdex status 0193f0a2-… --json
+    """
+    work = Work("status")
+    with client_of(server, key) as client:
+
+        def lines() -> Iterator[str]:
+            if not ids:
+                for kind, record in _newest(client, most):
+                    yield _record_line(kind, record, json)
+                return
+
+            def asked(name: str) -> tuple[tuple[str, Any], tuple[str, ...]]:
+                return record_of(client, name), ()
+
+            for _, (kind, record) in work.each(asked, ids, 1):
+                yield _record_line(kind, record, json)
+
+        emit(lines(), None)
+    return work.code
+
+
+def _newest(client: Any, most: int) -> Iterator[tuple[str, Any]]:
+    from fragdex.client import api
+
+    for kind, request, member in (
+        ("file", api.list_files(limit=min(most, 200)), "files"),
+        ("render", api.list_renders(limit=min(most, 200)), "renders"),
+        ("transcription", api.list_transcriptions(limit=min(most, 200)), "transcriptions"),
+    ):
+        records = (one for page in client.pages(request) for one in getattr(page, member))
+        yield from ((kind, record) for record in islice(records, most))
+
+
+def record_of(client: Any, id: str) -> tuple[str, Any]:
+    """The kind and the record of an id.
+
+    Raises:
+        FragdexError: the tenant of the key has no such record.
+    """
+    from fragdex.client import NotFound, api
+
+    asked: tuple[tuple[str, Any], ...] = (
+        ("file", api.get_file(id)),
+        ("render", api.get_render(id)),
+        ("transcription", api.get_transcription(id)),
+    )
+    for kind, request in asked:
+        with suppress(NotFound):
+            return kind, client.send(request)
+    raise FragdexError(f"there is no such file, render or transcription: {id}")
+
+
+def _record_line(kind: str, record: Any, json: bool) -> str:
+    if json:
+        from msgspec import to_builtins
+
+        return json_line({"kind": kind, **to_builtins(record)})
+    return "\t".join((record.id, kind, record.status, *_about(record))) + "\n"
+
+
+def _about(record: Any) -> Sequence[str]:
+    problem = getattr(record, "problem", None)
+    parts = [
+        getattr(record, "filename", None),
+        f"{record.byte_size:,} bytes" if getattr(record, "byte_size", None) else None,
+        problem.detail if problem else None,
+    ]
+    return [part for part in parts if part]

@@ -10,7 +10,7 @@ import typer
 
 from fragdex.cli import options, render_options, render_tools
 from fragdex.cli.extras import extra
-from fragdex.cli.output import json_line, say
+from fragdex.cli.output import complain, json_line, part_progress, say
 from fragdex.cli.render_batch import Batch, data_of
 from fragdex.cli.render_caps import Caps, MaxCost, MaxSeconds
 from fragdex.cli.render_notes import INCOMPLETE, tell
@@ -18,7 +18,6 @@ from fragdex.cli.render_remote import fields_of, render_remotely
 from fragdex.cli.render_report import facts_of, line_of
 from fragdex.cli.render_request import Kind, bits, spec_of, stdin_html
 from fragdex.cli.render_target import target_of
-from fragdex.cli.report import complain, part_progress
 
 __all__ = ["render"]
 

@@ -6,8 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fragdex.cli.output import json_line, say
-from fragdex.cli.report import part_progress
+from fragdex.cli.output import json_line, part_progress, say
 
 if TYPE_CHECKING:
     from fragdex.rendering.lint import Linted

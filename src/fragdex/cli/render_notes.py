@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fragdex.cli.report import complain
+from fragdex.cli.output import complain
 
 if TYPE_CHECKING:
     from fragdex.client.api import RenderRecord

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.cli import remote
 from fragdex.cli.inputs import is_url
-from fragdex.cli.output import json_line, say
+from fragdex.cli.output import byte_progress, json_line, part_progress, say
 from fragdex.cli.render_notes import INCOMPLETE, tell
 from fragdex.cli.render_report import line_of
 from fragdex.cli.render_request import Kind, crop_of, milliseconds, size_of, stdin_html
 from fragdex.cli.render_target import target_of
-from fragdex.cli.report import byte_progress, part_progress
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fragdex.cli.output import json_line, need_folder, say
+from fragdex.cli.output import json_line, need_folder, part_progress, say
 from fragdex.cli.render_check import check_page
 from fragdex.cli.render_estimate import estimate_page
 from fragdex.cli.render_notes import tell
 from fragdex.cli.render_preview import preview_page
-from fragdex.cli.report import part_progress
 
 if TYPE_CHECKING:
     from fragdex.rendering.plan import RenderSpec

@@ -1,4 +1,4 @@
-"""`fragdex seek`: the bytes of a moment."""
+"""`fragdex seek` and `fragdex plan`: the bytes of a moment, what a seek reads, and why."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.answers import answer
+from fragdex.cli.inputs import answer
 from fragdex.cli.output import json_line
-
-__all__ = ["edges", "hit_value", "seek"]
 
 Seconds = Fraction | float
 
@@ -66,13 +64,13 @@ def seek(
     stop = None if until is None else options.parse_time(until)
     if stop is not None and stop < start:
         raise typer.BadParameter(f"--until {until} lies before {time}")
-    asked = _ResourceFetcher(start, stop, tracks, verified)
-    finding = partial(_seek, asked=asked, json=json, opening=opening)
+    query = _Query(start, stop, tracks, verified)
+    finding = partial(_seek, query=query, json=json, opening=opening)
     return answer("seek", finding, files, jobs=jobs, output=output, titles=not json)
 
 
 @dataclass(frozen=True, slots=True)
-class _ResourceFetcher:
+class _Query:
     """What is sought: seconds, or infinity for the end."""
 
     start: Seconds
@@ -82,12 +80,12 @@ class _ResourceFetcher:
 
 
 def _seek(
-    name: str, asked: _ResourceFetcher, json: bool, opening: dict[str, Any]
+    name: str, query: _Query, json: bool, opening: dict[str, Any]
 ) -> tuple[str, Sequence[str]]:
     from fragdex.cli.opening import notes, open_any
 
     index = open_any(name, **opening)
-    start, stop, tracks = asked.start, asked.stop, asked.tracks
+    start, stop, tracks = query.start, query.stop, query.tracks
     told = notes(index, findings=False)
     first, last = edges(index, tracks)
     at_end = math.isinf(start)
@@ -97,8 +95,8 @@ def _seek(
         if math.isinf(stop):
             stop = last if last is not None else start
         begin: Any = start
-        if asked.verified:
-            begin = min(hit.time for _, hit in _hits(index, name, start, asked, opening))
+        if query.verified:
+            begin = min(hit.time for _, hit in _hits(index, name, start, query, opening))
         span = index.ranges(begin, max(start, stop), tracks=tracks)
         beyond = [] if first is None or last is None else _beyond(start, stop, first, last)
         told = [*told, *([] if at_end else beyond)]
@@ -111,7 +109,7 @@ def _seek(
         lines = [f"init  {part.header}\n" for part in span.init]
         lines += [f"media {part.header}\n" for part in span.media]
         return "".join(lines), told
-    hits = _hits(index, name, start, asked, opening)
+    hits = _hits(index, name, start, query, opening)
     if json:
         value = {"file": name, "time": float(start), "hits": [hit_value(*h) for h in hits]}
         return json_line(value), told
@@ -119,19 +117,19 @@ def _seek(
 
 
 def _hits(
-    index: Any, name: str, start: Seconds, asked: _ResourceFetcher, opening: dict[str, Any]
+    index: Any, name: str, start: Seconds, query: _Query, opening: dict[str, Any]
 ) -> list[tuple[Any, Any]]:
     """Each track that is sought in, and where decoding starts in it."""
     from fragdex.errors import NoSyncSample
 
     chosen = (
-        [index.track(track) for track in asked.tracks]
-        if asked.tracks is not None
+        [index.track(track) for track in query.tracks]
+        if query.tracks is not None
         else [track for track in index.tracks if track.timescale and len(track.sync)]
     )
     if not chosen:
         raise NoSyncSample(f"{name} has no track to seek in")
-    if not asked.verified:
+    if not query.verified:
         return [(track, track.seek(start)) for track in chosen]
     with _media(index, name, opening) as source:
         return [(track, track.seek(start, verified=True, source=source)) for track in chosen]
@@ -216,3 +214,77 @@ def _line(track: Any, hit: Any, index: Any) -> str:
     if hit.clamped:
         words.append("clamped")
     return "  ".join(words) + "\n"
+
+
+@options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
+def plan(
+    files: options.Files,
+    time: options.Time,
+    tracks: options.Tracks = None,
+    json: options.Json = False,
+    output: options.Output = None,
+    jobs: options.Jobs = 1,
+    *,
+    opening: dict[str, Any],
+) -> int:
+    """Show what a seek to TIME would read: requests, bytes, samples to decode, and why.
+
+    Examples:
+      fragdex plan movie.mp4 1:02:03.5
+      fragdex plan https://example.org/movie.mp4 60 --max-requests 4 --json
+    """
+    at = options.parse_time(time)
+    planning = partial(_plan, time=at, tracks=tracks, json=json, opening=opening)
+    return answer("plan", planning, files, jobs=jobs, output=output, titles=not json)
+
+
+def _plan(
+    name: str, time: Fraction | float, tracks: list[int] | None, json: bool, opening: dict[str, Any]
+) -> tuple[str, Sequence[str]]:
+    from fragdex.cli.opening import notes, open_any
+    from fragdex.errors import NoSyncSample
+    from fragdex.seeking.show import byte_count, counted
+
+    index = open_any(name, **opening)
+    told = notes(index, findings=False)
+    if math.isinf(time):
+        time = edges(index, tracks)[1] or 0.0
+    made = index.plan(time, tracks=tracks)
+    if not made.hits:
+        raise NoSyncSample(f"{name} has no track to seek in")
+    if json:
+        by_place = {(t.id, n): t for n, t in enumerate(index.tracks)}
+        tracks_by_id = {track_id: t for (track_id, _), t in by_place.items()}
+        value = {
+            "file": name,
+            "time": float(time),
+            "index": {
+                "method": index.how.method,
+                "exact": index.how.exact,
+                "reason": index.how.reason,
+                "requests": index.how.requests,
+                "bytes": index.how.bytes_read,
+            },
+            "requests": made.requests,
+            "bytes": made.bytes,
+            "init": [{"start": r.start, "stop": r.stop} for r in made.init],
+            "reads": [{"start": r.start, "stop": r.stop} for r in made.reads],
+            "samples": {str(track): count for track, count in made.samples.items()},
+            "hits": [hit_value(tracks_by_id[hit.track], hit) for hit in made.hits],
+            "why": list(made.why),
+        }
+        return json_line(value), told
+    how = index.how
+    lines = [
+        f"index: from {how.method}, {byte_count(how.bytes_read)} read in "
+        f"{counted(how.requests, 'request')}" + (f"; {how.reason}" if how.reason else "")
+    ]
+    if made.init:
+        size = sum(part.size for part in made.init)
+        lines.append(f"once: {byte_count(size)} initialization segment")
+        lines += [f"  {part.header}" for part in made.init]
+    lines.append(f"seek: {byte_count(made.bytes)} in {counted(made.requests, 'request')}")
+    lines += [f"  {part.header}" for part in made.reads]
+    lines.append("why:")
+    lines += [f"  {sentence}" for sentence in made.why]
+    return "\n".join(lines) + "\n", told

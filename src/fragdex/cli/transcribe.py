@@ -13,8 +13,7 @@ import typer
 
 from fragdex.cli import options, remote
 from fragdex.cli.extras import extra
-from fragdex.cli.output import emit, json_line, say
-from fragdex.cli.report import complain, part_progress
+from fragdex.cli.output import complain, emit, json_line, part_progress, say
 
 if TYPE_CHECKING:
     from fragdex import FragmentIndex, Source
@@ -282,7 +281,7 @@ def _write(
         # Captions have an escaping of their own.
         emit([write(transcript).encode()], output)
         return
-    from fragdex.cli.copying import bytes_of_view
+    from fragdex.cli.opening import bytes_of_view
     from fragdex.speech.captions import cues_of
     from fragdex.views.copies import captioned
 

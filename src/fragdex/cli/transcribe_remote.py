@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from fragdex.cli import remote
 from fragdex.cli.inputs import is_url
-from fragdex.cli.push import wait_until_processed
-from fragdex.cli.report import byte_progress, part_progress
+from fragdex.cli.output import byte_progress, part_progress
+from fragdex.cli.remote import wait_until_processed
 from fragdex.errors import FragdexError
 
 if TYPE_CHECKING:

@@ -1,9 +1,11 @@
-"""`fragdex view`: a file in another arrangement, without re-encoding."""
+"""`fragdex view`, `extract` and `package`: a file in another arrangement, without re-encoding."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from fractions import Fraction
@@ -13,11 +15,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import Work, expand
-from fragdex.cli.output import emit, json_line, say
-from fragdex.cli.output_paths import places
-
-__all__ = ["Kind", "view"]
+from fragdex.cli.inputs import Work, expand, places
+from fragdex.cli.output import complain, counting, emit, json_line, say
 
 
 class Kind(StrEnum):
@@ -145,7 +144,7 @@ def view(
     for name, made in work.each(making, list(outputs), 1 if output == "-" else jobs):
         what = {"files": together} if together else {"file": name}
         several = f"{name} and {len(names) - 1} more" if together and names[1:] else name
-        text = json_line({**what, **made}) if json else _line(several, made)
+        text = json_line({**what, **made}) if json else _view_line(several, made)
         # The view itself may be on stdout: then words go to stderr.
         say(text, err=output == "-")
     return work.code
@@ -169,8 +168,7 @@ def _view(
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
     import fragdex
-    from fragdex.cli.copying import bytes_of_view
-    from fragdex.cli.opening import exact_again, notes, opened_media
+    from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media
     from fragdex.errors import FragdexError, InexactIndex
 
     indexes: list[Any] = []
@@ -215,10 +213,283 @@ def _view(
     }, [*told, *made.findings]
 
 
-def _line(name: str, made: dict[str, Any]) -> str:
+def _view_line(name: str, made: dict[str, Any]) -> str:
     from fragdex.seeking.show import byte_count
 
     return (
         f"{made['view']}: {made['kind']} of {name}, {made['media_type']}, "
         f"{byte_count(made['size'])}\n"
+    )
+
+
+@options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
+def extract(
+    files: options.Files,
+    start: Annotated[
+        str, typer.Argument(metavar="T0", help="Where the clip starts.", show_default=False)
+    ],
+    stop: Annotated[
+        str,
+        typer.Argument(
+            metavar="T1", help="Where it ends (exclusive), or: end.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        options.placed(
+            "Write there: a file, a folder (the clip gets FILE's name), or - for stdout."
+        ),
+    ] = None,
+    tracks: options.Tracks = None,
+    keep_times: Annotated[
+        bool,
+        typer.Option(
+            "--keep-times",
+            help="Keep the source's times, in fragments, instead of a clip that starts at 0.",
+        ),
+    ] = False,
+    fragmented: Annotated[
+        bool,
+        typer.Option(
+            "--fragmented", help="Make a fragmented file; it starts at a sync sample before T0."
+        ),
+    ] = False,
+    json: options.Json = False,
+    jobs: options.Jobs = 1,
+    *,
+    opening: dict[str, Any],
+) -> int:
+    """Cut a playable clip out of a file, without re-encoding.
+
+    A clip shows exactly T0 to T1: what a decoder needs before T0 is included, and hidden by an
+    edit list. With --fragmented, and for encrypted files, whole fragments are
+    copied, or samples put into fragments; such a clip starts at the sync sample at or before T0.
+    The actual span of the clip is printed.
+
+    Examples:
+      fragdex extract movie.mp4 60 90 -o clip.mp4
+      fragdex extract 'episodes/*.mp4' 0 1:30 -o openings/ --jobs 4
+    """
+    first, last = options.parse_time(start), options.parse_time(stop)
+    if not first < last:
+        raise typer.BadParameter(f"T1 ({stop}) must be after T0 ({start})")
+    if output is None:
+        raise typer.BadParameter("an output is needed: -o clip.mp4")
+    names = expand(files)
+    targets = places(names, output, lambda name: ".mp4", "clips")
+    work = Work("extract")
+    cutting = partial(
+        _extract,
+        targets=targets,
+        start=first,
+        stop=last,
+        tracks=tracks,
+        keep_times=keep_times,
+        fragmented=fragmented,
+        opening=opening,
+    )
+    for name, made in work.each(cutting, names, 1 if output == "-" else jobs):
+        text = json_line({"file": name, **made}) if json else _clip_line(name, made)
+        # The clip itself may be on stdout: then words go to stderr.
+        say(text, err=output == "-")
+    return work.code
+
+
+def _extract(
+    name: str,
+    targets: dict[str, str],
+    start: Fraction | float,
+    stop: Fraction | float,
+    tracks: list[int] | None,
+    keep_times: bool,
+    fragmented: bool,
+    opening: dict[str, Any],
+) -> tuple[dict[str, Any], Sequence[str]]:
+    from fragdex.cli.opening import bytes_of_view, exact_again, notes, opened_media, saved_form
+    from fragdex.errors import InexactIndex
+    from fragdex.seeking.origin import SourceInfo
+    from fragdex.views.copies import ClipRequest, clip_view
+
+    with opened_media(name, opening) as (index, source, init):
+        cut = ClipRequest(start, stop, tracks, fragmented, keep_times, init)
+        try:
+            view, made = clip_view(index, source, cut)
+        except InexactIndex:
+            # A saved index without its samples, or one from a sidx or mfra.
+            index = exact_again(index, source, opening, (start, stop, tracks))
+            view, made = clip_view(index, source, cut)
+        # A recording may have grown since it was indexed from this very source.
+        known = None if saved_form(name) else [SourceInfo(name)]
+        emit(bytes_of_view(view, source, known), targets[name])
+    return {
+        "clip": targets[name],
+        "asked": [float(start), None if math.isinf(stop) else float(stop)],
+        "start": float(made.start),
+        "stop": float(made.stop),
+        "tracks": list(made.tracks),
+        "exact": made.exact,
+        "whole_fragments": made.whole_fragments,
+        "size": view.size,
+        "findings": list(view.findings),
+    }, [*notes(index, findings=False), *view.findings]
+
+
+def _clip_line(name: str, made: dict[str, Any]) -> str:
+    from fragdex.seeking.show import byte_count, clock
+
+    asked = [made["asked"][0], math.inf if made["asked"][1] is None else made["asked"][1]]
+    words = " – ".join("end" if math.isinf(at) else clock(at) for at in asked)
+    what = "whole fragments" if made["whole_fragments"] else "samples, in new fragments"
+    what = "exactly" if made["exact"] else what
+    return (
+        f"{made['clip']}: {clock(made['start'])} – {clock(made['stop'])} of {name} "
+        f"(asked: {words}), {what}, {byte_count(made['size'])}\n"
+    )
+
+
+ENTRIES = ("master.m3u8", "manifest.mpd")
+"""What players open."""
+
+
+@options.opens("strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
+def package(
+    files: options.Files,
+    output: Annotated[
+        str | None,
+        options.placed("The folder to write into; it is made."),
+    ] = None,
+    seconds: options.Seconds = None,
+    tracks: options.Tracks = None,
+    captions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--captions",
+            metavar="[LANG=]FILE",
+            help="Subtitles beside the film: WebVTT, SubRip or JSON; may be repeated. "
+            "The language is in the name (film.fr.srt), or given as fr=FILE.",
+            show_default=False,
+        ),
+    ] = None,
+    single_file: Annotated[
+        bool,
+        typer.Option(
+            "--single-file", help="One file for each rendition; its segments are ranges of it."
+        ),
+    ] = False,
+    json: options.Json = False,
+    *,
+    opening: dict[str, Any],
+) -> int:
+    """Write HLS and DASH of one title, without re-encoding.
+
+    All FILEs are renditions of one title: the same film in several sizes, or its sound in several
+    languages. Each track of video, audio and subtitles becomes a rendition. The folder gets
+    `master.m3u8` and `manifest.mpd`, which players open, and the playlists and segments that they
+    name. What keeps players from changing between renditions goes to stderr.
+
+    Examples:
+      fragdex package movie.mp4 -o movie/
+      fragdex package 1080p.mp4 720p.mp4 french.m4a -o movie/ --seconds 2
+      fragdex package movie.mp4 --captions movie.fr.srt --captions en=signs.vtt -o movie/
+      fragdex package movie.mp4 --single-file -o movie/
+    """
+    if output is None or output == "-":
+        raise typer.BadParameter("a folder is needed: -o DIR")
+    length = options.parse_seconds(seconds)
+    names = expand(files)
+    texts = [_captions(one) for one in captions or ()]
+    wanted = {"seconds": length, "tracks": tracks, "captions": texts, "single_file": single_file}
+    with ExitStack() as stack:
+        made, sources = _packaged(names, wanted, opening, stack)
+        # Playlists come last: none names a file that is not there yet.
+        order = sorted(made, key=lambda name: ("/" not in name, name in ENTRIES))
+        written = _write_package(made, order, sources, output, names)
+    for finding in made.findings:
+        complain(finding)
+    value = {
+        "files": names,
+        "package": output,
+        "renditions": [one.name for one in (*made.title.renditions, *made.title.subtitles)],
+        "written": len(order),
+        "size": written,
+        "findings": list(made.findings),
+    }
+    say(json_line(value) if json else _package_line(value))
+    return 0
+
+
+def _captions(given: str) -> Any:
+    """A caption file, its language by `LANG=` or by its name."""
+    from fragdex.views.subtitles import read_captions
+
+    language, mark, path = given.partition("=")
+    if mark and re.fullmatch(r"[a-zA-Z]{2,3}(-[a-zA-Z0-9]{2,8})*", language):
+        return read_captions(path, language=language)
+    return read_captions(given)
+
+
+def _packaged(
+    names: Sequence[str],
+    wanted: Mapping[str, Any],
+    opening: Mapping[str, Any],
+    stack: ExitStack,
+) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The package, and what each index says of its source with that source, open."""
+    import fragdex
+    from fragdex.cli.opening import exact_again, notes, opened_media
+
+    indexes, sources = [], []
+    for name in names:
+        index, source, _ = stack.enter_context(opened_media(name, opening))
+        if not all(track.has_samples for track in index.tracks):
+            # A saved index without its samples, or one from a sidx or mfra.
+            index = exact_again(index, source, opening)
+        for note in notes(index, findings=False):
+            complain(f"{name}: {note}")
+        indexes.append(index)
+        sources.append(source)
+    made = fragdex.package(indexes, source=sources, **wanted)
+    return made, [(i.source, s) for i, s in zip(indexes, sources, strict=True)]
+
+
+def _write_package(
+    made: Any,
+    order: Sequence[str],
+    sources: Sequence[tuple[Any, Any]],
+    folder: str,
+    inputs: Sequence[str],
+) -> int:
+    """Write the files of a package; returns their bytes.
+
+    Raises:
+        typer.BadParameter: one of them would replace an input.
+    """
+    from fragdex.cli.opening import bytes_of_view
+    from fragdex.sources.files import write_file
+
+    places = {name: os.path.join(folder, *name.split("/")) for name in order}
+    taken = {os.path.realpath(name) for name in inputs}
+    for place in places.values():
+        if os.path.realpath(place) in taken:
+            raise typer.BadParameter(f"{place} would be overwritten: give another -o")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise typer.BadParameter(f"{folder} is not a folder: give one with -o")
+    for place in {os.path.dirname(place) for place in places.values()}:
+        os.makedirs(place, exist_ok=True)
+    size = 0
+    with counting("package", len(order)) as advance:
+        for name, place in places.items():
+            view = made[name]
+            source = [next(s for info, s in sources if info is known) for known in view.sources]
+            size += write_file(place, bytes_of_view(view, source))
+            advance()
+    return size
+
+
+def _package_line(value: dict[str, Any]) -> str:
+    from fragdex.seeking.show import byte_count
+
+    return (
+        f"{value['package']}: {', '.join(value['files'])} as {', '.join(value['renditions'])}, "
+        f"{value['written']} files, {byte_count(value['size'])}\n"
     )

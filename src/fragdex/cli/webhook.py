@@ -14,8 +14,6 @@ from fragdex.cli import options
 from fragdex.cli.output import json_line
 from fragdex.webhook_signature import secret_bytes, signature_problem
 
-__all__ = ["listen"]
-
 LONGEST_BODY = 1 << 20
 NOT_CHECKED = "not checked"
 

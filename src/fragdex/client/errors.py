@@ -24,24 +24,6 @@ from typing import Any
 
 from fragdex.errors import FragdexError
 
-__all__ = [
-    "ClientError",
-    "Conflict",
-    "Forbidden",
-    "InvalidRequest",
-    "InvalidSignature",
-    "JobFailed",
-    "NotFound",
-    "RequestRefused",
-    "ServiceFault",
-    "ServiceUnreachable",
-    "TooLarge",
-    "TooManyRequests",
-    "Unauthenticated",
-    "UnexpectedResponse",
-    "refusal",
-]
-
 
 class ClientError(FragdexError):
     """The root of what a client raises on purpose."""

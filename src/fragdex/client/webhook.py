@@ -10,8 +10,6 @@ from typing import Any
 from fragdex.client.errors import InvalidSignature
 from fragdex.webhook_signature import TOLERANCE_SECONDS, signature_problem
 
-__all__ = ["verify_webhook"]
-
 
 def verify_webhook(
     headers: Mapping[str, str],

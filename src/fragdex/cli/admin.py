@@ -1,0 +1,426 @@
+"""`fragdex key`, `tenant` and `db`: keys, tenants and the database of a service."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fragdex.cli import options, service_options
+from fragdex.cli.extras import extra
+from fragdex.cli.output import complain, json_line
+from fragdex.cli.service_options import log_to_stderr, settings_of
+
+# the part of a key that is its id
+_KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
+
+
+@contextmanager
+def opened_database(
+    data: Path | None, config: Path | None, url: str | None, *, create: bool = False
+) -> Iterator[Any]:
+    """The database of a service, until the block ends; made where it is missing, with `create`."""
+    with extra("service"):
+        from fragdex.service.opening import open_database
+
+    settings = settings_of(config, data=data, database_url=url)
+    database = open_database(settings, create=create)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def create_key(
+    tenant: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The tenant that the key is for; created if there is none."
+        ),
+    ] = "default",
+    name: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for.")] = "",
+    scope: Annotated[
+        str,
+        typer.Option(
+            metavar="SCOPE",
+            help="What it may do: read, write, or admin (the tenant's keys); each includes those "
+            "before it.",
+        ),
+    ] = "write",
+    expires_days: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            min=0,
+            max=36_500,
+            show_default=False,
+            help="Days after which it ends; never if not given.",
+        ),
+    ] = None,
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """Create a key. It is printed once; the last line is the key alone.
+
+    Examples:
+      fragdex key create
+      KEY=$(fragdex key create --tenant acme --data /srv/fragdex | tail -1)
+      fragdex key create --scope read --expires-days 30
+    """
+    with extra("service"):
+        from fragdex.service.records.identifiers import instant
+        from fragdex.service.records.keys import create_key
+
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
+    with opened_database(data, config, database_url, create=True) as database:
+        now = instant()
+        ends = None if expires_days is None else now + timedelta(days=expires_days)
+        made = create_key(database, tenant, name, scope=scope, expires_at=ends)
+        audit_key(database, "create", made, scope=scope)
+        _print_key(made, json)
+    return 0
+
+
+def list_keys(
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """List all keys without their secrets: id, tenant, creation, state, last use, scope, name.
+
+    Examples:
+      fragdex key list
+    """
+    with extra("service"):
+        from fragdex.service.records.identifiers import rfc3339
+        from fragdex.service.records.key_lists import list_keys
+
+    with opened_database(data, config, database_url) as database:
+        keys = list(list_keys(database))
+        if not keys and not json:
+            complain("there are no keys; make one with fragdex key create")
+        for key in keys:
+            shown = {
+                "id": key.id,
+                "tenant": key.tenant_name,
+                "created_at": rfc3339(key.created_at),
+                "status": key.status,
+                "expires_at": rfc3339(key.expires_at),
+                "revoked_at": rfc3339(key.revoked_at),
+                "previous_secret_until": rfc3339(key.previous_until),
+                "last_used_at": rfc3339(key.last_used_at),
+                "scope": key.scope,
+                "name": key.name,
+            }
+            if json:
+                print(json_line(shown), end="")
+                continue
+            until = key.status == "valid" and key.expires_at is not None
+            ended = shown["revoked_at"] or shown["expires_at"] or ""
+            state = f"{'valid until' if until else key.status} {ended}".rstrip()
+            used = shown["last_used_at"] or "never used"
+            line = (key.id, key.tenant_name, shown["created_at"], state, used, key.scope, key.name)
+            print(*line, sep="\t")
+    return 0
+
+
+def revoke_key(
+    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """Revoke a key. Running services refuse it within seconds.
+
+    Examples:
+      fragdex key revoke 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
+    """
+    with extra("service"):
+        from fragdex.service.records.keys import revoke_key
+
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
+    with opened_database(data, config, database_url) as database:
+        revoke_key(database, _id_of(key))
+        audit_key(database, "revoke", key)
+        if json:
+            print(json_line({"id": _id_of(key), "status": "revoked"}), end="")
+    return 0
+
+
+def rotate_key(
+    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
+    previous_hours: Annotated[
+        float,
+        typer.Option(
+            metavar="HOURS", min=0, max=8760, help="How long the secret before is accepted, too."
+        ),
+    ] = 24.0,
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """Give a key a new secret, printed once; id, tenant, scope and URL tokens stay valid.
+
+    Examples:
+      fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11
+      fragdex key rotate 0192f0c1-7e1e-7000-8000-3c5d0a9b2f11 --previous-hours 0
+    """
+    with extra("service"):
+        from fragdex.service.records.keys import rotate_key
+
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
+    with opened_database(data, config, database_url) as database:
+        previous = timedelta(hours=previous_hours)
+        rotated = rotate_key(database, _id_of(key), previous)
+        audit_key(database, "rotate", key)
+        _print_key(rotated, json)
+    return 0
+
+
+def _print_key(key: str, json: bool) -> None:
+    """Print a key, this once."""
+    print(json_line({"id": _id_of(key), "key": key}) if json else f"{key}\n", end="")
+
+
+def audit_key(
+    database: Any, action: str, key: str, command: str | None = None, **more: str
+) -> None:
+    """Log who did something to a key, as if it was done over HTTP.
+
+    Args:
+        key: its id, or the key itself.
+        command: that did it; None: the one of the action.
+    """
+    with extra("service"):
+        from fragdex.service.logs import audit
+        from fragdex.service.records.key_lists import tenant_of
+
+    key_id = _id_of(key)
+    tenant_id = tenant_of(database, key_id)
+    by = f"fragdex {command or f'key {action}'}, user {user_name()}"
+    audit(f"key.{action}", tenant_id, None, key_id, by=by, **more)
+
+
+def user_name() -> str:
+    """Who runs this command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return str(os.getuid())
+
+
+def _id_of(key: str) -> str:
+    found = _KEY.fullmatch(key)
+    return found[1] if found else key
+
+
+_NONE = "none"
+
+
+def list_tenants(
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """List all tenants: id, name, creation, valid keys, stored bytes, bytes of rows.
+
+    Examples:
+      fragdex tenant list
+    """
+    with extra("service"):
+        from fragdex.service.records.tenant_limits import list_tenants
+
+    with opened_database(data, config, database_url) as database:
+        found = list_tenants(database)
+    if not found and not json:
+        complain("there are no tenants; one is created with its first key")
+    for one in found:
+        print(json_line(one) if json else "\t".join(map(str, one.values())) + "\n", end="")
+    return 0
+
+
+def delete_tenant(
+    tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete it; else what would go is printed.")
+    ] = False,
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """Delete a tenant with its keys, files, renders, transcriptions, webhooks and jobs.
+
+    Running services refuse its keys within seconds, and end its jobs. The bytes go from the store
+    after deletion_grace_seconds. Nothing brings them back but a back-up.
+
+    Examples:
+      fragdex tenant delete acme
+      fragdex tenant delete acme --yes
+    """
+    with extra("service"):
+        from fragdex.service.logs import audit
+        from fragdex.service.records import tenant_limits as own
+        from fragdex.service.records.deletion import remove_tenant
+
+    log_to_stderr(settings_of(config, data=data, database_url=database_url))
+    with opened_database(data, config, database_url) as database:
+        tenant_id, _ = own.read_limits(database, tenant)
+        if not yes:
+            with database.read() as connection:
+                stored = own.stored_bytes(connection, tenant_id)
+            if json:
+                print(json_line({"tenant": tenant, "stored_bytes": stored}), end="")
+            complain(f"{tenant} stores {stored} bytes; --yes deletes it with all that it has")
+            return 1
+        count = remove_tenant(database, tenant_id)
+        by = f"fragdex tenant delete, user {user_name()}"
+        audit("tenant.delete", tenant_id, None, tenant_id, by=by, name=tenant)
+        if json:
+            print(json_line({"tenant": tenant, "id": tenant_id, "records": count}), end="")
+        complain(f"{tenant} and its {count} records were deleted")
+    return 0
+
+
+def _option(name: str, metavar: str, text: str) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, help=text, show_default=False)
+
+
+def tenant_limits(
+    tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
+    max_stored_bytes: Annotated[
+        str | None, _option("max-stored-bytes", "BYTES", "Quota of stored bytes, such as 10GB.")
+    ] = None,
+    max_render_seconds: Annotated[
+        str | None, _option("max-render-seconds", "S", "Work on the slices of one render.")
+    ] = None,
+    max_render_cost: Annotated[
+        str | None, _option("max-render-cost", "S", "Processor time of one render.")
+    ] = None,
+    max_jobs: Annotated[str | None, _option("max-jobs", "N", "Unfinished jobs.")] = None,
+    retention_days: Annotated[
+        str | None,
+        _option("retention-days", "DAYS", "Delete files and finished renders after so long."),
+    ] = None,
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """Show the limits of a tenant and what it stores; options set limits, `none` ends one.
+
+    A limit that is not set is the service's own. Running services follow at once.
+
+    Examples:
+      fragdex tenant limits acme
+      fragdex tenant limits acme --max-stored-bytes 10GB --max-jobs 20
+      fragdex tenant limits acme --retention-days none
+    """
+    with extra("service"):
+        from fragdex.service.records import tenant_limits as own
+
+    given = {
+        "max_stored_bytes": max_stored_bytes,
+        "max_render_seconds": max_render_seconds,
+        "max_render_cost": max_render_cost,
+        "max_jobs": max_jobs,
+        "retention_days": retention_days,
+    }
+    checked = own.parse_limits({name: text for name, text in given.items() if text is not None})
+    with opened_database(data, config, database_url) as database:
+        tenant_id, found = own.read_limits(database, tenant)
+        if checked:
+            found = own.set_limits(database, tenant_id, checked)
+        with database.read() as connection:
+            shown = {"tenant": tenant, "stored_bytes": own.stored_bytes(connection, tenant_id)}
+    shown |= asdict(found)
+    if json:
+        print(json_line(shown), end="")
+        return 0
+    for name, value in shown.items():
+        print(name, _NONE if value is None else value, sep="\t")
+    return 0
+
+
+def upgrade_database(
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+) -> int:
+    """Migrate the database to this version; does nothing if it is up to date.
+
+    `fragdex serve` and `fragdex worker` do the same when they start.
+
+    Examples:
+      fragdex db upgrade --database-url postgresql+psycopg://media@db/fragdex
+    """
+    with extra("service"):
+        from fragdex.service.opening import open_database
+        from fragdex.service.records.migrations import known_versions
+
+    settings = settings_of(config, data=data, database_url=database_url)
+    open_database(settings).close()
+    version = known_versions()[-1]
+    if json:
+        print(json_line({"version": version}), end="")
+    complain("the database is up to date")
+    return 0
+
+
+def check_store(
+    contents: Annotated[
+        bool,
+        typer.Option("--contents", help="Read every byte and compare its SHA-256 as well."),
+    ] = False,
+    json: options.Json = False,
+    data: service_options.Data = None,
+    config: service_options.ConfigFile = None,
+    database_url: service_options.DatabaseUrl = None,
+    store_url: service_options.StoreUrl = None,
+) -> int:
+    """Compare the store with the database: that every object is there, in its size.
+
+    Prints what is missing or other than it was stored, and a sum. The exit code is 1 if anything
+    is. The service may run meanwhile.
+
+    Examples:
+      fragdex db check --data /srv/restored
+      fragdex db check --contents --data /srv/fragdex
+    """
+    with extra("service"):
+        from fragdex.service import opening
+        from fragdex.service.records.store_check import check_store
+
+    settings = settings_of(config, data=data, database_url=database_url, store_url=store_url)
+    database = opening.open_database(settings, create=False)
+    try:
+        store = opening.store_of(settings)
+        found = check_store(database, store, contents=contents)
+    finally:
+        database.close()
+    if json:
+        print(json_line(asdict(found)), end="")
+    else:
+        for fault in found.faults:
+            print(fault.key, fault.table, fault.reason, sep="\t")
+        begin = f"; {found.begin_anew} unfinished uploads begin anew" if found.begin_anew else ""
+        complain(
+            f"{found.objects} objects, {found.bytes} bytes of files: "
+            f"{len(found.faults) or 'none'} missing or changed{begin}"
+        )
+    return 1 if found.faults else 0
